@@ -1,0 +1,95 @@
+# One word for every task, the same on a laptop and in the workflows: `make help`.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+CARGO_FLAGS ?=
+PYTEST_FLAGS ?=
+SLOW_CASES ?= 10000
+
+ifeq ($(OS),Windows_NT)
+  BIN := .venv/Scripts
+  PY := $(BIN)/python.exe
+else
+  BIN := .venv/bin
+  PY := $(BIN)/python
+endif
+export VIRTUAL_ENV := $(CURDIR)/.venv
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Where things stand: files whose time says what was last done.
+TOOLS := .venv/.tools-installed
+INSTALLED := .venv/.siltstone-installed
+# By wildcard, so that no shell is needed to read it.
+RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
+COUNTED := $(PY) scripts/tally.py
+
+.PHONY: help install build format lint test test-slow demo bench docs ci clean
+
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(INSTALLED) ## Make .venv: the release build, the siltstone command, the tools of lint and test
+
+$(TOOLS): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("siltstone needs CPython 3.11 or later, but $(PYTHON) is %d.%d; say: make PYTHON=/path/to/python3.11 ..." % v[:2])'
+	@command -v cargo >/dev/null || { echo "siltstone is built with Rust 1.90 or later, and there is no cargo on PATH: see https://rustup.rs" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --upgrade 'pip>=25.1'
+	$(PY) -m pip install --quiet --group dev
+	@touch $@
+
+# Python sources are used where they are; only the compiled core has to be made again.
+$(INSTALLED): $(TOOLS) $(RUST)
+	$(BIN)/maturin develop --release --extras cli $(CARGO_FLAGS)
+	@touch $@
+
+build: $(TOOLS) ## Make the wheel and the source distribution in dist/
+	$(BIN)/maturin build --release --sdist --out dist $(CARGO_FLAGS)
+
+format: $(TOOLS) ## Put sources into their form
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+	cargo fmt --all
+
+lint: install ## Everything that reads the sources and runs none of them
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	cargo fmt --all --check
+	$(BIN)/mypy
+	$(BIN)/mypy tests/typing/api.py
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml siltstone._native
+	PYO3_PYTHON=$(CURDIR)/$(PY) cargo clippy --workspace --all-targets $(CARGO_FLAGS) -- -D warnings
+	PYO3_PYTHON=$(CURDIR)/$(PY) RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
+	$(BIN)/zizmor --offline --pedantic --strict-collection .github
+	$(PY) -m pytest -q tests/test_workflows.py
+
+test: install ## Run the tests of Rust and of Python; fails when there were none
+	$(COUNTED) cargo test --workspace --no-fail-fast $(CARGO_FLAGS)
+	$(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
+
+test-slow: install ## The same properties over 10,000 examples each; takes a while
+	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)
+	HYPOTHESIS_PROFILE=slow $(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
+
+demo: install ## An agent reads the standard library through a small window, and remembers
+	$(BIN)/siltstone demo --picture
+
+bench: install ## Measure, beside the slow twins; each bench checks its answer first
+	set -e; for script in benches/python/bench_*.py; do echo "== $$script"; $(PY) "$$script"; done
+	cargo bench -p siltstone-benches $(CARGO_FLAGS)
+
+docs: install ## Build the documentation of the crates and run the examples of README and docs/
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
+	$(PY) -m pytest -q tests/test_docs.py
+
+ci: lint test ## What the workflows run
+
+clean: ## Remove builds and caches; .venv stays
+	cargo clean
+	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -f python/siltstone/_native*.so python/siltstone/_native*.pyd $(INSTALLED)
+	find python tests benches scripts -name __pycache__ -type d -prune -exec rm -rf {} +

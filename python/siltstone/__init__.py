@@ -1,0 +1,156 @@
+"""Long-horizon memory for LLM agents: compaction, a durable archive, and search in microseconds.
+
+No key, no server, no model is needed::
+
+    import siltstone
+
+    policy = siltstone.ThresholdCompactor()
+    with siltstone.Session.open("agent-data", "chat-1", policy=policy,
+                                model=siltstone.ExtractiveModel(), context_window=200_000) as session:
+        session.append({"role": "user", "content": "Hello"})
+        request = session.prepare().messages
+"""
+
+TYPE_CHECKING = False  # typing alone would be a third of the time that importing this module takes
+if TYPE_CHECKING:
+    from siltstone._native import __version__
+    from siltstone.compaction import (
+        CompactionConfig,
+        CompactionContext,
+        Compactor,
+        Emergency,
+        ThresholdCompactor,
+        Trigger,
+    )
+    from siltstone.embedding import embed, embed_batch, embed_sparse
+    from siltstone.engine import acompact, compact, plan
+    from siltstone.errors import (
+        ConfigError,
+        ContextOverflowError,
+        InvalidMessageError,
+        MessageTooLargeError,
+        ModelError,
+        SiltstoneError,
+        StoreError,
+        ToolError,
+    )
+    from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
+    from siltstone.llm import Completion, CompletionRequest
+    from siltstone.memory import Entry, MemoryStore, SearchHit, SimpleMemoryStore, SourceRange
+    from siltstone.models import ExtractiveModel
+    from siltstone.outcome import Compacted, Failed, Plan, Skipped
+    from siltstone.session import AsyncSession, Prepared, Session
+    from siltstone.tokens import estimate_tokens
+    from siltstone.tools import Tool
+    from siltstone.usage import UsageRecord
+
+del TYPE_CHECKING
+
+__all__ = [
+    "AsyncSession",
+    "Compacted",
+    "CompactionCompleted",
+    "CompactionConfig",
+    "CompactionContext",
+    "CompactionFailed",
+    "CompactionStarted",
+    "Compactor",
+    "Completion",
+    "CompletionRequest",
+    "ConfigError",
+    "ContextOverflowError",
+    "Emergency",
+    "Entry",
+    "ExtractiveModel",
+    "Failed",
+    "InvalidMessageError",
+    "MemoryIndexed",
+    "MemoryStore",
+    "MessageTooLargeError",
+    "ModelError",
+    "Plan",
+    "Prepared",
+    "SearchHit",
+    "Session",
+    "SiltstoneError",
+    "SimpleMemoryStore",
+    "Skipped",
+    "SourceRange",
+    "StoreError",
+    "ThresholdCompactor",
+    "Tool",
+    "ToolError",
+    "Trigger",
+    "UsageRecord",
+    "__version__",
+    "acompact",
+    "compact",
+    "embed",
+    "embed_batch",
+    "embed_sparse",
+    "estimate_tokens",
+    "plan",
+]
+
+# Where each name lives. A room is imported when a name of it is first asked for: an agent that only
+# compacts never loads the store, and `import siltstone` takes a millisecond.
+_HOMES = {
+    "AsyncSession": "siltstone.session",
+    "Compacted": "siltstone.outcome",
+    "CompactionCompleted": "siltstone.events",
+    "CompactionConfig": "siltstone.compaction",
+    "CompactionContext": "siltstone.compaction",
+    "CompactionFailed": "siltstone.events",
+    "CompactionStarted": "siltstone.events",
+    "Compactor": "siltstone.compaction",
+    "Completion": "siltstone.llm",
+    "CompletionRequest": "siltstone.llm",
+    "ConfigError": "siltstone.errors",
+    "ContextOverflowError": "siltstone.errors",
+    "Emergency": "siltstone.compaction",
+    "Entry": "siltstone.memory",
+    "ExtractiveModel": "siltstone.models",
+    "Failed": "siltstone.outcome",
+    "InvalidMessageError": "siltstone.errors",
+    "MemoryIndexed": "siltstone.events",
+    "MemoryStore": "siltstone.memory",
+    "MessageTooLargeError": "siltstone.errors",
+    "ModelError": "siltstone.errors",
+    "Plan": "siltstone.outcome",
+    "Prepared": "siltstone.session",
+    "SearchHit": "siltstone.memory",
+    "Session": "siltstone.session",
+    "SiltstoneError": "siltstone.errors",
+    "SimpleMemoryStore": "siltstone.memory",
+    "Skipped": "siltstone.outcome",
+    "SourceRange": "siltstone.memory",
+    "StoreError": "siltstone.errors",
+    "ThresholdCompactor": "siltstone.compaction",
+    "Tool": "siltstone.tools",
+    "ToolError": "siltstone.errors",
+    "Trigger": "siltstone.compaction",
+    "UsageRecord": "siltstone.usage",
+    "__version__": "siltstone._native",
+    "acompact": "siltstone.engine",
+    "compact": "siltstone.engine",
+    "embed": "siltstone.embedding",
+    "embed_batch": "siltstone.embedding",
+    "embed_sparse": "siltstone.embedding",
+    "estimate_tokens": "siltstone.tokens",
+    "plan": "siltstone.engine",
+}
+
+
+def __getattr__(name: str) -> object:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'siltstone' has no attribute {name!r}") from None
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,259 @@
+"""The compiled core: text, numbers and the store behind siltstone.
+
+Everything here is thin and typed; what users call is built on it in Python. Texts may hold lone
+surrogates and never raise for it: a high one that is followed by a low one stands for their code
+point, any other counts as U+FFFD. Sizes are those of the text as it is. A panic of the core is raised
+as ``siltstone.errors.InternalError``.
+"""
+
+from typing import Any, Final, final
+
+__all__ = [
+    "Store",
+    "__version__",
+    "_panic",
+    "bucket",
+    "build_profile",
+    "embed_batch",
+    "embed_sparse",
+    "json_size",
+    "text_size",
+    "text_sizes",
+    "whitespace_words",
+    "word_hash",
+    "words",
+]
+
+__version__: Final[str]
+"""The version of the package."""
+
+build_profile: Final[str]
+"""``"release"``, or ``"debug"``: an unoptimised build, which no bench accepts."""
+
+def words(text: str) -> list[str]:
+    """The words of *text* by the rule ``words-1``, in order.
+
+    A word is a run of alphanumeric code points and combining marks that begins with an alphanumeric
+    code point which is no mark, in lower case. A run of Han, kana or Hangul becomes its overlapping
+    pairs of code points, a single one stays as it is, and a run is split where CJK and other letters
+    meet: ``"abc漢字仮"`` is ``["abc", "漢字", "字仮"]``.
+
+    Lower case is one code point for one: the first of the lower-case mapping, final sigma as sigma.
+    The rule is frozen, since stored data depends on it (``tests/vectors/words.json``).
+    """
+
+def whitespace_words(text: str) -> list[str]:
+    """What stands between white space (Unicode's ``White_Space``), its ASCII letters in lower case.
+
+    The words of hash rule ``poly31``.
+    """
+
+def word_hash(word: str) -> int:
+    """XXH3-64, seed 0, of the UTF-8 of *word*: 0 to 2**64 - 1. Equal to ``xxhash.xxh3_64_intdigest``."""
+
+def bucket(word: str, hash_rule: str) -> int:
+    """The bucket that *word* falls into, 0 to 4095.
+
+    Args:
+        word: A word as the rule's own tokeniser gives it; it is not cut or lower-cased here, but for
+            ``poly31``, whose hash folds ASCII letters itself.
+        hash_rule: ``"xxh3"``: :func:`word_hash` modulo 4,096; or ``"poly31"``: ``h = 31 * h + byte`` over
+            the UTF-8, from 0, modulo 2**64, then modulo 4,096.
+
+    Raises:
+        ConfigError: *hash_rule* is neither.
+    """
+
+def embed_batch(texts: list[str], hash_rule: str) -> bytearray:
+    """Hashed term frequencies of *texts* as dense rows; other threads run meanwhile.
+
+    ``value(b) = count(b) / sqrt(sum of count(x)**2)``, computed in float64 and rounded to float32 once.
+
+    Args:
+        texts: Any texts. One without words is a row of zeros.
+        hash_rule: ``"xxh3"``, over :func:`words`; or ``"poly31"``, over :func:`whitespace_words`.
+
+    Returns:
+        ``len(texts) * 4096`` float32 in the machine's byte order, row after row.
+
+    Raises:
+        ConfigError: *hash_rule* is neither.
+        TypeError: an item is no str; the message says which.
+    """
+
+def embed_sparse(texts: list[str], hash_rule: str) -> tuple[bytearray, bytearray, bytearray]:
+    """The rows of :func:`embed_batch` without their zeros; other threads run meanwhile.
+
+    Returns:
+        ``indptr`` (int64, ``len(texts) + 1``), ``indices`` (int32, ascending within a row) and ``values``
+        (float32), in the machine's byte order: row ``i`` has the values ``indptr[i]`` to ``indptr[i + 1]``.
+
+    Raises:
+        ConfigError: *hash_rule* is unknown.
+        TypeError: an item is no str; the message says which.
+    """
+
+def text_size(text: str) -> tuple[int, int]:
+    """Bytes of UTF-8, a lone surrogate counting three, and code points of *text*."""
+
+def text_sizes(texts: list[str]) -> list[tuple[int, int]]:
+    """:func:`text_size` of each of *texts*.
+
+    Raises:
+        TypeError: an item is no str; the message says which.
+    """
+
+def json_size(value: object) -> tuple[int, int]:
+    """Bytes of UTF-8 and code points of *value* as compact JSON, without writing it.
+
+    Exactly ``text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))``:
+    ``len(text.encode("utf-8", "surrogatepass"))`` and ``len(text)``.
+
+    Args:
+        value: dict, list, tuple, str, int, float, bool, None and their subclasses. Keys are str, int,
+            float, bool or None. Subclasses of dict, list and tuple are read by their own methods.
+
+    Raises:
+        TypeError: *value* holds something else; the message names its type.
+        ValueError: *value* is nested more than 1,000 deep, or contains itself; or an int has more
+            digits than ``sys.set_int_max_str_digits`` allows.
+    """
+
+@final
+class Store:
+    """The durable store, as tuples. Users have ``siltstone.MemoryStore``, which is built on it.
+
+    Safe to use from many threads; every method lets others run meanwhile. Times are milliseconds since
+    1970, UTC. Session ids are 1 to 1,024 bytes of UTF-8, without lone surrogates; in all other texts these
+    are replaced, and entries say so. What is out of bounds raises ``InvalidEntryError``, and everything
+    raises ``StoreClosedError`` once the store is closed.
+    """
+
+    @staticmethod
+    def open(path: str, read_only: bool, hash_rule: str | None) -> Store:
+        """Opens the store in the directory *path*, ``path/memory/memory.sqlite3``, or makes one.
+
+        Stores of one process on one file share their indexes and their connections.
+
+        Args:
+            path: The directory.
+            read_only: Open an existing store for reading. One that cannot be written is opened like that
+                by itself.
+            hash_rule: That of a new store, ``"xxh3"`` for None. A store that exists must have this one.
+
+        Raises:
+            StoreOpenError: not a directory, not a store, no permission; nothing was changed.
+            StoreVersionError: written by a newer version; nothing was changed.
+            ConfigError: *hash_rule* is unknown, or not the store's.
+        """
+
+    @property
+    def path(self) -> str:
+        """The directory it was opened by."""
+
+    @property
+    def hash_rule(self) -> str:
+        """The rule of the cosine embedding."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes raise ``ReadOnlyStoreError``."""
+
+    def append_messages(
+        self,
+        session: str,
+        expected_next: int,
+        rows: list[tuple[str, str, str, str, int, int]],
+        cadence: str,
+    ) -> None:
+        """Appends *rows* (raw, role, dialect, provenance, tokens, created_at) and sets the cadence.
+
+        One transaction, durable when it returns.
+
+        Raises:
+            StoreConflictError: the log does not end at *expected_next*.
+        """
+
+    def log_state(self, session: str) -> tuple[int, int | None, str]:
+        """The next sequence number, the id of the current compaction, the cadence."""
+
+    def read_messages(
+        self, session: str, start: int, end: int
+    ) -> list[tuple[int, str, str, str, str, int, int]]:
+        """Messages ``start`` to ``end`` in order: seq, raw, role, dialect, provenance, tokens, created_at."""
+
+    def commit_compaction(
+        self,
+        session: str,
+        expected_head: int | None,
+        row: tuple[Any, ...],
+        entries: list[tuple[str, int, int, str, str | None, str, int]],
+        cadence: str,
+    ) -> tuple[int, list[int | None]]:
+        """Writes entries, compaction, head and cadence in one transaction, then indexes the entries.
+
+        Args:
+            session: The session.
+            expected_head: The compaction that *row* follows, None for the first.
+            row: policy, reason, level, degraded, summary, covers (JSON), view (JSON), next_seq, model,
+                usage (JSON), tokens_before, tokens_after, messages_before, messages_after, created_at.
+            entries: As for :meth:`insert_entries`.
+            cadence: The caller's own state.
+
+        Returns:
+            The compaction's id, and those of the entries.
+
+        Raises:
+            StoreConflictError: the current compaction is another one.
+        """
+
+    def save_cadence(self, session: str, cadence: str) -> None:
+        """Sets the cadence alone."""
+
+    def compactions(self, session: str) -> list[tuple[Any, ...]]:
+        """The compactions of the session in order: id, parent, and then as for :meth:`commit_compaction`."""
+
+    def compaction(self, compaction_id: int) -> tuple[Any, ...] | None:
+        """The compaction of that id."""
+
+    def insert_entries(
+        self, session: str, entries: list[tuple[str, int, int, str, str | None, str, int]]
+    ) -> list[int | None]:
+        """Stores and indexes *entries* (text, start, end, role, name, kind, created_at), all or none.
+
+        Returns:
+            The id of each, None for a blank text, which is not stored.
+        """
+
+    def search(
+        self, session: str, query: str, limit: int, ranker: str, min_score: float, explain: bool
+    ) -> list[tuple[int, str, int, int, str, str | None, str, int, bool, float, dict[str, Any] | None]]:
+        """The best entries (id, text, start, end, role, name, kind, created_at, repaired, score, explain)."""
+
+    def get(self, entry_id: int) -> tuple[int, str, str, int, int, str, str | None, str, int, bool]:
+        """An entry (id, session, text, start, end, role, name, kind, created_at, repaired).
+
+        Raises:
+            EntryNotFoundError: there is none of that id.
+        """
+
+    def enumerate(
+        self, session: str, overlaps: tuple[int, int] | None, since: int | None, offset: int, limit: int
+    ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None]:
+        """A page of entries, as of :meth:`get`, and where the next one begins."""
+
+    def drop_session(self, session: str) -> int:
+        """Deletes the session. The number of entries it had."""
+
+    def stats(self, session: str | None) -> dict[str, Any]:
+        """The fields of ``StoreStats``."""
+
+    def close(self) -> None:
+        """Lets go of the store. The last one to do so leaves the file complete by itself."""
+
+def _panic(message: str, detached: bool) -> None:
+    """Panics, while the interpreter is held or after it was let go: for the test of the wall.
+
+    Raises:
+        InternalError: always, with *message*.
+    """

@@ -1,0 +1,14 @@
+"""How large a value is as JSON: write it, and measure."""
+
+from __future__ import annotations
+
+import json
+
+from siltstone._reference.tokens import text_size
+
+__all__ = ["json_size"]
+
+
+def json_size(value: object) -> tuple[int, int]:
+    """Bytes and code points of *value* as compact JSON without ASCII escapes."""
+    return text_size(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

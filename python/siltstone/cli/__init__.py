@@ -1,0 +1,20 @@
+"""The command ``siltstone``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+INSTALL = "the siltstone command needs its extra: pip install 'siltstone[cli]'"
+
+
+def main() -> None:
+    """Runs the command line; says what to install where the extra is missing."""
+    try:
+        from siltstone.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in {"typer", "rich"}:
+            raise
+        sys.exit(INSTALL)
+    app()

@@ -1,0 +1,164 @@
+"""The commands, their options and their exit codes.
+
+Exit codes: 0 all is well; 1 a replay lost, broke or overran something; 2 bad usage or bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from siltstone import __version__
+from siltstone.cli.demo.run import run
+from siltstone.cli.demo.show import show
+from siltstone.cli.replay import MODELS, POLICIES, Replay, replay, summed
+from siltstone.cli.transcript import read_transcripts
+from siltstone.errors import SiltstoneError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="siltstone",
+    help="Long-horizon memory for LLM agents: compaction, archive, search.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+output = Console()
+errors = Console(stderr=True)
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Long-horizon memory for LLM agents: compaction, archive, search."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command(name="demo")
+def demo_command(
+    store: Annotated[
+        Path, typer.Option(help="Directory of the store; a second run goes on where the first ended.")
+    ] = Path("siltstone-demo"),
+    window: Annotated[int, typer.Option(min=4000, help="The model's window in tokens.")] = 16_000,
+    turns: Annotated[int | None, typer.Option(min=1, help="Turns of the script at most.")] = None,
+    picture: Annotated[
+        bool | None, typer.Option(help="Draw tokens over time. [default: in a terminal]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+) -> None:
+    """Let an offline agent read the Python standard library through a small window, then question it.
+
+    No key, no network, no model: the agent is a script, its tool calls and their outputs are real.
+    """
+    with _refusals(), _progress(hidden=as_json) as progress:
+        task = progress.add_task("reading the standard library", total=None)
+
+        def tell(done: int, total: int, tokens: int) -> None:
+            label = f"reading the standard library, {tokens:,} of {window:,} tokens in context"
+            progress.update(task, completed=done, total=total, description=label)
+
+        demo = run(store, window=window, limit=turns, progress=tell)
+    if as_json:
+        _print_json(demo.to_json())
+        return
+    show(demo, output, draw=output.is_terminal if picture is None else picture)
+    output.print(f"\nThe store is in {store}: run the command again to reopen it.", highlight=False)
+
+
+@app.command(name="replay")
+def replay_command(
+    transcript: Annotated[Path, typer.Argument(help="JSON lines: a message, or a session, each.")],
+    window: Annotated[int, typer.Option(min=1, help="The model's window in tokens.")],
+    policy: Annotated[str, typer.Option(help=f"One of: {', '.join(POLICIES)}.")] = "threshold",
+    model: Annotated[str, typer.Option(help=f"One of: {', '.join(MODELS)}.")] = "extractive",
+    store: Annotated[
+        Path | None, typer.Option(help="A new directory to keep the store in; a temporary one otherwise.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+) -> None:
+    """Run a policy over a recorded transcript, message by message, as an agent would meet it.
+
+    Exit code 1 tells that something was lost or broken, or that the window was exceeded.
+    """
+    _choice("--policy", policy, POLICIES)
+    _choice("--model", model, MODELS)
+    with _refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
+        if store is not None and store.exists():
+            raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
+        sessions = read_transcripts(transcript)
+        results = []
+        with _progress(hidden=as_json) as progress:
+            task = progress.add_task("replaying", total=sum(len(session.messages) for session in sessions))
+            for number, session in enumerate(sessions):
+                results.append(
+                    replay(
+                        session,
+                        (store or Path(temporary)) / str(number),
+                        policy=POLICIES[policy](window),
+                        model=MODELS[model](),
+                        window=window,
+                        progress=lambda: progress.advance(task),
+                    )
+                )
+    total = summed(results)
+    if as_json:
+        _print_json({"sessions": [result.to_json() for result in results], "total": total.to_json()})
+    else:
+        output.print(_replay_table([*results, total]))
+    raise typer.Exit(0 if total.clean else 1)
+
+
+def _replay_table(results: list[Replay]) -> Table:
+    table = Table("", *(result.name for result in results))
+    rows: list[dict[str, Any]] = [result.to_json() for result in results]
+    for key in rows[0]:
+        if key == "added_latency_us":
+            for share in ("p50", "p99"):
+                table.add_row(f"added latency, {share}, µs", *(f"{row[key][share]:,}" for row in rows))
+        elif key != "name":
+            table.add_row(key.replace("_", " "), *(f"{row[key]:,}" for row in rows))
+    return table
+
+
+@contextmanager
+def _progress(*, hidden: bool) -> Iterator[Progress]:
+    """A progress bar on standard error; none where that is no terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, disable=hidden or not errors.is_terminal) as progress:
+        yield progress
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turns an error that names the thing into one line and exit code 2."""
+    try:
+        yield
+    except (SiltstoneError, OSError, UnicodeDecodeError) as error:
+        _refuse(str(error))
+
+
+def _choice(option: str, value: str, known: dict[str, Any]) -> None:
+    if value not in known:
+        _refuse(f"{option} must be one of {', '.join(known)}, got {value!r}")
+
+
+def _refuse(message: str) -> NoReturn:
+    errors.print(f"siltstone: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(2)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

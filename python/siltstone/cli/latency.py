@@ -1,0 +1,40 @@
+"""What siltstone adds to a turn, measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+__all__ = ["Stopwatch", "percentile"]
+
+
+class Stopwatch:
+    """Adds up the time spent inside until the turn ends; one sample a turn, in microseconds."""
+
+    def __init__(self) -> None:
+        self.samples: list[float] = []
+        self._current = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Counts the time of the block to the current turn."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._current += time.perf_counter() - start
+
+    def lap(self) -> None:
+        """Ends the turn."""
+        self.samples.append(self._current * 1e6)
+        self._current = 0.0
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """The smallest sample that at least *share* of them do not exceed; 0 where there is none."""
+    if not samples:
+        return 0.0
+    ordered = sorted(samples)
+    rank = -(-len(ordered) * share // 1)
+    return ordered[max(int(rank) - 1, 0)]

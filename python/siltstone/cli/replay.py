@@ -1,0 +1,170 @@
+"""Runs a policy over a recorded transcript, message by message, as an agent would meet it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from siltstone.cli.latency import Stopwatch, percentile
+from siltstone.cli.transcript import Transcript
+from siltstone.compaction import CompactionConfig, Compactor, Emergency, ThresholdCompactor
+from siltstone.llm import Model
+from siltstone.memory import MemoryStore
+from siltstone.memory.base import Store
+from siltstone.messages import RawMessage, broken_tool_groups, encode, indexable_text, read_message
+from siltstone.models import ExtractiveModel
+from siltstone.outcome import Compacted
+from siltstone.session import Prepared, Session
+
+__all__ = ["MODELS", "POLICIES", "Replay", "replay", "summed"]
+
+POLICIES: dict[str, Callable[[int], Compactor]] = {
+    "threshold": lambda window: ThresholdCompactor(
+        CompactionConfig(auto_compact_threshold=max(window * 4 // 5, 1))
+    ),
+    "emergency": lambda _: Emergency(),
+}
+MODELS: dict[str, Callable[[], Model]] = {"extractive": ExtractiveModel}
+
+
+@dataclass(slots=True)
+class Replay:
+    """What one session came to.
+
+    Attributes:
+        name: The session's name in the transcript.
+        messages: Messages appended.
+        boundaries: Times that ``prepare`` was called.
+        compactions: Committed compactions, those of the emergency net included.
+        messages_in_context: Messages in the last view.
+        tokens_seen: All messages, by the policy's estimator.
+        peak_tokens: The most that ``prepare`` returned.
+        tokens_in_context: What it returned last.
+        entries: Entries in memory.
+        lost: Messages neither in context nor in the log.
+        lost_from_memory: Discarded, indexable messages that ``enumerate`` does not return.
+        broken_tool_groups: Tool calls and results that ``prepare`` returned apart, summed.
+        over_window: Times that ``prepare`` returned more than the window.
+        latencies: Microseconds that siltstone added, a sample for each boundary: ``prepare`` and the
+            appends since the boundary before.
+        seconds: The whole session.
+    """
+
+    name: str
+    messages: int = 0
+    boundaries: int = 0
+    compactions: int = 0
+    messages_in_context: int = 0
+    tokens_seen: int = 0
+    peak_tokens: int = 0
+    tokens_in_context: int = 0
+    entries: int = 0
+    lost: int = 0
+    lost_from_memory: int = 0
+    broken_tool_groups: int = 0
+    over_window: int = 0
+    latencies: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Nothing was lost, broken or too large."""
+        return not (self.lost or self.lost_from_memory or self.broken_tool_groups or self.over_window)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "latencies"}
+        values["added_latency_us"] = {
+            "p50": round(percentile(self.latencies, 0.50), 1),
+            "p99": round(percentile(self.latencies, 0.99), 1),
+        }
+        values["seconds"] = round(self.seconds, 3)
+        return values
+
+
+def replay(
+    transcript: Transcript,
+    directory: Path,
+    *,
+    policy: Compactor,
+    model: Model,
+    window: int,
+    progress: Callable[[], object] = lambda: None,
+) -> Replay:
+    """Replays *transcript* into a store below *directory*, then reopens the store and looks for losses.
+
+    A boundary comes before each model call: before an assistant message that does not follow another,
+    and once at the end.
+    """
+    result = Replay(transcript.name, len(transcript.messages))
+    started = time.perf_counter()
+    watch = Stopwatch()
+    result.tokens_seen = policy.token_rule.count(
+        read_message(raw, i) for i, raw in enumerate(transcript.messages)
+    )
+    with Session.open(
+        directory, transcript.name, policy=policy, model=model, context_window=window
+    ) as session:
+        previous: str | None = None
+        for message in transcript.messages:
+            if message["role"] == "assistant" != previous:
+                _boundary(session, result, watch, window)
+            with watch.running():
+                session.append(message)
+            previous = message["role"]
+            progress()
+        prepared = _boundary(session, result, watch, window)
+        result.messages_in_context = len(prepared.history)
+        result.tokens_in_context = prepared.tokens
+    with MemoryStore.open(directory, read_only=True) as store:
+        _look_for_losses(store, transcript, prepared.history, result)
+    result.latencies = watch.samples
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def summed(results: list[Replay]) -> Replay:
+    """The sum of *results*; of the peaks the highest, of the latencies all."""
+    total = Replay("total")
+    for name in Replay.__slots__:
+        if name not in {"name", "peak_tokens", "latencies"}:
+            setattr(total, name, sum(getattr(result, name) for result in results))
+    total.peak_tokens = max((result.peak_tokens for result in results), default=0)
+    total.latencies = [sample for result in results for sample in result.latencies]
+    return total
+
+
+def _boundary(session: Session, result: Replay, watch: Stopwatch, window: int) -> Prepared:
+    with watch.running():
+        prepared = session.prepare()
+    watch.lap()
+    result.boundaries += 1
+    result.compactions += sum(isinstance(outcome, Compacted) for outcome in prepared.outcomes)
+    result.peak_tokens = max(result.peak_tokens, prepared.tokens)
+    result.over_window += prepared.tokens > window
+    result.broken_tool_groups += broken_tool_groups(prepared.messages)
+    return prepared
+
+
+def _look_for_losses(store: Store, transcript: Transcript, context: list[RawMessage], result: Replay) -> None:
+    """Compares what was appended with what a new process would find."""
+    log = store.open_log(transcript.name)
+    kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
+    in_context = {id(raw) for raw in context}
+    contents: dict[int, str] = {}
+    offset: int | None = 0
+    while offset is not None:
+        page = store.enumerate(transcript.name, offset=offset, limit=1000)
+        contents.update((entry.source_range.start, entry.content) for entry in page.entries)
+        offset = page.next_offset
+    result.entries = len(contents)
+    for seq, raw in enumerate(transcript.messages):
+        if id(raw) in in_context:
+            continue
+        message = read_message(raw, seq)
+        result.lost += kept.get(seq) != encode(raw)
+        text = indexable_text(message)
+        result.lost_from_memory += bool(text.strip()) and contents.get(seq) != text

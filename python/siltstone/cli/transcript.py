@@ -1,0 +1,100 @@
+"""Reads recorded transcripts: JSON lines, a message or a whole session each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages import read_message
+
+__all__ = ["Transcript", "read_transcripts"]
+
+# A recorded line may carry times, ids and costs beside the message; only these belong to it.
+MESSAGE_KEYS = (
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "refusal",
+    "audio",
+    "reasoning_content",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One recorded session."""
+
+    name: str
+    messages: list[dict[str, Any]]
+
+
+def read_transcripts(path: Path) -> list[Transcript]:
+    """The sessions of *path*.
+
+    A line is a message (``role``, ``content`` as text or blocks, or OpenAI chat form; other keys are
+    ignored), or an object with ``messages``, the list of them: a session of its own. Lines that are
+    messages form sessions with their neighbours. A JSON array of messages is read too.
+
+    Raises:
+        InvalidMessageError: a line is neither; its number is in the error.
+        OSError: the file cannot be read.
+    """
+    transcripts: list[Transcript] = []
+    loose: list[dict[str, Any]] = []
+    for where, record in _records(path):
+        if isinstance(record, dict) and isinstance(record.get("messages"), list):
+            _close(transcripts, loose, path)
+            messages = [_message(item, f"{where}, message {i}") for i, item in enumerate(record["messages"])]
+            transcripts.append(Transcript(str(record.get("id", _name(path, transcripts))), messages))
+        else:
+            loose.append(_message(record, where))
+    _close(transcripts, loose, path)
+    return transcripts
+
+
+def _records(path: Path) -> Iterator[tuple[str, Any]]:
+    text = path.read_text(encoding="utf-8")
+    if text.lstrip().startswith("["):
+        for index, record in enumerate(_parsed(text, str(path))):
+            yield f"{path}, message {index}", record
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, _parsed(line, where)
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidMessageError(f"{where}: not JSON: {error}", where=where) from error
+
+
+def _message(record: Any, where: str) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise InvalidMessageError(f"{where}: not a message but {type(record).__name__}", where=where)
+    message = {key: record[key] for key in MESSAGE_KEYS if key in record}
+    try:
+        read_message(message, 0)
+    except InvalidMessageError as error:
+        reason = str(error).removeprefix("message 0: ")  # the place is the line's
+        raise InvalidMessageError(f"{where}: {reason}", where=where) from error
+    return message
+
+
+def _close(transcripts: list[Transcript], loose: list[dict[str, Any]], path: Path) -> None:
+    if loose:
+        transcripts.append(Transcript(_name(path, transcripts), loose.copy()))
+        loose.clear()
+
+
+def _name(path: Path, transcripts: list[Transcript]) -> str:
+    return f"{path.stem}-{len(transcripts) + 1}"

@@ -1,0 +1,164 @@
+"""The contract of a policy: when to act, and what to give up of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from siltstone.errors import SiltstoneError
+from siltstone.llm import Flow
+from siltstone.messages import Message
+from siltstone.tokens import TokenRule
+from siltstone.usage import UsageRecord
+
+__all__ = [
+    "Compaction",
+    "CompactionContext",
+    "CompactionError",
+    "Compactor",
+    "Range",
+    "Reason",
+    "Skip",
+    "Trigger",
+]
+
+Range: TypeAlias = tuple[int, int]
+"""A half-open range of absolute sequence numbers."""
+
+Reason: TypeAlias = Literal[
+    "input_tokens", "history_tokens", "bytes", "fraction", "count", "overflow", "manual", "model"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionContext:
+    """What a policy is told at a boundary, just before a model call.
+
+    Attributes:
+        boundary: The boundary's number, from 0 for the life of the session.
+        last_compaction_boundary: Of the last compaction that was committed.
+        last_attempt_boundary: Of the last attempt, whatever came of it.
+        last_input_tokens: Input tokens of the last model call as the provider counted them; 0 where
+            unknown or when a compaction was committed since.
+        estimated_history_tokens: The current view by the policy's own rule.
+        request_bytes: Bytes of the whole request, 0 where unknown.
+        fixed_tokens: Tokens of what is sent beside the history (tool definitions and the like).
+        context_window: The model's window in tokens, None where unknown.
+        message_count: Messages in the current view.
+        low_yield_attempts: Attempts in a row that failed or reclaimed less than a twentieth.
+    """
+
+    boundary: int
+    last_compaction_boundary: int | None = None
+    last_attempt_boundary: int | None = None
+    last_input_tokens: int = 0
+    estimated_history_tokens: int = 0
+    request_bytes: int = 0
+    fixed_tokens: int = 0
+    context_window: int | None = None
+    message_count: int = 0
+    low_yield_attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Why a compaction is due.
+
+    Attributes:
+        reason: What crossed its threshold.
+        action: What the policy means to do; most know only ``compact``.
+        tokens: The figure that was compared; for ``bytes`` the history's estimate.
+        threshold: The effective threshold in tokens; None for a call that asked for none.
+        focus: What the summary should look at in particular, for a manual call.
+        context_window: The model's window in tokens, None where unknown.
+        fixed_tokens: Tokens of what is sent beside the history, which the window has to hold too.
+    """
+
+    reason: Reason
+    action: str = "compact"
+    tokens: int = 0
+    threshold: int | None = None
+    focus: str | None = None
+    context_window: int | None = None
+    fixed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A policy found that there is nothing to do.
+
+    Attributes:
+        reason: ``nothing_to_discard``, ``in_flight``, ``not_due``, ``no_policy`` …
+        message: The numbers that were compared, in a sentence.
+    """
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A rewrite of a history: the whole of it is in ``retained`` and ``discarded``.
+
+    Attributes:
+        messages: The new view: what is retained, in order, and the summary at the place of the first
+            message that was discarded.
+        retained: The messages that stay, the same objects.
+        discarded: Those that leave, earlier summaries included, in order.
+        summary: The summary's text as the model gave it, without the frame.
+        covers: The ranges of original messages that the summary stands for, those of the summaries it
+            replaces included; ascending and disjoint.
+        level: 1 for a summary of messages, one more than the highest it replaces otherwise.
+        usage: Every model call that was made.
+        degraded: The summary was made without the intended model.
+    """
+
+    messages: tuple[Message, ...]
+    retained: tuple[Message, ...]
+    discarded: tuple[Message, ...]
+    summary: str
+    covers: tuple[Range, ...]
+    level: int = 1
+    usage: tuple[UsageRecord, ...] = field(default=())
+    degraded: bool = False
+
+
+class CompactionError(SiltstoneError, RuntimeError):
+    """An attempt came to nothing. Carries ``reason`` (as in ``CompactionFailed``) and ``usage``.
+
+    ``llm_failed`` carries ``error_class``, the name of what the model raised, as well.
+
+    Policies raise it inside a flow; the drivers turn it into the outcome ``Failed``.
+    """
+
+    reason: str
+    usage: tuple[UsageRecord, ...]
+
+    def __init__(
+        self, message: str, *, reason: str = "internal", usage: tuple[UsageRecord, ...] = (), **fields: Any
+    ) -> None:
+        super().__init__(message, reason=reason, usage=usage, **fields)
+
+
+@runtime_checkable
+class Compactor(Protocol):
+    """A policy. It is pure: it holds no history, calls no model and knows no store."""
+
+    @property
+    def name(self) -> str:
+        """A short name, for events and rows: ``threshold``."""
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """How this policy counts."""
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, if a compaction is due at this boundary."""
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """The compaction itself: yields a request for each summary it wants, returns the rewrite.
+
+        Raises:
+            CompactionError: the attempt came to nothing.
+        """

@@ -1,0 +1,100 @@
+"""The emergency net as a policy: acts only where a history is over its window, and asks no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.net import fit
+from siltstone.compaction.prompts import SUMMARY_PREFIX
+from siltstone.errors import ConfigError
+from siltstone.llm import Flow
+from siltstone.messages import Message
+from siltstone.tokens import TokenRule, rule
+
+__all__ = ["Emergency"]
+
+
+class Emergency:
+    """Makes a history fit its window by discarding the oldest groups. Every summary is ``degraded``.
+
+    Args:
+        context_window: The window in tokens, for callers that do not name it with the call; where both
+            are known the smaller one counts.
+        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``.
+        summary_prefix: What a summary message begins with, before a blank line.
+
+    Raises:
+        ConfigError: a setting is out of its bounds.
+    """
+
+    def __init__(
+        self,
+        context_window: int | None = None,
+        *,
+        estimator: str = "blocks",
+        summary_prefix: str = SUMMARY_PREFIX,
+    ) -> None:
+        if context_window is not None and context_window <= 0:
+            raise ConfigError(
+                f"context_window must be > 0, got {context_window!r}",
+                field="context_window",
+                value=context_window,
+            )
+        self.context_window = context_window
+        self._token_rule = rule(estimator)
+        self._summary_prefix = summary_prefix
+
+    def __repr__(self) -> str:
+        return f"Emergency({self.context_window!r}, estimator={self._token_rule.name!r})"
+
+    @property
+    def name(self) -> str:
+        """``emergency``."""
+        return "emergency"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the estimator names."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger where history and fixed tokens exceed the window, at any boundary."""
+        window = self._window(context.context_window)
+        tokens = context.estimated_history_tokens + context.fixed_tokens
+        if window is None or tokens <= window:
+            return None
+        return Trigger(
+            "overflow",
+            "emergency",
+            tokens=tokens,
+            threshold=window,
+            context_window=window,
+            fixed_tokens=context.fixed_tokens,
+        )
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Fits *history* into the window. It yields no request.
+
+        Raises:
+            ContextOverflowError: what must stay is larger than the window by itself.
+        """
+        yield from ()
+        window = self._window(trigger.context_window)
+        if window is None:
+            return Skip("no_context_window", "an emergency is measured by a window; pass context_window=")
+        compaction = fit(
+            history,
+            window,
+            self._token_rule,
+            fixed_tokens=trigger.fixed_tokens,
+            summary_prefix=self._summary_prefix,
+        )
+        if compaction is None:
+            tokens = self._token_rule.count(history) + trigger.fixed_tokens
+            return Skip("not_due", f"{tokens} tokens fit the window of {window}")
+        return compaction
+
+    def _window(self, named: int | None) -> int | None:
+        known = [window for window in (self.context_window, named) if window is not None]
+        return min(known, default=None)

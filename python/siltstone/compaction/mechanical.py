@@ -1,0 +1,101 @@
+"""The summary that needs no model: what left, the earlier summary, excerpts of the newest that left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from siltstone.compaction.base import Range
+from siltstone.compaction.clip import MARK, head_and_tail
+from siltstone.compaction.prompts import unframed
+from siltstone.compaction.render import render
+from siltstone.messages import Message
+
+__all__ = ["mechanical_summary", "note", "roomiest_note"]
+
+SHORTEST_DETAIL = 80  # code points: below this an excerpt says nothing
+MOST_EXCERPTS = 4  # messages: the newest discarded ones that are quoted
+
+_NOTE = "Earlier messages no longer shown:"
+_EARLIER = "Before them:"
+_NEWEST = "The newest of them, cut:"
+_HEADINGS = frozenset({_EARLIER, _NEWEST})
+
+
+def note(covers: Sequence[Range]) -> str:
+    """How many messages a summary stands for, which, and where they are."""
+    count = sum(end - start for start, end in covers)
+    return _note(count, covers[0][0], covers[-1][1] - 1)
+
+
+def roomiest_note(covers: Sequence[Range]) -> str:
+    """A note no shorter than that of any part of *covers*."""
+    last = covers[-1][1] - 1
+    return _note(last + 1, last, last)
+
+
+def mechanical_summary(
+    discarded: Sequence[Message],
+    covers: Sequence[Range],
+    prefix: str,
+    length: int,
+    fits: Callable[[str], bool],
+) -> str:
+    """The note, with as much detail as *fits*, about *length* code points of it at most.
+
+    The note alone is the least, whether it fits or not.
+    """
+    head = note(covers)
+    while length >= SHORTEST_DETAIL:
+        text = "\n\n".join([head, *_details(discarded, prefix, length)])
+        if fits(text):
+            return text
+        length = length * 3 // 4
+    return head
+
+
+def _note(count: int, first: int, last: int) -> str:
+    return (
+        f"{_NOTE} {count} (numbers {first} to {last}). The context window was full, and no model has "
+        "summarised them. Where this session has memory, memory_search finds their text."
+    )
+
+
+def _details(discarded: Sequence[Message], prefix: str, length: int) -> list[str]:
+    """Paragraphs of *length* code points together: half for the earlier summary where there is one."""
+    summaries = [message for message in discarded if message.provenance == "compaction_summary"]
+    others = [message for message in discarded if message.provenance != "compaction_summary"]
+    earlier = "\n".join(_substance(message, prefix) for message in summaries).strip()
+    paragraphs = []
+    if earlier:
+        quoted = head_and_tail(earlier, length // 2)
+        paragraphs.append(f"{_EARLIER}\n{quoted}")
+        length -= len(quoted)
+    excerpts = _excerpts(others, prefix, length)
+    if excerpts:
+        paragraphs.append("\n".join([_NEWEST, *excerpts]))
+    return paragraphs
+
+
+def _excerpts(messages: Sequence[Message], prefix: str, length: int) -> list[str]:
+    """Excerpts of the newest messages, oldest first; a newer one has twice the room of the one before."""
+    excerpts: list[str] = []
+    for message in reversed(messages):
+        share = length // 2
+        if share < SHORTEST_DETAIL or len(excerpts) == MOST_EXCERPTS:
+            break
+        text = render([message], prefix)
+        if text:
+            excerpts.append(head_and_tail(text, share))
+            length -= len(excerpts[-1])
+    return excerpts[::-1]
+
+
+def _substance(message: Message, prefix: str) -> str:
+    """An earlier summary; of a mechanical one the quotations alone, so that its own words do not pile up."""
+    summary = unframed(message.text, prefix)
+    if not summary.startswith(_NOTE):
+        return summary
+    lines = summary.partition("\n\n")[2].split("\n")
+    quoted = [MARK if line.startswith(MARK) else line for line in lines if line and line not in _HEADINGS]
+    return "\n".join(line for line, _ in groupby(quoted))

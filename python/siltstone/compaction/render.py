@@ -1,0 +1,107 @@
+"""What a summariser reads: discarded messages as plain lines.
+
+One item for each part of a message, in order, an earlier summary first::
+
+    [Earlier summary of messages 1-40: …]
+    User: …
+    Assistant: …
+    [Tool call <id>: name(arguments)]
+    [Tool result <id>: …]
+    [Tool result <id>, error: …]
+    [Injected context: …]
+
+An item begins at the start of a line, and its further lines are indented by two spaces; so no text can
+pass for an item of its own. Media stand as their placeholders; reasoning is left out. Nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, overload
+
+from siltstone.compaction.prompts import unframed
+from siltstone.messages import Message, Part, Role
+
+__all__ = ["RequestMessages", "ranges_in_words", "render"]
+
+INDENT = "\n  "
+
+_SPEAKERS: Final[dict[Role, str]] = {
+    "system": "System",
+    "developer": "System",
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool",
+}
+
+
+def render(messages: Sequence[Message], summary_prefix: str) -> str:
+    """All of *messages* as lines, earlier summaries first; reasoning alone leaves no line."""
+    summaries = [message for message in messages if message.provenance == "compaction_summary"]
+    others = [message for message in messages if message.provenance != "compaction_summary"]
+    lines = [_summary(message, summary_prefix) for message in summaries]
+    lines += [line for message in others for line in _items(message)]
+    return "\n".join(line.replace("\n", INDENT) for line in lines)
+
+
+def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:
+    """Half-open ranges as people write them: ``3-17, 20``."""
+    return ", ".join(str(start) if end - start == 1 else f"{start}-{end - 1}" for start, end in ranges)
+
+
+def _summary(message: Message, prefix: str) -> str:
+    summary = unframed(message.text, prefix)
+    return f"[Earlier summary of messages {ranges_in_words(message.covers)}: {summary}]"
+
+
+def _items(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        match part.kind:
+            case "reasoning":
+                continue
+            case "tool_call":
+                yield f"[Tool call {part.call_id or '-'}: {part.name or '-'}({part.arguments or ''})]"
+            case "tool_result":
+                yield f"[Tool result {part.call_id or '-'}{', error' if part.is_error else ''}: {part.text}]"
+            case _:
+                yield from _said(message, part)
+
+
+def _said(message: Message, part: Part) -> Iterator[str]:
+    if not part.text:
+        return
+    if message.provenance == "original":
+        yield f"{_SPEAKERS[message.role]}: {part.text}"
+    else:
+        yield f"[Injected context: {part.text}]"
+
+
+class RequestMessages(Sequence[dict[str, Any]]):
+    """The messages of a summary request, rendered when they are first read, so that planning is free."""
+
+    __slots__ = ("_discarded", "_instruction", "_messages", "_prefix")
+
+    def __init__(self, discarded: Sequence[Message], instruction: str, summary_prefix: str) -> None:
+        self._discarded = discarded
+        self._instruction = instruction
+        self._prefix = summary_prefix
+        self._messages: list[dict[str, Any]] | None = None
+
+    def __len__(self) -> int:
+        return 2
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if self._messages is None:
+            material = render(self._discarded, self._prefix)
+            self._messages = [
+                {"role": "user", "content": material},
+                {"role": "user", "content": self._instruction},
+            ]
+        return self._messages[index]
+
+    def __repr__(self) -> str:
+        return f"<{len(self._discarded)} messages to summarise, and the instruction>"

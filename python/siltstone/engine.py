@@ -1,0 +1,306 @@
+"""Runs a policy over a history: one attempt, its events and its outcome.
+
+``compact`` and ``acompact`` act now, on any list of messages, without a session. A session runs the
+same :func:`attempt` with a ``commit`` step, so that nothing leaves its context before it is durable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from siltstone import llm
+from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
+from siltstone.compaction.emergency import Emergency
+from siltstone.errors import ConfigError, ContextOverflowError, ModelError, StoreConflictError, StoreError
+from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
+from siltstone.llm import AsyncModel, Completion, CompletionRequest, Flow, Model
+from siltstone.messages import Message, RawMessage, read_history
+from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
+from siltstone.usage import UsageRecord
+
+__all__ = ["acompact", "attempt", "compact", "plan", "rescue"]
+
+
+def compact(
+    messages: Sequence[RawMessage],
+    policy: Compactor,
+    *,
+    model: Model | None = None,
+    context_window: int | None = None,
+    focus: str | None = None,
+    hooks: Sequence[Hook] = (),
+) -> Outcome:
+    """Compacts *messages* now, without asking whether it is due.
+
+    Args:
+        messages: A history in any dialect. It is not changed.
+        policy: What to give up, and how.
+        model: Writes the summary: ``CompletionRequest -> Completion | str``. Not needed by a policy
+            that asks no model.
+        context_window: The model's window in tokens, where known.
+        focus: What the summary should look at in particular.
+        hooks: Called with each event as it happens.
+
+    Returns:
+        ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. A failing model is a ``Failed``.
+
+    Raises:
+        InvalidMessageError: one of *messages* is not a message.
+        ContextOverflowError: what must be kept is larger than *context_window*.
+    """
+    history, trigger = _manual(messages, context_window, focus)
+    return llm.run(attempt(policy, history, trigger, hooks=hooks), model)
+
+
+async def acompact(
+    messages: Sequence[RawMessage],
+    policy: Compactor,
+    *,
+    model: AsyncModel | None = None,
+    context_window: int | None = None,
+    focus: str | None = None,
+    hooks: Sequence[Hook] = (),
+) -> Outcome:
+    """Like :func:`compact`; *model* may be an async callable."""
+    history, trigger = _manual(messages, context_window, focus)
+    return await llm.run_async(attempt(policy, history, trigger, hooks=hooks), model)
+
+
+def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
+    """What :func:`compact` would do: ranges, counts and tokens. No model call, no change.
+
+    Each summary is taken to fill its budget, so ``tokens_after`` is an upper bound.
+    """
+    history, trigger = _manual(messages, context_window, None)
+    before = policy.token_rule.count(history)
+    requests, result = _rehearse(policy.flow(history, trigger))
+    if not isinstance(result, Compaction):
+        return Plan(False, result.reason, len(history), 0, (), requests, before, before)
+    after = policy.token_rule.count(result.messages)
+    return Plan(True, "", len(result.retained), len(result.discarded), result.covers, requests, before, after)
+
+
+def rescue(tokens: int, policy: Compactor, context_window: int) -> tuple[Compactor, Trigger] | None:
+    """The emergency net under every policy: what to run where *tokens* exceed the window, or None."""
+    if tokens <= context_window:
+        return None
+    net = Emergency(estimator=policy.token_rule.name)
+    return net, Trigger("overflow", "emergency", tokens, context_window, context_window=context_window)
+
+
+def attempt(
+    policy: Compactor,
+    history: Sequence[Message],
+    trigger: Trigger,
+    *,
+    commit: Callable[[Compaction, int, int], int | None] | None = None,
+    hooks: Sequence[Hook] = (),
+    last_input_tokens: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Flow[Outcome]:
+    """One attempt as a flow: runs the policy, commits, and tells what came of it.
+
+    Every ``CompactionStarted`` is followed by exactly one terminal event, on every way out: a
+    cancelled caller closes the flow, and that too is told.
+
+    Args:
+        policy: What to give up, and how.
+        history: The view to rewrite.
+        trigger: Why.
+        commit: Makes the rewrite durable before it counts: ``(compaction, tokens before, tokens
+            after) -> compaction id``. What it raises makes the attempt fail.
+        hooks: Called with each event.
+        last_input_tokens: For the event alone.
+        clock: Seconds, monotonic.
+    """
+    run = _Attempt(policy, history, trigger, hooks, last_input_tokens, clock)
+    try:
+        result = yield from run.ask(policy.flow(history, trigger))
+        if isinstance(result, Skip):
+            return run.skipped(result)
+        run.start()
+        result = replace(result, usage=tuple(run.usage))
+        after = policy.token_rule.count(result.messages)
+        compaction_id = commit(result, run.before, after) if commit else None
+    except CompactionError as error:
+        return run.failed(error.reason, error)
+    except ModelError as error:
+        return run.failed("llm_failed", error)
+    except StoreConflictError as error:
+        return run.failed("stale", error)
+    except StoreError as error:
+        return run.failed("memory_indexing_failed", error)
+    except ContextOverflowError as error:
+        run.failed("context_overflow", error)
+        raise
+    except Exception as error:  # a policy of the caller's; its fault must not end the run
+        return run.failed("internal", error)
+    except BaseException as error:
+        run.failed("cancelled", error)
+        raise
+    return run.completed(result, after, compaction_id)
+
+
+class _Attempt:
+    """The bookkeeping of one attempt: events, usage, time."""
+
+    def __init__(
+        self,
+        policy: Compactor,
+        history: Sequence[Message],
+        trigger: Trigger,
+        hooks: Sequence[Hook],
+        last_input_tokens: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self.policy, self.history, self.trigger = policy, history, trigger
+        self.hooks, self.clock = hooks, clock
+        self.last_input_tokens = last_input_tokens
+        self.before = policy.token_rule.count(history)
+        self.events: list[Event] = []
+        self.usage: list[UsageRecord] = []
+        self.started_at = clock()
+
+    def ask(self, flow: Flow[Compaction | Skip]) -> Flow[Compaction | Skip]:
+        """Passes the policy's requests on, and keeps what each answer cost."""
+        try:
+            request = next(flow)
+            self.start()
+            while True:
+                try:
+                    completion = yield request
+                except ModelError as error:
+                    request = flow.throw(error)
+                else:
+                    self.usage.append(completion.usage or self._estimated(request, completion))
+                    request = flow.send(completion)
+        except StopIteration as stop:
+            result: Compaction | Skip = stop.value
+            return result
+        finally:
+            flow.close()
+
+    def start(self) -> None:
+        """Tells that the compaction began, once."""
+        if not self.events:
+            self._emit(
+                CompactionStarted(
+                    self.last_input_tokens,
+                    self.before,
+                    len(self.history),
+                    self.policy.name,
+                    self.trigger.reason,
+                )
+            )
+
+    def skipped(self, skip: Skip) -> Outcome:
+        if self.events:  # it asked a model first: the start that was told needs its end
+            self._emit(self._failure(skip.reason, skip.message))
+        return Skipped(
+            self._raws(),
+            self.before,
+            self.before,
+            tuple(self.events),
+            tuple(self.usage),
+            skip.reason,
+            skip.message,
+        )
+
+    def failed(self, reason: str, error: BaseException) -> Outcome:
+        self.start()
+        message = str(error) or type(error).__name__
+        self._emit(self._failure(reason, message))
+        return Failed(
+            self._raws(),
+            self.before,
+            self.before,
+            tuple(self.events),
+            tuple(self.usage),
+            reason,
+            message,
+            error,
+        )
+
+    def completed(self, compaction: Compaction, after: int, compaction_id: int | None) -> Outcome:
+        self._emit(
+            CompactionCompleted(
+                summary_tokens=sum(record.output_tokens for record in self.usage),
+                messages_before=len(self.history),
+                messages_after=len(compaction.messages),
+                tokens_before=self.before,
+                tokens_after=after,
+                discarded=compaction.covers,
+                duration=self.clock() - self.started_at,
+                usage=tuple(self.usage),
+                policy=self.policy.name,
+                cause=self.trigger.reason,
+                degraded=compaction.degraded,
+            )
+        )
+        return Compacted(
+            messages=[message.raw for message in compaction.messages],
+            tokens_before=self.before,
+            tokens_after=after,
+            events=tuple(self.events),
+            usage=tuple(self.usage),
+            summary=compaction.summary,
+            retained=tuple(message.raw for message in compaction.retained),
+            discarded=tuple(message.raw for message in compaction.discarded),
+            covers=compaction.covers,
+            level=compaction.level,
+            degraded=compaction.degraded,
+            compaction_id=compaction_id,
+        )
+
+    def _emit(self, event: Event) -> None:
+        self.events.append(event)
+        notify(self.hooks, event)
+
+    def _failure(self, reason: str, message: str) -> CompactionFailed:
+        duration = self.clock() - self.started_at
+        return CompactionFailed(
+            reason, message, duration, tuple(self.usage), self.policy.name, self.trigger.reason
+        )
+
+    def _estimated(self, request: CompletionRequest, completion: Completion) -> UsageRecord:
+        rule = self.policy.token_rule
+        return UsageRecord(
+            input_tokens=rule.count(read_history(request.messages)),
+            output_tokens=rule.count_text(completion.text),
+            purpose=request.purpose,
+        )
+
+    def _raws(self) -> list[RawMessage]:
+        return [message.raw for message in self.history]
+
+
+def _manual(
+    messages: Sequence[RawMessage], context_window: int | None, focus: str | None
+) -> tuple[list[Message], Trigger]:
+    if context_window is not None and context_window <= 0:
+        _refuse("context_window", context_window)
+    history = read_history(messages)
+    return history, Trigger("manual", focus=focus, context_window=context_window)
+
+
+def _refuse(field: str, value: Any) -> NoReturn:
+    raise ConfigError(f"{field} must be > 0, got {value!r}", field=field, value=value)
+
+
+def _rehearse(flow: Flow[Compaction | Skip]) -> tuple[int, Compaction | Skip]:
+    """Runs *flow* with stand-ins that fill each answer's budget; the number of requests, and the result."""
+    requests = 0
+    try:
+        request = next(flow)
+        while True:
+            requests += 1
+            request = flow.send(Completion("word " * max(1, request.max_tokens * 4 // 5)))
+    except StopIteration as stop:
+        return requests, stop.value
+    except CompactionError as error:
+        return requests, Skip(error.reason, str(error))
+    finally:
+        flow.close()

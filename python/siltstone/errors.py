@@ -1,0 +1,161 @@
+"""What can go wrong, as one tree.
+
+::
+
+    SiltstoneError
+    ├── InvalidMessageError          ValueError        not a message of any dialect we read
+    │   └── MessageTooLargeError                       a message over the size limit
+    ├── ConfigError                  ValueError        a setting out of its bounds, or unknown
+    ├── ContextOverflowError         ValueError        what must be kept is larger than the window
+    ├── ModelError                   RuntimeError      the caller's model raised or gave no text
+    ├── ToolError
+    │   ├── ToolNotFoundError        LookupError       no tool of that name
+    │   └── InvalidArgumentsError    ValueError        arguments that the tool's schema refuses
+    ├── StoreError
+    │   ├── StoreOpenError           OSError           not a directory, not SQLite, no permission
+    │   │   └── StoreVersionError                      written by a newer siltstone
+    │   ├── StoreIoError             OSError           the disk is full, or a read or write failed
+    │   ├── StoreBusyError           TimeoutError      another process held the lock for too long
+    │   ├── StoreClosedError         ValueError        used after close()
+    │   ├── StoreCorruptError        ValueError        a row that does not match its checksum
+    │   ├── StoreConflictError       RuntimeError      another writer changed the session meanwhile
+    │   ├── ReadOnlyStoreError       PermissionError   a write to a store opened for reading
+    │   ├── InvalidEntryError        ValueError        an entry or a query out of its bounds
+    │   └── EntryNotFoundError       LookupError       no entry of that id
+    └── InternalError                RuntimeError      a defect of siltstone: please report it
+
+Each error carries what it speaks of as attributes (``error.limit``, ``error.path``), pickles,
+and keeps its cause.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ConfigError",
+    "ContextOverflowError",
+    "EntryNotFoundError",
+    "InternalError",
+    "InvalidArgumentsError",
+    "InvalidEntryError",
+    "InvalidMessageError",
+    "MessageTooLargeError",
+    "ModelError",
+    "ReadOnlyStoreError",
+    "SiltstoneError",
+    "StoreBusyError",
+    "StoreClosedError",
+    "StoreConflictError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreIoError",
+    "StoreOpenError",
+    "StoreVersionError",
+    "ToolError",
+    "ToolNotFoundError",
+]
+
+
+class SiltstoneError(Exception):
+    """The root of every error that siltstone raises on purpose.
+
+    Args:
+        message: One sentence that names the thing, the bound and the value.
+        fields: What the sentence speaks of; each becomes an attribute.
+    """
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.__dict__.update(fields)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message), self.__dict__.copy()
+
+
+def _rebuild(kind: type[SiltstoneError], message: str) -> SiltstoneError:
+    return kind(message)
+
+
+class InvalidMessageError(SiltstoneError, ValueError):
+    """Not a message of any dialect that siltstone reads."""
+
+
+class MessageTooLargeError(InvalidMessageError):
+    """A message larger than the limit. Carries ``size`` and ``limit`` in bytes."""
+
+
+class ConfigError(SiltstoneError, ValueError):
+    """A setting out of its bounds, or unknown. Carries ``field`` and ``value``."""
+
+
+class ContextOverflowError(SiltstoneError, ValueError):
+    """What must be kept is larger than the window. Carries ``tokens`` and ``context_window``."""
+
+
+class ModelError(SiltstoneError, RuntimeError):
+    """The caller's model raised, or answered with something that is not text."""
+
+
+class ToolError(SiltstoneError):
+    """A call of a tool that could not be carried out."""
+
+
+class ToolNotFoundError(ToolError, LookupError):
+    """No tool of that name. Carries ``name``."""
+
+
+class InvalidArgumentsError(ToolError, ValueError):
+    """Arguments that the tool's schema refuses. Carries ``name`` and ``reason``."""
+
+
+class StoreError(SiltstoneError):
+    """The store could not do what was asked; what it holds is as it was."""
+
+
+class StoreOpenError(StoreError, OSError):
+    """The store cannot be opened. Carries ``path``."""
+
+
+class StoreVersionError(StoreOpenError):
+    """The store was written by a newer siltstone. It was left untouched."""
+
+
+class StoreIoError(StoreError, OSError):
+    """The disk is full, or a read or a write failed. Nothing of the batch was kept."""
+
+
+class StoreBusyError(StoreError, TimeoutError):
+    """Another process held the write lock for longer than the limit."""
+
+
+class StoreClosedError(StoreError, ValueError):
+    """The store was used after ``close()``."""
+
+
+class StoreCorruptError(StoreError, ValueError):
+    """A stored row does not match its checksum, or is not what the schema says."""
+
+
+class StoreConflictError(StoreError, RuntimeError):
+    """Another writer changed the session meanwhile; nothing was written. Open it again."""
+
+
+class ReadOnlyStoreError(StoreError, PermissionError):
+    """A write to a store that is open for reading."""
+
+
+class InvalidEntryError(StoreError, ValueError):
+    """An entry, a session id or a query out of its bounds."""
+
+
+class EntryNotFoundError(StoreError, LookupError):
+    """No entry of that id. Carries ``entry_id``."""
+
+
+class InternalError(SiltstoneError, RuntimeError):
+    """A defect of siltstone (a panic of the core, caught at the wall): please report it."""

@@ -1,0 +1,29 @@
+"""Stores: texts that can be found again, and the log they came from."""
+
+from siltstone.memory.base import Store
+from siltstone.memory.entry import (
+    Entry,
+    Page,
+    Ranker,
+    Receipt,
+    SearchHit,
+    SourceRange,
+    StoredEntry,
+    StoreStats,
+)
+from siltstone.memory.indexed import MemoryStore
+from siltstone.memory.simple import SimpleMemoryStore
+
+__all__ = [
+    "Entry",
+    "MemoryStore",
+    "Page",
+    "Ranker",
+    "Receipt",
+    "SearchHit",
+    "SimpleMemoryStore",
+    "SourceRange",
+    "Store",
+    "StoreStats",
+    "StoredEntry",
+]

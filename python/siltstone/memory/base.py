@@ -1,0 +1,101 @@
+"""The contract of a store: entries that can be found again, and the log they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol, Self
+
+from siltstone.memory.entry import Entry, Page, Ranker, Receipt, SearchHit, StoredEntry, StoreStats
+from siltstone.memory.log import SessionLog
+
+__all__ = ["Store"]
+
+
+class Store(Protocol):
+    """What every store keeps, and ``tests/memory/test_contract.py`` holds it to.
+
+    A store is safe to use from many threads. Every method raises ``StoreClosedError`` after ``close``,
+    and ``InvalidEntryError`` for a session id that is empty, longer than 1,024 bytes, or has lone
+    surrogates.
+    """
+
+    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+        """Stores and indexes *entries*: all of them, durably, or none.
+
+        Raises:
+            InvalidEntryError: an entry over ``MAX_TEXT_BYTES``, a range that is not
+                ``0 <= start <= end``, or a time that no datetime can hold.
+        """
+
+    def search(
+        self,
+        session_id: str,
+        query: str,
+        limit: int = 5,
+        ranker: Ranker | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> list[SearchHit]:
+        """The entries of the session most like *query*, best first.
+
+        Args:
+            session_id: The session to search; no other is looked at.
+            query: Natural language. A query without words gives no hits.
+            limit: At most this many hits; 0 gives none, and more than ``MAX_LIMIT`` gives that many.
+            ranker: How to score, where the store has a choice; None is the store's own.
+            min_score: Leaves out hits with a lower score, 0..1.
+            explain: Whether hits say how their scores came about.
+
+        Returns:
+            Hits that have something in common with the query; of equal scores the newer first, then by id.
+
+        Raises:
+            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over
+                ``MAX_QUERY_BYTES``.
+            ConfigError: a ranker that the store does not have.
+        """
+
+    def get(self, entry_id: int) -> StoredEntry:
+        """The entry of that id.
+
+        Raises:
+            EntryNotFoundError: there is none.
+        """
+
+    def enumerate(
+        self,
+        session_id: str,
+        overlaps: tuple[int, int] | None = None,
+        since: datetime | float | None = None,
+        offset: int = 0,
+        limit: int = 100,
+    ) -> Page:
+        """The entries of the session in id order, a page at a time.
+
+        Args:
+            session_id: The session.
+            overlaps: Only entries whose range shares a message with this half-open one.
+            since: Only entries that are newer.
+            offset: How many entries to leave out first, filtered or not.
+            limit: How many entries a page has at most, before the filters.
+
+        Raises:
+            InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
+        """
+
+    def drop(self, session_id: str) -> int:
+        """Forgets the session: its entries, its log, its compactions. The number of entries it had."""
+
+    def stats(self, session_id: str | None = None) -> StoreStats:
+        """What the store, or one session of it, holds."""
+
+    def open_log(self, session_id: str) -> SessionLog:
+        """The session's log, which lives and commits with the entries."""
+
+    def close(self) -> None:
+        """Releases everything. Closing twice is fine."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...

@@ -1,0 +1,71 @@
+"""The log of a session in the store's database, where it commits together with the entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from siltstone import _native
+from siltstone.errors import StoreCorruptError
+from siltstone.memory.convert import (
+    compaction_from_row,
+    compaction_to_row,
+    entry_to_row,
+    message_from_row,
+    message_to_row,
+)
+from siltstone.memory.entry import Entry
+from siltstone.memory.log import CommitReceipt, CompactionRow, LogRow, LogState, NewCompaction, NewMessage
+
+__all__ = ["DatabaseLog"]
+
+
+class DatabaseLog:
+    """A :class:`~siltstone.memory.log.SessionLog` over an open store. Made by ``MemoryStore.open_log``."""
+
+    def __init__(self, native: _native.Store, session_id: str) -> None:
+        self._native = native
+        self._session_id = session_id
+
+    def state(self) -> LogState:
+        """Where the log stands."""
+        next_seq, head, cadence = self._native.log_state(self._session_id)
+        if head is None:
+            return LogState(next_seq, None, cadence)
+        row = self._native.compaction(head)
+        if row is None:
+            raise StoreCorruptError(
+                f"session {self._session_id!r} stands on compaction {head}, which is missing",
+                table="compaction",
+                id=head,
+            )
+        return LogState(next_seq, compaction_from_row(row), cadence)
+
+    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
+        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
+        rows = [message_to_row(message) for message in messages]
+        self._native.append_messages(self._session_id, expected_next, rows, cadence)
+
+    def read(self, start: int, end: int) -> list[LogRow]:
+        """The messages of a half-open range of sequence numbers, in order."""
+        return [message_from_row(row) for row in self._native.read_messages(self._session_id, start, end)]
+
+    def commit(
+        self, compaction: NewCompaction, entries: Sequence[Entry], *, expected_head: int | None, cadence: str
+    ) -> CommitReceipt:
+        """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
+        compaction_id, entry_ids = self._native.commit_compaction(
+            self._session_id,
+            expected_head,
+            compaction_to_row(compaction),
+            [entry_to_row(entry) for entry in entries],
+            cadence,
+        )
+        return CommitReceipt(compaction_id, tuple(entry_ids))
+
+    def save_cadence(self, cadence: str) -> None:
+        """Writes the session's cadence alone."""
+        self._native.save_cadence(self._session_id, cadence)
+
+    def compactions(self) -> list[CompactionRow]:
+        """Every compaction ever committed, in order."""
+        return [compaction_from_row(row) for row in self._native.compactions(self._session_id)]

@@ -1,0 +1,145 @@
+"""What a store takes and gives back: entries, hits, pages, figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+__all__ = [
+    "MAX_LIMIT",
+    "MAX_QUERY_BYTES",
+    "MAX_TEXT_BYTES",
+    "Entry",
+    "Page",
+    "Ranker",
+    "Receipt",
+    "SearchHit",
+    "SourceRange",
+    "StoreStats",
+    "StoredEntry",
+]
+
+Ranker: TypeAlias = Literal["lexical", "cosine"]
+MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks for
+MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
+MAX_TEXT_BYTES = 16 * 1024 * 1024  #: bytes of one entry's text, as UTF-8
+
+
+class SourceRange(NamedTuple):
+    """Half-open range of absolute sequence numbers: the messages an entry came from."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A text to remember.
+
+    Attributes:
+        text: What is indexed and given back. An empty or blank text is accepted and not stored.
+        source_range: The messages it came from.
+        role: Who said it.
+        name: The speaker's or the tool's name.
+        kind: What it is: ``message``, or a caller's own word.
+        created_at: When it was said; now, where not given. A datetime without a zone is UTC.
+    """
+
+    text: str
+    source_range: tuple[int, int] = (0, 0)
+    role: str = "user"
+    name: str | None = None
+    kind: str = "message"
+    created_at: datetime | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry as the store holds it."""
+
+    entry_id: int
+    session_id: str
+    content: str
+    source_range: SourceRange
+    role: str
+    name: str | None
+    kind: str
+    created_at: datetime
+    repaired: bool = False  #: the text had lone surrogates, which became U+FFFD
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """What a search returns, best first.
+
+    Attributes:
+        content: The entry's text.
+        score: 0..1, higher is better; what it means is the ranker's (see the ranker's own page).
+        source_range: The messages the entry came from.
+        entry_id: Its id, never reused.
+        role: Who said it.
+        created_at: When it was said, in UTC.
+        explain: Per-part scores, when asked for; None otherwise.
+    """
+
+    content: str
+    score: float
+    source_range: SourceRange
+    entry_id: int
+    role: str
+    created_at: datetime
+    explain: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What ``index`` did.
+
+    Attributes:
+        entry_ids: One per entry given, in order; None for a blank text, which is not stored.
+    """
+
+    entry_ids: tuple[int | None, ...]
+
+    @property
+    def indexed(self) -> int:
+        """How many entries were stored."""
+        return sum(1 for entry_id in self.entry_ids if entry_id is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of ``enumerate``. Filters apply after paging, so it may be short.
+
+    Attributes:
+        entries: In id order.
+        next_offset: Where the next page begins; None at the end.
+    """
+
+    entries: tuple[StoredEntry, ...]
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What a store, or one session of it, holds.
+
+    Attributes:
+        sessions: Sessions with a message or an entry.
+        messages: Messages in their logs.
+        entries: Entries.
+        compactions: Committed compactions.
+        text_bytes: Bytes of the entries' texts.
+        disk_bytes: Bytes of the store's files; 0 for one in process memory. Of the whole store,
+            also when one session was asked for.
+        detail: Of one session: which index serves it, and its sizes.
+    """
+
+    sessions: int
+    messages: int
+    entries: int
+    compactions: int
+    text_bytes: int
+    disk_bytes: int
+    detail: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,229 @@
+"""The store of the package: entries and logs in SQLite, searched through exact indexes in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, NoReturn, Self, get_args
+
+from siltstone import _native
+from siltstone.errors import ConfigError, EntryNotFoundError, StoreOpenError
+from siltstone.memory.convert import (
+    MAX_INTEGER,
+    entry_from_row,
+    entry_to_row,
+    hit_from_row,
+    milliseconds,
+    range_of,
+)
+from siltstone.memory.database_log import DatabaseLog
+from siltstone.memory.entry import Entry, Page, Ranker, Receipt, SearchHit, StoredEntry, StoreStats
+from siltstone.memory.log import SessionLog
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """A durable store in a directory: what sessions said, and what can be found again of it.
+
+    The file is ``path/memory/memory.sqlite3``. Only this package may open it while a store is open; to
+    look inside with other tools, close the store or take a copy. A store is safe to use from many threads,
+    and two stores of one process on the same path are one. It does not cross a fork: open it again there.
+
+    Rankers:
+        ``lexical``: BM25 over whole words (k1 1.2, b 0.75), as a share of what the query could reach at
+        best; words that no entry has lower every score. ``cosine``: cosine distance of the hashed term
+        frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. Scores of
+        different rankers do not compare.
+    """
+
+    def __init__(self, native: _native.Store, ranker: Ranker) -> None:
+        self._native = native
+        self._ranker = ranker
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        ranker: Ranker = "lexical",
+        *,
+        hash_rule: Literal["xxh3", "poly31"] | None = None,
+        read_only: bool = False,
+    ) -> Self:
+        """Opens the store in the directory *path*; makes one where there is none.
+
+        Args:
+            path: A directory. It is made if need be, with those that lead to it.
+            ranker: How searches score that do not say.
+            hash_rule: How a new store hashes words for ``cosine``: ``xxh3`` where not given. An existing
+                store knows its own.
+            read_only: Open an existing store for reading; none is made. A store whose file or directory
+                cannot be written is opened like that by itself, see :attr:`read_only`.
+
+        Raises:
+            StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
+            StoreVersionError: written by a newer siltstone. It is left as it was.
+            ConfigError: an unknown ranker or rule, or a rule that is not the store's.
+        """
+        _check_ranker(ranker)
+        path = os.fspath(path)
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError as error:
+            raise StoreOpenError(
+                f"cannot open a store at {path!r}: no file has such a name", path=path
+            ) from error
+        return cls(_native.Store.open(path, read_only, hash_rule), ranker)
+
+    @property
+    def path(self) -> str:
+        """The directory it was opened by."""
+        return self._native.path
+
+    @property
+    def ranker(self) -> Ranker:
+        """How searches score that do not say."""
+        return self._ranker
+
+    @property
+    def hash_rule(self) -> str:
+        """How words are hashed for ``cosine``."""
+        return self._native.hash_rule
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can only be read."""
+        return self._native.read_only
+
+    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+        """Stores and indexes *entries*: all of them, durably, or none.
+
+        When it returns they are on the disk and found by the next search.
+
+        Raises:
+            InvalidEntryError: an entry over ``MAX_TEXT_BYTES``, a range that is not
+                ``0 <= start <= end``, or a time that no datetime can hold.
+            ReadOnlyStoreError: the store is open for reading.
+            StoreBusyError: another process wrote for more than 5 seconds.
+            StoreIoError: the disk is full, or failed.
+        """
+        rows = [entry_to_row(entry) for entry in entries]
+        return Receipt(tuple(self._native.insert_entries(session_id, rows)))
+
+    def search(
+        self,
+        session_id: str,
+        query: str,
+        limit: int = 5,
+        ranker: Ranker | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> list[SearchHit]:
+        """The entries of the session most like *query*, best first.
+
+        Args:
+            session_id: The session to search; no other is looked at.
+            query: Natural language. A query without words gives no hits.
+            limit: At most this many hits; 0 gives none, and more than ``MAX_LIMIT`` gives that many.
+            ranker: How to score; None is the store's own.
+            min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
+            explain: Whether hits say how their scores came about. ``lexical``: ``{"terms": [{"term", "tf",
+                "idf", "score"}, …]}``, whose scores sum up to the hit's (or to more, where that is cut at
+                1). ``cosine``: ``{"cosine", "distance"}``.
+
+        Returns:
+            Hits that share a word with the query; of equal scores the newer first, then by id.
+
+        Raises:
+            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over
+                ``MAX_QUERY_BYTES``.
+            ConfigError: an unknown ranker.
+            StoreCorruptError: a row does not match its checksum.
+        """
+        ranker = self._ranker if ranker is None else ranker
+        limit = max(-1, min(limit, MAX_INTEGER))
+        rows = self._native.search(session_id, query, limit, ranker, min_score, explain)
+        return [hit_from_row(row) for row in rows]
+
+    def get(self, entry_id: int) -> StoredEntry:
+        """The entry of that id.
+
+        Raises:
+            EntryNotFoundError: there is none.
+        """
+        if abs(entry_id) > MAX_INTEGER:
+            raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
+        return entry_from_row(self._native.get(entry_id))
+
+    def enumerate(
+        self,
+        session_id: str,
+        overlaps: tuple[int, int] | None = None,
+        since: datetime | float | None = None,
+        offset: int = 0,
+        limit: int = 100,
+    ) -> Page:
+        """The entries of the session in id order, a page at a time.
+
+        Args:
+            session_id: The session.
+            overlaps: Only entries whose range shares a message with this half-open one. Ranges that touch,
+                and empty ones, share none.
+            since: Only entries that are newer, to the millisecond.
+            offset: How many entries to leave out first, filtered or not.
+            limit: How many entries a page has at most, before the filters.
+
+        Raises:
+            InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
+        """
+        rows, next_offset = self._native.enumerate(
+            session_id,
+            None if overlaps is None else range_of(overlaps, "overlaps"),
+            None if since is None else milliseconds(since),
+            max(-1, min(offset, MAX_INTEGER)),
+            max(-1, min(limit, MAX_INTEGER)),
+        )
+        return Page(tuple(entry_from_row(row) for row in rows), next_offset)
+
+    def drop(self, session_id: str) -> int:
+        """Forgets the session: its entries, its log, its compactions. The number of entries it had.
+
+        Its ids are not given to others.
+        """
+        return self._native.drop_session(session_id)
+
+    def stats(self, session_id: str | None = None) -> StoreStats:
+        """What the store, or one session of it, holds."""
+        return StoreStats(**self._native.stats(session_id))
+
+    def open_log(self, session_id: str) -> SessionLog:
+        """The session's log, which lives and commits with the entries."""
+        return DatabaseLog(self._native, session_id)
+
+    def close(self) -> None:
+        """Lets go of the store. Closing twice is fine.
+
+        When the last store of this process on the path is closed, the file is complete by itself.
+        """
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        mode = ", read_only=True" if self.read_only else ""
+        return f"MemoryStore.open({self.path!r}, ranker={self._ranker!r}{mode})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled or copied: open the path again")
+
+
+def _check_ranker(ranker: Any) -> None:
+    if ranker not in get_args(Ranker):
+        raise ConfigError(
+            f"ranker must be one of {get_args(Ranker)!r}, got {ranker!r}", field="ranker", value=ranker
+        )

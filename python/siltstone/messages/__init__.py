@@ -1,0 +1,49 @@
+"""What was said: messages of any dialect, annotated and never translated."""
+
+from siltstone.messages.check import broken_tool_groups
+from siltstone.messages.groups import Group, groups
+from siltstone.messages.history import read_history
+from siltstone.messages.indexable import indexable_text
+from siltstone.messages.json_text import decode, encode
+from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
+from siltstone.messages.message import (
+    Dialect,
+    LiveObject,
+    Message,
+    Part,
+    PartKind,
+    Provenance,
+    RawMessage,
+    Role,
+    SummaryMessage,
+)
+from siltstone.messages.read import detect, read_message, validate
+from siltstone.messages.turns import Turn, in_flight, opens_turn, turns
+
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "Dialect",
+    "Group",
+    "LiveObject",
+    "Message",
+    "Part",
+    "PartKind",
+    "Provenance",
+    "RawMessage",
+    "Role",
+    "SummaryMessage",
+    "Turn",
+    "broken_tool_groups",
+    "decode",
+    "detect",
+    "encode",
+    "groups",
+    "in_flight",
+    "indexable_text",
+    "message_size",
+    "opens_turn",
+    "read_history",
+    "read_message",
+    "turns",
+    "validate",
+]

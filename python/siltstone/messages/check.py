@@ -1,0 +1,58 @@
+"""How many calls and results of a history have lost one another?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from siltstone.messages.message import Message, PartKind, RawMessage
+from siltstone.messages.read import read_message
+
+__all__ = ["broken_tool_groups"]
+
+
+def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
+    """How many messages hold a result without a call before it, or a call that can get no result.
+
+    A provider refuses such a history. A call without a result is fine only at the very end, where
+    nothing but results, and further calls of the same answer, follow it. This is a check on :func:`groups`
+    and shares no code with it: it knows ids and places, and nothing else.
+    """
+    messages = [_read(item, place) for place, item in enumerate(history)]
+    called: set[object] = set()
+    broken: set[int] = set()
+    unanswered: dict[object, int] = {}
+    for place, message in enumerate(messages):
+        for part in message.parts:
+            key = part.call_id or ("named", part.name)
+            if part.kind == "tool_call":
+                if key in unanswered and part.call_id:
+                    broken.add(unanswered[key])
+                called.add(key)
+                unanswered[key] = place
+            elif part.kind == "tool_result":
+                unanswered.pop(key, None)
+                if key not in called:
+                    broken.add(place)
+    end = _start_of_last_exchange(messages)
+    return len(broken | {place for place in unanswered.values() if place < end})
+
+
+def _start_of_last_exchange(messages: list[Message]) -> int:
+    """The place of the calls that the trailing results belong to."""
+    place = len(messages)
+    while place > 0 and _is(messages[place - 1], "tool_result"):
+        place -= 1
+    while place > 0 and _is(messages[place - 1], "tool_call"):
+        place -= 1
+    return place
+
+
+def _is(message: Message, kind: PartKind) -> bool:
+    """Whether *message* is an assistant's with calls, or another's with results."""
+    if (message.role == "assistant") != (kind == "tool_call"):
+        return False
+    return any(part.kind == kind for part in message.parts)
+
+
+def _read(item: RawMessage | Message, place: int) -> Message:
+    return item if isinstance(item, Message) else read_message(item, place)

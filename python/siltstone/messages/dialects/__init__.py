@@ -1,0 +1,1 @@
+"""The dialects we read, one file each."""

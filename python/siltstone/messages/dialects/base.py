@@ -1,0 +1,158 @@
+"""What do the readers of all dialects share?
+
+A reader is a module with a ``NAME``, its ``ROLES``, the block types that give it away (``TYPES``), and
+``read(fields) -> (role, parts)``. It never changes what it reads, and it drops nothing: a block of a
+type that it does not know becomes a part of kind ``other``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from siltstone._native import json_size
+from siltstone.messages.json_text import dump
+from siltstone.messages.media import media_part, without_inline_data
+from siltstone.messages.message import Part
+from siltstone.messages.plain import as_fields
+
+__all__ = [
+    "BlockReader",
+    "Fields",
+    "Malformed",
+    "arguments_text",
+    "identifier",
+    "known_parts",
+    "read_content",
+    "result_parts",
+    "string",
+    "text_of",
+]
+
+Fields: TypeAlias = Mapping[str, Any]
+BlockReader: TypeAlias = Callable[[str, Fields, str], Iterable[Part]]
+"""``(type, block, path) -> parts``: reads the blocks of one dialect."""
+
+# Where blocks keep what can be read, in reading order. Encrypted texts and addresses are not among them.
+_TEXT_KEYS = ("title", "context", "text", "refusal", "transcript", "stdout", "stderr", "content", "source")
+
+
+class Malformed(Exception):  # noqa: N818 - never leaves this family
+    """A message is not what its dialect says. Becomes an ``InvalidMessageError`` that names the message."""
+
+    def __init__(self, key: str, expected: str, value: object) -> None:
+        super().__init__(key)
+        self.key, self.expected, self.value = key, expected, value
+
+
+def string(fields: Fields, key: str, path: str, place: int | None = None) -> str:
+    """The text under *key* of the block at *path* (at *place* of the list there), which must be there."""
+    value = fields.get(key)
+    if isinstance(value, str):
+        return value
+    block = path if place is None else f"{path}[{place}]"
+    raise Malformed(f"{block}.{key}", "text", value)
+
+
+def identifier(value: object) -> str | None:
+    """An id or a name as text; None where there is none. A number is taken as it is written."""
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def arguments_text(value: object) -> str:
+    """Arguments as JSON text: as received where they are text, dumped compact otherwise."""
+    return value if isinstance(value, str) else dump({} if value is None else value)
+
+
+def read_content(content: object, path: str, reader: BlockReader) -> tuple[Part, ...]:
+    """The parts of a ``content``: a text, or a list of blocks."""
+    if isinstance(content, str):
+        return (Part("text", content),)
+    if not isinstance(content, (list, tuple)):
+        raise Malformed(path, "text or a list of blocks", content)
+    parts: list[Part] = []
+    for place, item in enumerate(content):
+        if isinstance(item, str):
+            parts.append(Part("text", item))
+            continue
+        block = item if type(item) is dict else as_fields(item)
+        if block is None:
+            raise Malformed(f"{path}[{place}]", "a block", item)
+        kind = block.get("type")
+        if kind == "text":
+            parts.append(Part("text", string(block, "text", path, place)))
+        else:
+            parts.extend(reader(kind if isinstance(kind, str) else "", block, f"{path}[{place}]"))
+    return tuple(parts)
+
+
+def known_parts(kind: str, block: Fields, _path: str = "") -> tuple[Part, ...]:
+    """What every dialect reads alike: media, and whatever nobody knows."""
+    return (media_part(kind, block) or _other_part(block),)
+
+
+def result_parts(
+    call_id: str | None,
+    name: str | None,
+    content: object,
+    path: str,
+    *,
+    is_error: bool = False,
+) -> tuple[Part, ...]:
+    """A tool's result: its text as one part, then the media inside it, each with the result's id."""
+    if content is None or isinstance(content, str):
+        return (Part("tool_result", content or "", call_id, name, None, is_error),)
+    fields = as_fields(content)
+    if fields is not None:
+        return (Part("tool_result", text_of(fields), call_id, name, None, is_error),)
+    texts: list[str] = []
+    beside: list[Part] = []
+    for part in read_content(content, path, known_parts):
+        if part.kind == "blob" or not (part.text or part.kind == "text"):
+            beside.append(_of_call(part, call_id))
+        elif part.text:
+            texts.append(part.text)
+    return (Part("tool_result", "\n".join(texts), call_id, name, None, is_error), *beside)
+
+
+def text_of(value: object) -> str:
+    """Every text of a nested block of an unknown type, joined by line breaks."""
+    return "\n".join(_texts(value))
+
+
+def _texts(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _texts(item)
+    elif (fields := as_fields(value)) is not None:
+        if fields.get("type") == "text" and isinstance(fields.get("data"), str):
+            yield from _texts(fields["data"])  # the source of a document that is plain text
+        for key in _TEXT_KEYS:
+            item = fields.get(key)
+            if key != "source" or not isinstance(item, str):  # a source that is text is an address
+                yield from _texts(item)
+
+
+def _other_part(block: Fields) -> Part:
+    text = text_of(block)
+    rest, cut = without_inline_data(block)
+    return Part(
+        "other",
+        text,
+        modality="document" if cut else None,
+        size=0 if text else json_size(rest)[0],
+    )
+
+
+def _of_call(part: Part, call_id: str | None) -> Part:
+    return Part(
+        part.kind,
+        part.text,
+        call_id,
+        modality=part.modality,
+        size=part.size,
+        duration_ms=part.duration_ms,
+    )

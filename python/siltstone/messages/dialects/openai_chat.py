@@ -1,0 +1,110 @@
+"""How is a message of the OpenAI chat completions API read?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from siltstone.messages.dialects.base import (
+    Fields,
+    Malformed,
+    arguments_text,
+    identifier,
+    known_parts,
+    read_content,
+    result_parts,
+    string,
+)
+from siltstone.messages.message import Dialect, Part, Role
+from siltstone.messages.plain import as_fields
+
+__all__ = ["KEYS", "NAME", "ROLES", "TYPES", "read"]
+
+NAME: Final[Dialect] = "openai.chat"
+
+#: Its roles, and ours for each. ``function`` is what ``tool`` was called before 2024.
+ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+#: Block types that no other dialect has.
+TYPES = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
+
+#: Keys of a message that no other dialect has.
+KEYS = frozenset(
+    {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "reasoning_content", "reasoning"}
+)
+
+
+def read(fields: Fields) -> tuple[Role, tuple[Part, ...]]:
+    """The role and the parts of a message."""
+    role = ROLES[fields["role"]]
+    content = fields.get("content")
+    if role == "tool":
+        name = identifier(fields.get("name") or fields.get("tool_name"))
+        return role, result_parts(identifier(fields.get("tool_call_id")), name, content, "content")
+    if role != "assistant":
+        return role, read_content(content, "content", _read_block)
+    said = () if content is None else read_content(content, "content", _read_block)
+    return role, (*_reasoning(fields), *said, *_voice(fields), *_calls(fields))
+
+
+def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
+    if kind == "refusal":
+        return (Part("text", string(block, "refusal", path)),)
+    return known_parts(kind, block)
+
+
+def _reasoning(fields: Fields) -> Iterable[Part]:
+    """What compatible servers send beside the content: ``reasoning_content``, or ``reasoning``."""
+    for key in ("reasoning_content", "reasoning"):
+        text = fields.get(key)
+        if isinstance(text, str):
+            return (Part("reasoning", text),)
+    return ()
+
+
+def _voice(fields: Fields) -> Iterable[Part]:
+    refusal = fields.get("refusal")
+    if isinstance(refusal, str):
+        yield Part("text", refusal)
+    audio = as_fields(fields.get("audio"))
+    if audio is not None:
+        yield from known_parts("audio", audio)
+        if isinstance(audio.get("transcript"), str):
+            yield Part("other", audio["transcript"])
+
+
+def _calls(fields: Fields) -> Iterable[Part]:
+    calls = fields.get("tool_calls")
+    if calls is not None and not isinstance(calls, (list, tuple)):
+        raise Malformed("tool_calls", "a list of calls", calls)
+    for place, item in enumerate(calls or ()):
+        call = as_fields(item)
+        if call is None:
+            raise Malformed(f"tool_calls[{place}]", "a call", item)
+        yield _call(call, f"tool_calls[{place}]")
+    legacy = fields.get("function_call")
+    if legacy is not None:
+        function = as_fields(legacy)
+        if function is None:
+            raise Malformed("function_call", "a call", legacy)
+        yield _call({"function": function}, "function_call")
+
+
+def _call(call: Fields, path: str) -> Part:
+    """A call of any type: what is called stands under the type's own name."""
+    kind = call.get("type")
+    if not isinstance(kind, str):
+        kind = "function"
+    called = as_fields(call.get(kind))
+    if called is None:
+        raise Malformed(f"{path}.{kind}", "what is called", call.get(kind))
+    name = identifier(called.get("name"))
+    arguments = called.get("input") if kind == "custom" else called.get("arguments")
+    return Part("tool_call", "", identifier(call.get("id")), name, arguments_text(arguments))

@@ -1,0 +1,144 @@
+"""Which messages must stay together?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from siltstone.messages.message import Message, Part
+
+__all__ = ["Group", "call_key", "groups", "unanswered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Messages that are retained or discarded as a whole.
+
+    Attributes:
+        positions: Their positions in the history, ascending; other messages may lie between.
+        pending: A call among them has no result yet.
+    """
+
+    positions: tuple[int, ...]
+    pending: bool = False
+
+
+def groups(history: Sequence[Message]) -> list[Group]:
+    """The groups of a history, in the order of their first messages; every message is in exactly one.
+
+    A call, all its results and the reasoning bound to it are one group. A result belongs to the latest
+    call before it that has its id, so an id may be used again. A message that several calls share joins
+    their groups. An assistant message of nothing but reasoning is bound to the assistant messages that
+    directly follow it. Any other message is a group of its own. Time is linear.
+    """
+    links = _Links(len(history))
+    calls = _Calls()
+    for position, message in enumerate(history):
+        for part in message.parts:
+            if part.kind == "tool_call":
+                calls.open(call_key(part), position)
+            elif part.kind == "tool_result":
+                called_at = calls.answer(call_key(part))
+                if called_at is not None:
+                    links.join(called_at, position)
+    _bind_reasoning(history, links)
+    return links.groups(calls.waiting())
+
+
+def unanswered(history: Sequence[Message]) -> bool:
+    """Whether a call in *history* has no result in it."""
+    calls = _Calls()
+    for position, message in enumerate(history):
+        for part in message.parts:
+            if part.kind == "tool_call":
+                calls.open(call_key(part), position)
+            elif part.kind == "tool_result":
+                calls.answer(call_key(part))
+    return bool(calls.waiting())
+
+
+def call_key(part: Part) -> Hashable:
+    """What ties a result to its call: the id, or the name where the dialect has no ids."""
+    return part.call_id if part.call_id is not None else (part.name,)
+
+
+class _Calls:
+    """The calls seen so far, by key, each with its position and whether it was answered."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Hashable, list[list[int]]] = {}
+        self._waiting: dict[int, int] = {}  # position: calls in it without a result
+
+    def open(self, key: Hashable, position: int) -> None:
+        """A call. It takes over its key, but calls without ids that still wait queue up."""
+        queue = self._by_key.setdefault(key, [])
+        if not isinstance(key, tuple) or (queue and not queue[0][1]):
+            queue.clear()
+        queue.append([position, 1])
+        self._waiting[position] = self._waiting.get(position, 0) + 1
+
+    def answer(self, key: Hashable) -> int | None:
+        """A result: the position of its call, None for one without."""
+        queue = self._by_key.get(key)
+        if not queue:
+            return None
+        call = queue[0] if len(queue) == 1 else queue.pop(0)
+        position, waits = call
+        if waits:
+            call[1] = 0
+            self._waiting[position] -= 1
+        return position
+
+    def waiting(self) -> set[int]:
+        """The positions of the messages that have a call without a result."""
+        return {position for position, count in self._waiting.items() if count}
+
+
+class _Links:
+    """Disjoint sets of positions; a set is named by its first."""
+
+    def __init__(self, size: int) -> None:
+        self._parents = list(range(size))
+
+    def join(self, one: int, other: int) -> None:
+        one, other = sorted((self._first(one), self._first(other)))
+        self._parents[other] = one
+
+    def _first(self, position: int) -> int:
+        parents = self._parents
+        while parents[position] != position:
+            parents[position] = parents[parents[position]]  # halves the way for the next
+            position = parents[position]
+        return position
+
+    def groups(self, waiting: set[int]) -> list[Group]:
+        members: dict[int, list[int]] = {}
+        for position in range(len(self._parents)):
+            members.setdefault(self._first(position), []).append(position)
+        return [Group(tuple(positions), not waiting.isdisjoint(positions)) for positions in members.values()]
+
+
+def _bind_reasoning(history: Sequence[Message], links: _Links) -> None:
+    """Joins an assistant message of nothing but reasoning to the rest of the same answer.
+
+    Some transcripts have a message for each block of an answer. Its reasoning is signed for the whole
+    of it, so the provider refuses a call whose reasoning is gone.
+    """
+    bound = False
+    for position, message in enumerate(history):
+        if message.role != "assistant":
+            bound = False
+            continue
+        if bound:
+            links.join(position - 1, position)
+        bound = bound or _is_reasoning_only(message)
+
+
+def _is_reasoning_only(message: Message) -> bool:
+    reasons = False
+    for part in message.parts:
+        if part.kind == "reasoning":
+            reasons = True
+        elif part.kind != "text" or part.text:
+            return False
+    return reasons

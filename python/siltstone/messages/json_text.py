@@ -1,0 +1,113 @@
+"""How is a message written as JSON text, and read back?"""
+
+from __future__ import annotations
+
+import json
+import re
+from json import JSONEncoder
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages.plain import as_fields, as_json_value
+
+if TYPE_CHECKING:
+    from siltstone.messages.message import RawMessage
+
+__all__ = ["MAX_DEPTH", "decode", "dump", "encode", "unwritable"]
+
+MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
+
+_ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=as_json_value)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encode(raw: RawMessage) -> str:
+    r"""The JSON text of a message: compact, without ASCII escapes, always valid UTF-8.
+
+    A lone surrogate is written as ``\udXXX``. Two adjacent halves that a str holds apart come back
+    from :func:`decode` as the one code point they stand for: JSON cannot tell the two forms apart.
+
+    Raises:
+        InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
+    """
+    try:
+        return dump(raw)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unwritable(raw) from error
+
+
+def dump(value: object) -> str:
+    """Like :func:`encode`, for any value; raises what the standard library raises."""
+    text = _ENCODER.encode(value)
+    if text.isascii():
+        return text
+    try:
+        text.encode()  # faster than looking for what nearly never is there
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return text
+
+
+def decode(text: str) -> dict[str, Any]:
+    """The message that :func:`encode` wrote.
+
+    Raises:
+        InvalidMessageError: *text* is not JSON, or not the JSON of an object.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessageError(f"the text of a message must be JSON: {error}") from error
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        raise InvalidMessageError(f"the text of a message must be a JSON object, got {kind}", value_type=kind)
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def unwritable(raw: object, *, name: str = "the message", **fields: Any) -> InvalidMessageError:
+    """The error for a message that holds what JSON cannot carry: it names the place."""
+    path, reason = _first_unwritable(raw, "", 0) or ("", "it cannot be written as JSON")
+    where = f" at {path}" if path else ""
+    return InvalidMessageError(f"{name} holds what JSON cannot carry{where}: {reason}", path=path, **fields)
+
+
+def _first_unwritable(value: object, path: str, depth: int) -> tuple[str, str] | None:
+    """Where the first such value stands and what is wrong with it; found slowly, for errors alone."""
+    if depth > MAX_DEPTH:
+        return path[:80] + "…", f"nested more than {MAX_DEPTH} deep, or containing itself"
+    if value is None or isinstance(value, (str, bool)):
+        return None
+    if isinstance(value, float):
+        return None if isfinite(value) else (path, repr(value))
+    if isinstance(value, (list, tuple)):
+        items = [(f"{path}[{place}]", item) for place, item in enumerate(value)]
+    else:
+        try:
+            fields = as_fields(value)
+        except TypeError as error:
+            return path, str(error)
+        if fields is None:
+            return _unwritable_scalar(value, path)
+        for key in fields:
+            if not isinstance(key, (str, int, float, type(None))):
+                return path, f"a key of type {type(key).__name__}"
+        items = [(f"{path}.{key}" if path else str(key), item) for key, item in fields.items()]
+    for place, item in items:
+        if found := _first_unwritable(item, place, depth + 1):
+            return found
+    return None
+
+
+def _unwritable_scalar(value: object, path: str) -> tuple[str, str] | None:
+    if not isinstance(value, int):
+        return path, f"a value of type {type(value).__name__}"
+    try:
+        int.__repr__(value)
+    except ValueError as error:
+        return path, str(error)
+    return None

@@ -1,0 +1,151 @@
+"""What is inline data in a message, and what stands for it where only text can?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from siltstone.messages.message import Part
+from siltstone.messages.plain import as_fields
+
+__all__ = ["Modality", "media_part", "without_inline_data"]
+
+Modality: TypeAlias = Literal["image", "audio", "video", "document"]
+Fields: TypeAlias = Mapping[str, Any]
+
+# A type that nobody stated is the range of its kind; a document without one is only bytes.
+_UNKNOWN: dict[Modality, str] = {
+    "image": "image/*",
+    "audio": "audio/*",
+    "video": "video/*",
+    "document": "application/octet-stream",
+}
+_DATA_KEYS = frozenset({"data", "file_data", "b64_json"})
+_TEXT_TYPES = ("text", "redacted_thinking")  # their ``data`` is text, or opaque text
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # shorter ones cost nothing worth the doubt
+
+_MODALITIES: dict[str, Modality] = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "audio": "audio",
+    "input_audio": "audio",
+    "video": "video",
+    "video_url": "video",
+    "input_video": "video",
+    "document": "document",
+    "file": "document",
+    "input_file": "document",
+}
+
+
+def media_part(kind: str, block: Fields, call_id: str | None = None) -> Part | None:
+    """The part of a block of type *kind* that holds a picture, a sound, a film or a document.
+
+    Each dialect has its own spelling (``image`` with a ``source``, ``image_url``, ``input_audio``,
+    ``file`` and so on); all are read in every dialect. None for any other block.
+    """
+    modality = _MODALITIES.get(kind)
+    if modality is None:
+        return None
+    holder = block.get("source", block.get(kind, block))
+    if isinstance(holder, str):
+        holder = {"url": holder}
+    source = as_fields(holder)
+    if source is None:
+        source = {}
+    if source.get("type") in ("text", "content"):
+        return None  # a document that is text is read as text
+    media_type, data = _data(source)
+    media_type = media_type or _stated_type(source, modality)
+    return Part(
+        "blob",
+        text=f"[{_refined(modality, media_type)}: {media_type or _UNKNOWN[modality]}]",
+        call_id=call_id,
+        modality=_refined(modality, media_type),
+        size=len(data),
+        duration_ms=_duration(block) or _duration(source),
+    )
+
+
+def _data(source: Fields) -> tuple[str | None, str]:
+    """The media type, where a data URL states it, and the base64 text; empty for a reference."""
+    for key in ("data", "file_data", "url", "image_url"):
+        value = source.get(key)
+        if not isinstance(value, str):
+            continue
+        if value.startswith("data:"):
+            head, _, data = value.partition(",")
+            return head[len("data:") :].split(";")[0] or None, data
+        if key in _DATA_KEYS:
+            return None, value
+    return None, ""
+
+
+def _stated_type(source: Fields, modality: Modality) -> str | None:
+    for key in ("media_type", "mime_type"):
+        value = source.get(key)
+        if isinstance(value, str) and value:
+            return value
+    suffix = source.get("format")
+    return f"{modality}/{suffix}" if isinstance(suffix, str) and suffix else None
+
+
+def _refined(modality: Modality, media_type: str | None) -> Modality:
+    """A ``file`` may be a picture: its media type knows better than its block."""
+    if modality != "document" or media_type is None:
+        return modality
+    major = media_type.partition("/")[0]
+    return major if major in ("image", "audio", "video") else modality  # type: ignore[return-value]
+
+
+def _duration(fields: Fields) -> int:
+    value = fields.get("duration_ms")
+    return int(value) if isinstance(value, (int, float)) and 0 < value < 2**53 else 0
+
+
+def without_inline_data(value: Any) -> tuple[Any, int]:
+    """*value* as plain JSON with every piece of base64 cut out, and the number of characters cut.
+
+    Cut is what follows ``data:…;base64,`` in a data URL, and base64 under the keys that carry it.
+    *value* itself is not changed.
+    """
+    if isinstance(value, str):
+        return _without_data_url(value)
+    if isinstance(value, (list, tuple)):
+        return _items_without_inline_data(value)
+    fields = as_fields(value)
+    if fields is None:
+        return value, 0
+    kept, total = {}, 0
+    opaque = fields.get("type") in _TEXT_TYPES
+    for key, item in fields.items():
+        if key in _DATA_KEYS and not opaque and _is_base64(item):
+            kept[key], cut = "", len(item)
+        else:
+            kept[key], cut = without_inline_data(item)
+        total += cut
+    return kept, total
+
+
+def _items_without_inline_data(items: Iterable[Any]) -> tuple[list[Any], int]:
+    kept, total = [], 0
+    for item in items:
+        rest, cut = without_inline_data(item)
+        kept.append(rest)
+        total += cut
+    return kept, total
+
+
+def _without_data_url(text: str) -> tuple[str, int]:
+    if not text.startswith("data:"):
+        return text, 0
+    head, comma, data = text.partition(",")
+    if not head.endswith(";base64"):
+        return text, 0
+    return head + comma, len(data)
+
+
+def _is_base64(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and _BASE64.fullmatch(value) is not None

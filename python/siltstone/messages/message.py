@@ -1,0 +1,122 @@
+"""What was said: a small projection laid over the caller's own message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+__all__ = [
+    "Dialect",
+    "LiveObject",
+    "Message",
+    "Part",
+    "PartKind",
+    "Provenance",
+    "RawMessage",
+    "Role",
+    "SummaryMessage",
+]
+
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
+"""``system`` and ``developer`` carry rules; ``tool`` is OpenAI's role of a tool result."""
+
+PartKind: TypeAlias = Literal["text", "reasoning", "tool_call", "tool_result", "blob", "other"]
+
+Provenance: TypeAlias = Literal[
+    "original", "compaction_summary", "injected_context", "recalled_context", "placeholder", "repaired"
+]
+"""Where a message came from. Only ``original`` messages open turns and are indexed."""
+
+Dialect: TypeAlias = Literal["any", "openai.chat", "anthropic"]
+"""``any`` is a plain ``{"role", "content": str}``, which reads alike in every dialect."""
+
+
+class LiveObject(Protocol):
+    """A message, or a block of one, as an SDK's own object: anything that dumps itself as pydantic does."""
+
+    def model_dump(
+        self, *, mode: str = "python", exclude_unset: bool = False, exclude_none: bool = False
+    ) -> dict[str, Any]:
+        """The object as a dict."""
+
+
+RawMessage: TypeAlias = Mapping[str, Any] | LiveObject
+"""A message as the caller has it. It is never changed, and comes back as the same object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a message.
+
+    Attributes:
+        kind: What it is.
+        text: Its text projection: what is indexed, counted and shown to a summariser. A blob's is
+            ``[image: image/png]`` and the like; reasoning keeps its text, but is never indexed.
+        call_id: Of a tool call or a tool result: the id that ties them together. Media inside a
+            result are parts of their own that follow it, with its id.
+        name: Of a tool call: the tool's name (of a result too, where the dialect says it).
+        arguments: Of a tool call: its arguments as JSON text, as received where they were text.
+        is_error: Of a tool result: the tool failed.
+        modality: Of a blob: ``image``, ``audio``, ``video`` or ``document``. Of an ``other`` part:
+            ``document`` where it carries inline data.
+        size: Of a blob: bytes of inline data as sent (base64), 0 for a reference. Of an ``other`` part
+            without a text: bytes of its JSON, inline data left out.
+        duration_ms: Of an audio or video blob, where known.
+    """
+
+    kind: PartKind
+    text: str = ""
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    is_error: bool = False
+    modality: Literal["image", "audio", "video", "document"] | None = None
+    size: int = 0
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message with its place in the session.
+
+    Attributes:
+        seq: Absolute sequence number, for the life of the session. A summary has that of the first
+            message it covers.
+        role: Who speaks, in the words of the dialect.
+        parts: What it consists of, in order.
+        raw: The caller's own object.
+        dialect: How ``raw`` is to be read.
+        provenance: Where it came from.
+        covers: Of a summary: the half-open ranges of sequence numbers it stands for, ascending and
+            disjoint.
+    """
+
+    seq: int
+    role: Role
+    parts: tuple[Part, ...]
+    raw: RawMessage
+    dialect: Dialect = "any"
+    provenance: Provenance = "original"
+    covers: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The texts of its ``text`` parts, joined by line breaks."""
+        return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
+
+
+class SummaryMessage(dict[str, Any]):
+    """The raw message of a summary: a plain dict to every SDK, known to us by its type.
+
+    A user may write ``[Context compacted]`` too; so the type says what is a summary, not the text.
+
+    Attributes:
+        covers: The half-open ranges of sequence numbers it stands for.
+        level: 1 for a summary of messages, one more than the highest it replaced otherwise.
+    """
+
+    def __init__(self, text: str, covers: tuple[tuple[int, int], ...], level: int = 1) -> None:
+        super().__init__(role="user", content=text)
+        self.covers = covers
+        self.level = level

@@ -1,0 +1,161 @@
+"""How does a caller's message become a ``Message``, and what is not a message?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages.dialects import anthropic, openai_chat
+from siltstone.messages.dialects.base import Malformed
+from siltstone.messages.json_text import unwritable
+from siltstone.messages.limits import check_carried
+from siltstone.messages.message import Dialect, Message, Part, Provenance, RawMessage, Role, SummaryMessage
+from siltstone.messages.plain import as_fields
+
+__all__ = ["detect", "project", "read_message", "read_summary", "validate"]
+
+Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Role, tuple[Part, ...]]]
+
+_READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {
+    # What reads alike in every dialect is read by the one with the most roles.
+    "any": (openai_chat.read, openai_chat.ROLES),
+    "openai.chat": (openai_chat.read, openai_chat.ROLES),
+    "anthropic": (anthropic.read, anthropic.ROLES),
+}
+
+
+def read_message(
+    raw: RawMessage, seq: int, *, dialect: Dialect | None = None, provenance: Provenance = "original"
+) -> Message:
+    """The projection of a caller's message. *raw* is kept as it is, and never changed.
+
+    Args:
+        raw: A dict, any other mapping, or an SDK's own object.
+        seq: Its absolute sequence number.
+        dialect: How to read it; found out by :func:`detect` where not given.
+        provenance: Where it came from. A :class:`SummaryMessage` is a ``compaction_summary`` by itself.
+
+    Raises:
+        InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
+            ``role``, or ``path``.
+        MessageTooLargeError: over ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
+    """
+    if isinstance(raw, SummaryMessage):
+        return read_summary(raw, seq, raw.covers, seq)
+    dialect, role, parts = project(raw, seq, dialect)
+    return Message(seq, role, parts, raw, dialect, provenance)
+
+
+def read_summary(raw: SummaryMessage, seq: int, covers: tuple[tuple[int, int], ...], index: int) -> Message:
+    """The projection of a summary that stands for *covers*; *index* is its place, for errors."""
+    dialect, role, parts = project(raw, index)
+    return Message(seq, role, parts, raw, dialect, "compaction_summary", covers)
+
+
+def validate(raw: RawMessage, *, index: int = 0, dialect: Dialect | None = None) -> None:
+    """Raises what :func:`read_message` would raise, with *index* as the message's place."""
+    project(raw, index, dialect)
+
+
+def detect(raw: RawMessage) -> Dialect:
+    """The dialect of one message: what gives it away first, or ``any`` where nothing does.
+
+    A role or a key that only OpenAI chat has, then a block type that only one dialect has.
+
+    Raises:
+        InvalidMessageError: *raw* is not a mapping, nor an object that dumps itself as one.
+    """
+    fields = raw if type(raw) is dict else as_fields(raw)
+    if fields is None:
+        raise _not_a_mapping(raw, "the message")
+    return _detect(fields)
+
+
+def project(
+    raw: RawMessage, index: int, dialect: Dialect | None = None
+) -> tuple[Dialect, Role, tuple[Part, ...]]:
+    """The dialect, the role and the parts of *raw*; *index* is its place, for errors."""
+    try:
+        return _project(raw, index, dialect)
+    except Malformed as fault:
+        raise _malformed(fault, index) from None
+    except InvalidMessageError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unwritable(raw, name=f"message {index}", index=index) from error
+
+
+def _project(raw: RawMessage, index: int, dialect: Dialect | None) -> tuple[Dialect, Role, tuple[Part, ...]]:
+    fields = raw if type(raw) is dict else as_fields(raw)
+    if fields is None:
+        raise _not_a_mapping(raw, f"message {index}", index=index)
+    check_carried(fields, index)
+    dialect = dialect or _detect(fields)
+    reader, roles = _reader(dialect)
+    spoken = fields.get("role")
+    if not isinstance(spoken, str) or spoken not in roles:
+        raise _unknown_role(spoken, roles, index)
+    role, parts = reader(fields)
+    return dialect, role, parts
+
+
+def _detect(fields: Mapping[str, Any]) -> Dialect:
+    role = fields.get("role")
+    if role == "tool" or role == "developer" or role == "function" or not openai_chat.KEYS.isdisjoint(fields):
+        return openai_chat.NAME
+    content = fields.get("content")
+    if isinstance(content, (list, tuple)):
+        return _detect_blocks(content)
+    return "any" if isinstance(content, str) else openai_chat.NAME
+
+
+def _detect_blocks(blocks: Iterable[object]) -> Dialect:
+    for item in blocks:
+        block = item if type(item) is dict else as_fields(item)
+        kind = block.get("type") if isinstance(block, Mapping) else None
+        if not isinstance(kind, str):
+            continue
+        if kind in anthropic.TYPES or anthropic.is_result(kind):
+            return anthropic.NAME
+        if kind in openai_chat.TYPES:
+            return openai_chat.NAME
+    return "any"
+
+
+def _reader(dialect: Dialect) -> tuple[Reader, dict[str, Role]]:
+    found = _READERS.get(dialect)
+    if found is None:
+        known = ", ".join(map(repr, _READERS))
+        raise InvalidMessageError(f"unknown dialect {dialect!r}; known are {known}", dialect=dialect)
+    return found
+
+
+def _malformed(fault: Malformed, index: int) -> InvalidMessageError:
+    value_type = type(fault.value).__name__
+    got = "nothing" if fault.value is None else value_type
+    return InvalidMessageError(
+        f"message {index}: {fault.key!r} must be {fault.expected}, got {got}",
+        index=index,
+        key=fault.key,
+        value_type=value_type,
+    )
+
+
+def _unknown_role(role: object, roles: Iterable[str], index: int) -> InvalidMessageError:
+    known = ", ".join(map(repr, sorted(roles)))
+    if isinstance(role, str):
+        message = f"message {index}: unknown role {role!r}; known are {known}"
+    else:
+        got = "no role" if role is None else f"a role of type {type(role).__name__}"
+        message = f"message {index} is not a message: it has {got}; known are {known}"
+    return InvalidMessageError(message, index=index, key="role", role=role, value_type=type(role).__name__)
+
+
+def _not_a_mapping(raw: object, name: str, **fields: Any) -> InvalidMessageError:
+    kind = type(raw).__name__
+    return InvalidMessageError(
+        f"{name} is not a message: expected a mapping or an SDK's message, got {kind}",
+        value_type=kind,
+        **fields,
+    )

@@ -1,0 +1,110 @@
+"""What a compaction came to: compacted, skipped or failed, always with the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from siltstone.events import Event
+from siltstone.messages import RawMessage
+from siltstone.usage import UsageRecord
+
+__all__ = ["Compacted", "Failed", "Outcome", "Plan", "Skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What every outcome has.
+
+    Attributes:
+        messages: The rewritten history, or the one given, unchanged; the caller's own objects.
+        tokens_before: The history given, by the policy's estimator.
+        tokens_after: The history in ``messages``; equal to ``tokens_before`` where nothing changed.
+        events: The events of the attempt, in order.
+        usage: Every model call that was made, also where the attempt failed.
+    """
+
+    messages: list[RawMessage]
+    tokens_before: int
+    tokens_after: int
+    events: tuple[Event, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted(_Outcome):
+    """The history was rewritten.
+
+    Attributes:
+        summary: The summary's text, without its frame.
+        retained: The messages that stay, in order.
+        discarded: Those that the summary stands for, in order; an earlier summary among them.
+        covers: Half-open ranges of the positions (of a session: sequence numbers) it stands for.
+        level: 1 for a summary of messages alone, one more than the highest it replaced otherwise.
+        degraded: The summary was made without the intended model.
+        compaction_id: In a session: the id of the committed compaction.
+    """
+
+    summary: str = ""
+    retained: tuple[RawMessage, ...] = ()
+    discarded: tuple[RawMessage, ...] = ()
+    covers: tuple[tuple[int, int], ...] = ()
+    level: int = 1
+    degraded: bool = False
+    compaction_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped(_Outcome):
+    """Nothing was due, or nothing could be given up.
+
+    Attributes:
+        reason: ``nothing_to_discard``, ``in_flight``, ``no_policy`` …
+        message: The numbers that were compared, in a sentence.
+    """
+
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(_Outcome):
+    """The attempt came to nothing; the history is as it was.
+
+    Attributes:
+        reason: As in ``CompactionFailed``.
+        message: What happened, in a sentence.
+        cause: The error behind it, where there was one.
+    """
+
+    reason: str = ""
+    message: str = ""
+    cause: BaseException | None = None
+
+
+Outcome: TypeAlias = Compacted | Skipped | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a compaction would do. No model was called and nothing was changed.
+
+    Attributes:
+        compacts: Something would be discarded.
+        reason: Why nothing would be, where nothing would be.
+        retained: Messages that would stay.
+        discarded: Messages that would leave.
+        covers: Half-open ranges of the positions that the summary would stand for.
+        requests: Model calls it would take, at least.
+        tokens_before: The history, by the policy's estimator.
+        tokens_after: What would remain if the summary took its whole budget.
+    """
+
+    compacts: bool
+    reason: str
+    retained: int
+    discarded: int
+    covers: tuple[tuple[int, int], ...]
+    requests: int
+    tokens_before: int
+    tokens_after: int

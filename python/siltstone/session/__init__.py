@@ -1,0 +1,7 @@
+"""The turn boundary: what an agent calls before every model call."""
+
+from siltstone.session.aio import AsyncSession
+from siltstone.session.boundary import Prepared
+from siltstone.session.sync import Session
+
+__all__ = ["AsyncSession", "Prepared", "Session"]

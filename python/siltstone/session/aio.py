@@ -1,0 +1,111 @@
+"""The asyncio twin of ``Session``: the same state, the same order of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+from siltstone.compaction.base import Compactor
+from siltstone.events import Hook
+from siltstone.llm import AsyncModel, Flow
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Ranker, SearchHit
+from siltstone.messages import RawMessage
+from siltstone.outcome import Outcome
+from siltstone.session.boundary import Prepared
+from siltstone.session.core import Core
+from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.opening import Path, open_core
+
+__all__ = ["AsyncSession"]
+
+T = TypeVar("T")
+
+
+class AsyncSession(Face[AsyncModel]):
+    """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
+
+    Writes and compactions run in worker threads, the model on the event loop. A task that is
+    cancelled leaves the session as it was before the step it was in, or as it is after it.
+    """
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path | None,
+        session_id: str,
+        *,
+        policy: Compactor | None = None,
+        model: AsyncModel | None = None,
+        context_window: int | None = None,
+        memory: bool | Store = True,
+        recall: bool = False,
+        hooks: Sequence[Hook] = (),
+    ) -> Self:
+        """Opens the session *session_id*. Arguments and errors are those of :meth:`Session.open`.
+
+        *model* may be an async callable.
+        """
+
+        def opening() -> tuple[Core, bool]:
+            return open_core(
+                path,
+                session_id,
+                policy=policy,
+                context_window=context_window,
+                memory=memory,
+                recall=recall,
+                hooks=hooks,
+            )
+
+        core, owned = await _in_thread(opening)
+        return cls(core, policy=policy, model=model, context_window=context_window, owns_store=owned)
+
+    async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> None:
+        """Adds messages to the end of the history. They are durable when it returns: all, or none."""
+        await _in_thread(lambda: self._core.append((message, *more), usage))
+
+    async def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
+        """What to send to the model now. Call it before every model call."""
+        prepared = self._known(policy)
+        if prepared is None:
+            prepared = await _drive(self._boundary(policy), self._model)
+        return prepared
+
+    async def compact(self, focus: str | None = None) -> Outcome:
+        """Compacts now, whether it is due or not."""
+        return await _drive(self._compaction(focus), self._model)
+
+    async def search(self, query: str, limit: int = 5, *, ranker: Ranker | None = None) -> list[SearchHit]:
+        """What was discarded and is most like *query*, best first."""
+        self._require_memory()
+        return await _in_thread(lambda: self._search(query, limit, ranker=ranker))
+
+    async def log(self) -> list[dict[str, Any]]:
+        """Every message ever appended, in order, read back from the store."""
+        return await _in_thread(self._core.log)
+
+    async def close(self) -> None:
+        """Writes what is left to write, and closes the store where the session opened it."""
+        await _in_thread(lambda: self._core.close(self._owns_store))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+# asyncio takes longer to import than all of siltstone; whoever awaits these has it already.
+
+
+async def _in_thread(step: Callable[[], T]) -> T:
+    from siltstone.session.threads import in_thread
+
+    return await in_thread(step)
+
+
+async def _drive(flow: Flow[T], model: AsyncModel | None) -> T:
+    from siltstone.session.threads import drive
+
+    return await drive(flow, model)

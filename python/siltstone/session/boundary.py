@@ -1,0 +1,149 @@
+"""The turn boundary as one flow: ask the policy, compact, commit, and keep within the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
+from siltstone.engine import attempt, rescue
+from siltstone.errors import ContextOverflowError
+from siltstone.events import Event
+from siltstone.llm import Flow
+from siltstone.messages import RawMessage
+from siltstone.outcome import Compacted, Failed, Outcome, Skipped
+from siltstone.session.core import Core
+
+__all__ = ["Prepared", "again", "boundary", "compaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What to send to the model.
+
+    Attributes:
+        messages: The current view: the caller's own objects, and the summary where there is one.
+        history: The same, in a list of its own: what a host may store.
+        tokens: The view, by the policy's estimator.
+        outcomes: What was attempted at this boundary: the policy's compaction where one was due, and
+            the emergency net's where the window was still exceeded.
+    """
+
+    messages: list[RawMessage]
+    history: list[RawMessage]
+    tokens: int
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def compaction(self) -> Outcome | None:
+        """What the last attempt at this boundary came to; None where none was due."""
+        return self.outcomes[-1] if self.outcomes else None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events of this boundary, in order."""
+        return tuple(event for outcome in self.outcomes for event in outcome.events)
+
+
+def boundary(core: Core, policy: Compactor | None, context_window: int | None) -> Flow[Prepared]:
+    """One boundary: the flow asks for each completion that a due compaction wants.
+
+    Raises:
+        ContextOverflowError: what must be kept is larger than *context_window*. Nothing was changed.
+    """
+    core.check_open()
+    if policy is None:
+        core.pass_boundary()
+        return _prepared(core, [])
+    outcomes: list[Outcome] = []
+    at = core.cadence.boundary
+    trigger = policy.should_compact(_context(core, policy, context_window))
+    if trigger is not None:
+        outcomes.append((yield from compaction(core, policy, trigger, at)))
+    if context_window is not None:
+        outcomes += yield from _within(core, policy, context_window, at)
+    core.pass_boundary()
+    return _prepared(core, outcomes, policy)
+
+
+def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow[Outcome]:
+    """One attempt on the session's view, committed in one transaction; never two at a time."""
+    if not core.begin():
+        view = core.view.recounted(policy.token_rule)
+        tokens = view.tokens
+        return Skipped(
+            view.raws(), tokens, tokens, reason="in_flight", message="another compaction is running"
+        )
+    try:
+        with core.lock:
+            read, length = core.view, len(core.view)
+            history = read.messages()
+            last_input_tokens = core.cadence.last_input_tokens
+
+        def commit(result: Compaction, before: int, after: int) -> int:
+            return core.commit(
+                result,
+                read=read,
+                length=length,
+                at=at,
+                policy=policy,
+                trigger=trigger,
+                tokens=(before, after),
+            )
+
+        outcome = yield from attempt(
+            policy, history, trigger, commit=commit, hooks=core.hooks, last_input_tokens=last_input_tokens
+        )
+    finally:
+        core.end()
+    core.charge(outcome.usage)
+    if isinstance(outcome, Failed):
+        core.failed(at)
+    return outcome
+
+
+def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Flow[list[Outcome]]:
+    """The emergency net: whatever the policy did, no more than the window goes out."""
+    net = rescue(core.view.recounted(policy.token_rule).tokens, policy, context_window)
+    if net is None:
+        return []
+    outcome = yield from compaction(core, *net, at)
+    tokens = core.view.recounted(policy.token_rule).tokens
+    if tokens > context_window:
+        cause = outcome.cause if isinstance(outcome, Failed) else None
+        reason = (
+            ""
+            if isinstance(outcome, Compacted)
+            else f"; the emergency net came to nothing: {outcome.message}"
+        )
+        raise ContextOverflowError(
+            f"the view has {tokens} tokens, the window {context_window}{reason}",
+            tokens=tokens,
+            context_window=context_window,
+        ) from cause
+    return [outcome]
+
+
+def _context(core: Core, policy: Compactor, context_window: int | None) -> CompactionContext:
+    with core.lock:
+        cadence, view = core.cadence, core.view.recounted(policy.token_rule)
+        return CompactionContext(
+            boundary=cadence.boundary,
+            last_compaction_boundary=cadence.last_compaction,
+            last_attempt_boundary=cadence.last_attempt,
+            last_input_tokens=cadence.last_input_tokens,
+            estimated_history_tokens=view.tokens,
+            context_window=context_window,
+            message_count=len(view),
+            low_yield_attempts=cadence.low_yield_attempts,
+        )
+
+
+def _prepared(core: Core, outcomes: list[Outcome], policy: Compactor | None = None) -> Prepared:
+    with core.lock:
+        view = core.view if policy is None else core.view.recounted(policy.token_rule)
+        return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
+
+
+def again(prepared: Prepared) -> Prepared:
+    """The same answer for a boundary that was asked for twice, in lists of its own."""
+    return replace(prepared, messages=prepared.messages.copy(), history=prepared.history.copy())

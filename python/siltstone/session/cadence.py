@@ -1,0 +1,89 @@
+"""Where a session stands between two compactions, as it is stored with the session."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from siltstone.errors import StoreCorruptError
+
+__all__ = ["LOW_YIELD", "Cadence"]
+
+LOW_YIELD = 0.05  #: an attempt that reclaims less than this share counts as one that came to nothing
+
+_KEYS = {
+    "session_boundary_index": "boundary",
+    "last_compaction_boundary_index": "last_compaction",
+    "last_compaction_attempt_boundary_index": "last_attempt",
+    "low_yield_attempts": "low_yield_attempts",
+    "last_input_tokens": "last_input_tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """Counts boundaries, the moments just before a model call, for the life of a session.
+
+    Attributes:
+        boundary: The number of the next boundary.
+        last_compaction: Of the last committed compaction.
+        last_attempt: Of the last attempt, whatever came of it.
+        low_yield_attempts: Attempts in a row that failed or reclaimed less than ``LOW_YIELD``.
+        last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction.
+    """
+
+    boundary: int = 0
+    last_compaction: int | None = None
+    last_attempt: int | None = None
+    low_yield_attempts: int = 0
+    last_input_tokens: int = 0
+
+    def passed(self) -> Cadence:
+        """After one more boundary."""
+        return replace(self, boundary=self.boundary + 1)
+
+    def heard(self, input_tokens: int) -> Cadence:
+        """After a model call that the provider counted."""
+        return replace(self, last_input_tokens=input_tokens)
+
+    def compacted(self, at: int, before: int, after: int) -> Cadence:
+        """After a compaction committed at boundary *at*."""
+        low = (before - after) < before * LOW_YIELD
+        attempts = self.low_yield_attempts + 1 if low else 0
+        return replace(
+            self, last_compaction=at, last_attempt=at, low_yield_attempts=attempts, last_input_tokens=0
+        )
+
+    def failed(self, at: int) -> Cadence:
+        """After an attempt at boundary *at* that came to nothing."""
+        return replace(self, last_attempt=at, low_yield_attempts=self.low_yield_attempts + 1)
+
+    def to_json(self) -> str:
+        """As it is stored; what is unknown is left out."""
+        values = {key: getattr(self, name) for key, name in _KEYS.items()}
+        return json.dumps({key: value for key, value in values.items() if value is not None})
+
+    @classmethod
+    def from_json(cls, text: str, session_id: str) -> Cadence:
+        """Reads what :meth:`to_json` wrote; an empty text is a session that has not begun.
+
+        Raises:
+            StoreCorruptError: *text* is anything else. It is never guessed again.
+        """
+        if not text:
+            return cls()
+        try:
+            values = json.loads(text)
+            return cls(**{_KEYS[key]: _count(value) for key, value in values.items()})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreCorruptError(
+                f"the stored cadence of session {session_id!r} cannot be read: {text[:80]!r}",
+                session_id=session_id,
+            ) from error
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"not a count: {value!r}")
+    return value

@@ -1,0 +1,258 @@
+"""A session's state: its log, its current view, its cadence, and the one lock over them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.errors import ReadOnlyStoreError, StoreClosedError
+from siltstone.events import Hook, MemoryIndexed, notify
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Entry
+from siltstone.memory.log import LogRow, NewCompaction, NewMessage
+from siltstone.messages import (
+    Message,
+    RawMessage,
+    SummaryMessage,
+    decode,
+    encode,
+    indexable_text,
+    read_message,
+)
+from siltstone.session.cadence import Cadence
+from siltstone.session.usage import input_tokens
+from siltstone.session.view import Item, View, view_items
+from siltstone.tokens import TokenRule, rule
+from siltstone.usage import UsageRecord, total
+
+__all__ = ["Core"]
+
+DEFAULT_RULE = "blocks"  #: how a session without a policy counts
+
+
+class Core:
+    """What ``Session`` and ``AsyncSession`` share. Every method takes the lock; none calls a model."""
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        *,
+        indexed: bool,
+        token_rule: TokenRule | None,
+        hooks: Sequence[Hook],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
+        self._now = now
+        self._log = store.open_log(session_id)
+        self._lock = threading.RLock()
+        self._compacting = threading.Lock()
+        state = self._log.state()
+        self._head = state.head.compaction_id if state.head else None
+        self._next_seq = state.next_seq
+        self._cadence = self._saved = Cadence.from_json(state.cadence, session_id)
+        self._closed = False
+        self._usage = [record for row in self._log.compactions() for record in _usage(row.compaction.usage)]
+        self._view = View(token_rule or rule(DEFAULT_RULE))
+        self._view.extend(self._load(state.head.compaction if state.head else None))
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def cadence(self) -> Cadence:
+        """Where the session stands between two compactions."""
+        return self._cadence
+
+    @property
+    def view(self) -> View:
+        """The current view. It is replaced, not changed, by a compaction."""
+        return self._view
+
+    @property
+    def next_seq(self) -> int:
+        """How many messages were ever appended."""
+        return self._next_seq
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held for every change of state; short, and never while a model is called."""
+        return self._lock
+
+    @property
+    def usage(self) -> UsageRecord:
+        """The sum of every model call of ours, those of earlier runs included."""
+        return total(self._usage)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every message ever appended, read back from the log."""
+        return [decode(row.raw) for row in self._log.read(0, self._next_seq)]
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def append(self, raws: Sequence[RawMessage], usage: Any = None) -> None:
+        """Writes *raws* to the log, and then to the view: all of them, or none."""
+        with self._lock:
+            self.check_open()
+            first = self._next_seq
+            messages = [read_message(raw, first + offset) for offset, raw in enumerate(raws)]
+            created_at = self._milliseconds()
+            items = [self._view.measured(message, created_at) for message in messages]
+            rows = [self._row(item) for item in items]
+            cadence = self._cadence if usage is None else self._cadence.heard(input_tokens(usage))
+            self._log.append(rows, expected_next=first, cadence=cadence.to_json())
+            self._next_seq += len(items)
+            self._cadence = self._saved = cadence
+            self._view.extend(items)
+
+    def check_open(self) -> None:
+        """Refuses the use of a closed session."""
+        if self._closed:
+            raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
+
+    def pass_boundary(self) -> None:
+        """Counts one more boundary. It is stored with the next write, so a turn costs one write."""
+        with self._lock:
+            self._cadence = self._cadence.passed()
+
+    def begin(self) -> bool:
+        """Takes the one place for a compaction in flight; False where it is taken."""
+        return self._compacting.acquire(blocking=False)
+
+    def end(self) -> None:
+        """Gives the place back."""
+        self._compacting.release()
+
+    def charge(self, records: Sequence[UsageRecord]) -> None:
+        """Adds model calls of ours, whatever came of them."""
+        with self._lock:
+            self._usage += records
+
+    def failed(self, at: int) -> None:
+        """Records an attempt that came to nothing."""
+        with self._lock:
+            self._cadence = self._cadence.failed(at)
+
+    def commit(
+        self,
+        compaction: Compaction,
+        *,
+        read: View,
+        length: int,
+        at: int,
+        policy: Compactor,
+        trigger: Trigger,
+        tokens: tuple[int, int],
+    ) -> int:
+        """Indexes what *compaction* discards and makes it the current view, in one transaction.
+
+        Messages appended since the history was read (*length* items of *read*) follow it verbatim.
+        """
+        with self._lock:
+            items = {id(item.message): item for item in read}
+            discarded = [items[id(message)] for message in compaction.discarded]
+            entries = [entry for item in discarded if (entry := self._entry(item))] if self.indexed else []
+            created_at = self._milliseconds()
+            cadence = self._cadence.compacted(at, *tokens)
+            row = self._compaction_row(compaction, policy, trigger, tokens, length, created_at)
+            receipt = self._log.commit(row, entries, expected_head=self._head, cadence=cadence.to_json())
+            self._head = receipt.compaction_id
+            self._cadence = self._saved = cadence
+            self._view = self._view.rewritten(compaction.messages, length, created_at)
+        if self.indexed:
+            notify(self.hooks, MemoryIndexed(self.session_id, len(entries), len(discarded)))
+        return receipt.compaction_id
+
+    def close(self, owns_store: bool) -> None:
+        """Stores the cadence where it moved since the last write, and closes the store if it is ours."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if self._cadence != self._saved:
+                    self._log.save_cadence(self._cadence.to_json())
+            except ReadOnlyStoreError:
+                pass  # opened to look: there is nothing to keep
+            finally:
+                if owns_store:
+                    self.store.close()
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _row(self, item: Item) -> NewMessage:
+        message = item.message
+        tokens = self._view.rule.tokens(item.units)
+        return NewMessage(
+            encode(message.raw), message.role, message.dialect, message.provenance, tokens, item.created_at
+        )
+
+    def _entry(self, item: Item) -> Entry | None:
+        message = item.message
+        text = indexable_text(message)
+        if not text.strip():
+            return None
+        name = next((part.name for part in message.parts if part.name), None)
+        source_range = (message.seq, message.seq + 1)
+        return Entry(text, source_range, message.role, name, created_at=item.created_at / 1000)
+
+    def _compaction_row(
+        self,
+        compaction: Compaction,
+        policy: Compactor,
+        trigger: Trigger,
+        tokens: tuple[int, int],
+        length: int,
+        created_at: int,
+    ) -> NewCompaction:
+        summary = next(m for m in compaction.messages if m.provenance == "compaction_summary")
+        appended_since = len(self._view) - length
+        return NewCompaction(
+            policy=policy.name,
+            reason=trigger.reason,
+            level=compaction.level,
+            degraded=compaction.degraded,
+            summary=summary.text,
+            covers=compaction.covers,
+            view=view_items(compaction.messages),
+            next_seq=self._next_seq - appended_since,
+            model=compaction.usage[-1].model if compaction.usage else "",
+            usage=json.dumps([asdict(record) for record in compaction.usage]),
+            tokens_before=tokens[0],
+            tokens_after=tokens[1],
+            messages_before=length,
+            messages_after=len(compaction.messages),
+            created_at=created_at,
+        )
+
+    def _load(self, head: NewCompaction | None) -> list[Item]:
+        """The view that *head* left, and every message appended after it."""
+        if head is None:
+            return [self._item(row) for row in self._log.read(0, self._next_seq)]
+        items: list[Item] = []
+        for piece in head.view:
+            if piece is None:
+                items.append(self._view.measured(_summary(head), head.created_at))
+            else:
+                items += [self._item(row) for row in self._log.read(*piece)]
+        return items + [self._item(row) for row in self._log.read(head.next_seq, self._next_seq)]
+
+    def _item(self, row: LogRow) -> Item:
+        message = read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
+        return self._view.measured(message, row.created_at)
+
+    def _milliseconds(self) -> int:
+        return int(self._now() * 1000)
+
+
+def _summary(row: NewCompaction) -> Message:
+    return read_message(SummaryMessage(row.summary, row.covers, row.level), row.covers[0][0])
+
+
+def _usage(text: str) -> list[UsageRecord]:
+    return [UsageRecord(**record) for record in json.loads(text)]

@@ -1,0 +1,127 @@
+"""What ``Session`` and ``AsyncSession`` have in common: everything that neither waits nor calls a model."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+from siltstone.compaction.base import Compactor, Trigger
+from siltstone.errors import ConfigError
+from siltstone.llm import Flow
+from siltstone.memory.entry import SearchHit
+from siltstone.messages import RawMessage
+from siltstone.outcome import Outcome, Skipped
+from siltstone.session.boundary import Prepared, again, boundary, compaction
+from siltstone.session.core import Core
+from siltstone.session.opening import check_policy
+from siltstone.tools import Tool, memory_search
+from siltstone.tools.memory_search import INSTRUCTIONS
+from siltstone.usage import UsageRecord
+
+__all__ = ["OWN_POLICY", "Face", "OwnPolicy"]
+
+ModelT = TypeVar("ModelT")
+
+
+class OwnPolicy:
+    """The type of :data:`OWN_POLICY`."""
+
+    def __repr__(self) -> str:
+        return "OWN_POLICY"
+
+
+OWN_POLICY: Final = OwnPolicy()
+"""Stands for "the policy that the session was opened with", since None means "no policy"."""
+
+
+class Face(Generic[ModelT]):
+    """The state of a session, the flows over it, and what can be read of it at once."""
+
+    def __init__(
+        self,
+        core: Core,
+        *,
+        policy: Compactor | None,
+        model: ModelT | None,
+        context_window: int | None,
+        owns_store: bool,
+    ) -> None:
+        self._core = core
+        self._policy = policy
+        self._model = model
+        self._context_window = context_window
+        self._owns_store = owns_store
+        self._last: tuple[int, Prepared] | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The id it was opened with."""
+        return self._core.session_id
+
+    @property
+    def usage(self) -> UsageRecord:
+        """Every model call of ours, summed over the life of the session."""
+        return self._core.usage
+
+    @property
+    def memory_instructions(self) -> str:
+        """Optional text for the system prompt: teaches a model when to use ``memory_search``."""
+        return INSTRUCTIONS
+
+    @property
+    def memory_search(self) -> Tool:
+        """The tool for the model, bound to this session. A call takes microseconds, and is not async.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        self._require_memory()
+        return memory_search(self._search)
+
+    def history(self) -> list[RawMessage]:
+        """The current view, without asking whether a compaction is due."""
+        return self._core.view.raws()
+
+    def __repr__(self) -> str:
+        core, kind = self._core, type(self).__name__
+        return (
+            f"<{kind} {core.session_id!r}: {len(core.view)} messages in context, {core.next_seq} in the log>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be pickled; open it where it is needed")
+
+    def _known(self, policy: Compactor | OwnPolicy | None) -> Prepared | None:
+        """The last answer of ``prepare``, where nothing has happened since."""
+        if isinstance(policy, OwnPolicy) and self._last and self._last[0] == self._core.next_seq:
+            return again(self._last[1])
+        return None
+
+    def _boundary(self, policy: Compactor | OwnPolicy | None) -> Flow[Prepared]:
+        own = isinstance(policy, OwnPolicy)
+        chosen = self._policy if isinstance(policy, OwnPolicy) else policy
+        check_policy(chosen)
+        prepared = yield from boundary(self._core, chosen, self._context_window)
+        self._last = (self._core.next_seq, prepared) if own else None
+        return again(prepared)
+
+    def _compaction(self, focus: str | None) -> Flow[Outcome]:
+        self._core.check_open()
+        if self._policy is None:
+            view = self._core.view
+            message = "the session was opened without a policy"
+            return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
+        self._last = None
+        trigger = Trigger("manual", focus=focus, context_window=self._context_window)
+        at = max(self._core.cadence.boundary - 1, 0)
+        return (yield from compaction(self._core, self._policy, trigger, at))
+
+    def _search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
+        return self._core.store.search(self._core.session_id, query, limit, **options)
+
+    def _require_memory(self) -> None:
+        if not self._core.indexed:
+            raise ConfigError(
+                f"session {self.session_id!r} has memory=False; open it with memory=True to search",
+                field="memory",
+                value=False,
+            )

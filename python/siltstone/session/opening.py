@@ -1,0 +1,85 @@
+"""Opens what a session stands on: its store, its log, its counting rule."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from siltstone.compaction.base import Compactor
+from siltstone.errors import ConfigError
+from siltstone.events import Hook
+from siltstone.memory import MemoryStore
+from siltstone.memory.base import Store
+from siltstone.session.core import Core
+
+__all__ = ["Path", "check_window", "open_core"]
+
+Path = str | os.PathLike[str]
+
+
+def open_core(
+    path: Path | None,
+    session_id: str,
+    *,
+    policy: Compactor | None,
+    context_window: int | None,
+    memory: bool | Store,
+    recall: bool,
+    hooks: Sequence[Hook],
+) -> tuple[Core, bool]:
+    """The session's state, and whether the store behind it is ours to close.
+
+    Raises:
+        ConfigError: a switch that cannot be: no path and no store, a window <= 0, something that is
+            not a policy.
+        StoreError: the store cannot be opened.
+    """
+    check_policy(policy)
+    check_window(context_window)
+    if recall:
+        raise ConfigError(
+            "recall=True is not part of this version; give the model the tool session.memory_search",
+            field="recall",
+            value=recall,
+        )
+    store, owned = _store(path, memory)
+    try:
+        token_rule = policy.token_rule if policy else None
+        core = Core(store, session_id, indexed=memory is not False, token_rule=token_rule, hooks=hooks)
+    except BaseException:
+        if owned:
+            store.close()
+        raise
+    return core, owned
+
+
+def check_policy(policy: Any) -> None:
+    """Refuses what is not a policy (a policy's class, most often)."""
+    if policy is None or (isinstance(policy, Compactor) and not isinstance(policy, type)):
+        return
+    raise ConfigError(
+        f"policy must be a policy such as ThresholdCompactor(), or None, got {policy!r}",
+        field="policy",
+        value=policy,
+    )
+
+
+def check_window(context_window: int | None) -> None:
+    """Refuses a window that holds nothing."""
+    if context_window is None:
+        return
+    if type(context_window) is not int or context_window <= 0:
+        raise ConfigError(
+            f"context_window must be an integer > 0, got {context_window!r}",
+            field="context_window",
+            value=context_window,
+        )
+
+
+def _store(path: Path | None, memory: bool | Store) -> tuple[Store, bool]:
+    if not isinstance(memory, bool):
+        return memory, False
+    if path is None:
+        raise ConfigError("a session needs a path, or a store as memory=", field="path", value=path)
+    return MemoryStore.open(path), True

@@ -1,0 +1,137 @@
+"""A session: the turn boundary of an agent, over a log that loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from siltstone import llm
+from siltstone.compaction.base import Compactor
+from siltstone.events import Hook
+from siltstone.llm import Model
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Ranker, SearchHit
+from siltstone.messages import RawMessage
+from siltstone.outcome import Outcome
+from siltstone.session.boundary import Prepared
+from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.opening import Path, open_core
+
+__all__ = ["Session"]
+
+
+class Session(Face[Model]):
+    """One conversation: appended message by message, prepared before every model call.
+
+    Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | None,
+        session_id: str,
+        *,
+        policy: Compactor | None = None,
+        model: Model | None = None,
+        context_window: int | None = None,
+        memory: bool | Store = True,
+        recall: bool = False,
+        hooks: Sequence[Hook] = (),
+    ) -> Self:
+        """Opens the session *session_id*, new or as it was left.
+
+        Args:
+            path: A directory. The session's log and entries are kept in ``memory/memory.sqlite3`` below
+                it, together with those of other sessions. Ignored where *memory* is a store.
+            session_id: Any text of 1 to 1,024 bytes. It is data, never a path.
+            policy: When and what to give up. None: compaction is off, and ``prepare`` returns the whole
+                history.
+            model: Writes summaries: a callable ``CompletionRequest -> Completion | str``, such as
+                ``ExtractiveModel()``.
+            context_window: The model's window in tokens. With a policy, ``prepare`` never returns more.
+            memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
+                store: the same in that store, which stays yours to close.
+            recall: Only False is part of this version.
+            hooks: Called with each event. One that raises is logged and breaks nothing.
+
+        Raises:
+            ConfigError: an argument out of its bounds.
+            StoreOpenError: the store cannot be opened.
+            InvalidEntryError: *session_id* is empty, too long, or not valid Unicode.
+        """
+        core, owned = open_core(
+            path,
+            session_id,
+            policy=policy,
+            context_window=context_window,
+            memory=memory,
+            recall=recall,
+            hooks=hooks,
+        )
+        return cls(core, policy=policy, model=model, context_window=context_window, owns_store=owned)
+
+    def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> None:
+        """Adds messages to the end of the history. They are durable when it returns: all, or none.
+
+        Args:
+            message: A message in any dialect; the same object comes back from :meth:`prepare`.
+            more: Further messages. One call with many costs one write.
+            usage: What the provider said the call cost that gave this message: its usage object, or
+                its input tokens. A trigger of its own.
+
+        Raises:
+            InvalidMessageError: not a message, or one over the size limit. Nothing was written.
+            StoreError: the store could not write. Nothing was written.
+        """
+        self._core.append((message, *more), usage)
+
+    def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
+        """What to send to the model now. Call it before every model call.
+
+        Compacts first, if that is due: what is discarded is durable and searchable before it leaves
+        the view. A failed attempt leaves the history as it was and shows in ``compaction``.
+        Without a message in between, a second call gives the first one's answer.
+
+        Args:
+            policy: For this call alone: another policy, or None for no compaction.
+
+        Raises:
+            ContextOverflowError: the system prompt, the request in flight and pending calls alone
+                exceed the window. Nothing was changed.
+        """
+        return self._known(policy) or llm.run(self._boundary(policy), self._model)
+
+    def compact(self, focus: str | None = None) -> Outcome:
+        """Compacts now, whether it is due or not.
+
+        Args:
+            focus: What the summary should look at in particular.
+
+        Returns:
+            ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``.
+        """
+        return llm.run(self._compaction(focus), self._model)
+
+    def search(self, query: str, limit: int = 5, *, ranker: Ranker | None = None) -> list[SearchHit]:
+        """What was discarded and is most like *query*, best first.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        self._require_memory()
+        return self._search(query, limit, ranker=ranker)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every message ever appended, in order, read back from the store."""
+        return self._core.log()
+
+    def close(self) -> None:
+        """Writes what is left to write, and closes the store where the session opened it."""
+        self._core.close(self._owns_store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

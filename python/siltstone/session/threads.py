@@ -1,0 +1,75 @@
+"""Drives a flow from asyncio: its steps in a worker thread, its model calls on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from siltstone import llm
+from siltstone.errors import ModelError
+from siltstone.llm import AsyncModel, CompletionRequest, Flow
+
+__all__ = ["drive", "in_thread"]
+
+T = TypeVar("T")
+
+
+async def in_thread(step: Callable[[], T]) -> T:
+    """Runs *step* in a worker thread.
+
+    A step cannot be interrupted half way; a caller that is cancelled meanwhile waits for its end, so
+    that what it wrote and what the session holds agree.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(step))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                continue
+            except Exception:  # told to nobody: the caller asked for the end
+                break
+        raise
+
+
+async def drive(flow: Flow[T], model: AsyncModel | None) -> T:
+    """Like ``llm.run_async``, but the flow's own work never holds the event loop."""
+    try:
+        answer = await in_thread(partial(_step, partial(next, flow)))
+        while isinstance(answer, _Asked):
+            try:
+                completion = await llm.call_async(model, answer.request)
+            except ModelError as error:
+                answer = await in_thread(partial(_step, partial(flow.throw, error)))
+            else:
+                answer = await in_thread(partial(_step, partial(flow.send, completion)))
+        result: T = answer.result
+        return result
+    finally:
+        flow.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The flow wants a completion."""
+
+    request: CompletionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    """The flow came to its end. A StopIteration cannot cross a future, so its value is carried here."""
+
+    result: T
+
+
+def _step(advance: Callable[[], CompletionRequest]) -> _Asked | _Done[Any]:
+    try:
+        return _Asked(advance())
+    except StopIteration as stop:
+        return _Done(stop.value)

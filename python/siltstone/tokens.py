@@ -1,0 +1,213 @@
+"""How many tokens is a text, a message or a history, without a tokenizer?
+
+Three rules, each a sum of units over messages and one conversion at the end:
+
+``bytes/4``
+    Bytes of the JSON text (of the text itself for a str), divided by four, rounded down once.
+``chars/3``
+    Code points of the same, divided by three, rounded up once.
+``blocks``
+    What policies count by: text and tool results by their bytes, media at a flat cost, assistant and
+    system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
+
+The JSON text of a message is ``json.dumps(message, ensure_ascii=False, separators=(",", ":"))``; its
+bytes are those of its UTF-8, a lone surrogate counting three. An SDK's own object counts as what it
+dumps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias, cast
+
+from siltstone._native import json_size, text_size
+from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.messages import Message, Part, RawMessage, message_size, read_message
+from siltstone.messages.media import without_inline_data
+
+__all__ = [
+    "AUDIO_TOKENS",
+    "DOCUMENT_TOKENS",
+    "IMAGE_TOKENS",
+    "VIDEO_TOKENS_PER_SECOND",
+    "RuleName",
+    "TokenRule",
+    "estimate_tokens",
+    "rule",
+]
+
+RuleName: TypeAlias = Literal["bytes/4", "chars/3", "blocks"]
+
+# Flat costs of ``blocks``, in tokens: what an image costs at the size that providers scale it to, and
+# the figures of the documented byte-total rule for the two kinds that the block rule leaves open.
+IMAGE_TOKENS = 1_600
+AUDIO_TOKENS = 500
+DOCUMENT_TOKENS = 1_000
+VIDEO_TOKENS_PER_SECOND = 300
+
+_BY_JSON = frozenset({"assistant", "system", "developer"})  #: roles that ``blocks`` counts by their JSON
+
+
+class TokenRule(ABC):
+    """A way to estimate tokens: units that add up, and one conversion of their sum.
+
+    Running totals keep units and convert when asked, so they agree with a count of the whole.
+    """
+
+    name: str  #: As in ``estimate_tokens(..., rule=name)``.
+
+    @abstractmethod
+    def units(self, message: Message) -> int:
+        """What *message* adds to the sum."""
+
+    @abstractmethod
+    def tokens(self, units: int) -> int:
+        """The estimate for a sum of units."""
+
+    @abstractmethod
+    def count_text(self, text: str) -> int:
+        """The estimate for a text by itself."""
+
+    def count(self, messages: Iterable[Message]) -> int:
+        """The estimate for *messages* together."""
+        return self.tokens(sum(map(self.units, messages)))
+
+
+def rule(name: str) -> TokenRule:
+    """The rule of that name: ``bytes/4``, ``chars/3`` or ``blocks``.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found = _RULES.get(name)
+    if found is None:
+        known = ", ".join(map(repr, _RULES))
+        raise ConfigError(f"unknown token rule {name!r}; known are {known}", field="rule", value=name)
+    return found
+
+
+def estimate_tokens(
+    x: str | RawMessage | Message | Sequence[RawMessage | Message], rule: str = "bytes/4"
+) -> int:
+    """The tokens of a text, a message or a list of messages, without a tokenizer.
+
+    Args:
+        x: A text; a message in any dialect, or one that was read; or a list of these.
+        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up) or ``blocks`` (a rule per kind of part).
+
+    Raises:
+        ConfigError: no such rule.
+        InvalidMessageError: *x* is none of these, or holds what is not a message.
+    """
+    chosen = _rule(rule)
+    if isinstance(x, str):
+        return chosen.count_text(x)
+    one = isinstance(x, (Message, Mapping)) or hasattr(x, "model_dump")
+    items = [x] if one else x
+    if not isinstance(items, Iterable):
+        kind = type(x).__name__
+        raise InvalidMessageError(
+            f"tokens are estimated of a str, a message or a list of messages, got {kind}", value_type=kind
+        )
+    return chosen.count(_messages(cast("Iterable[RawMessage | Message]", items)))
+
+
+def _messages(items: Iterable[RawMessage | Message]) -> Iterable[Message]:
+    for place, item in enumerate(items):
+        yield item if isinstance(item, Message) else read_message(item, place)
+
+
+class _JsonBytes(TokenRule):
+    name = "bytes/4"
+
+    def units(self, message: Message) -> int:
+        return message_size(message.raw)[0]
+
+    def tokens(self, units: int) -> int:
+        return units // 4
+
+    def count_text(self, text: str) -> int:
+        return _text_bytes(text) // 4
+
+
+class _JsonChars(TokenRule):
+    name = "chars/3"
+
+    def units(self, message: Message) -> int:
+        return message_size(message.raw)[1]
+
+    def tokens(self, units: int) -> int:
+        return -(-units // 3)
+
+    def count_text(self, text: str) -> int:
+        return self.tokens(len(text))
+
+
+class _Blocks(TokenRule):
+    name = "blocks"
+
+    def units(self, message: Message) -> int:
+        if message.role in _BY_JSON:
+            return _json_tokens(message)
+        total = 0
+        for part in message.parts:
+            total += _part_tokens(part)
+        return total
+
+    def tokens(self, units: int) -> int:
+        return units
+
+    def count_text(self, text: str) -> int:
+        return _text_tokens(text)
+
+
+def _json_tokens(message: Message) -> int:
+    """JSON bytes by four; media at their flat cost, with their data cut out of the JSON."""
+    flat = 0
+    carries_data = False
+    for part in message.parts:
+        if part.modality is not None:
+            flat += _media_tokens(part)
+            carries_data = True
+    if not carries_data:
+        return message_size(message.raw)[0] // 4
+    rest, _ = without_inline_data(message.raw)
+    return json_size(rest)[0] // 4 + flat
+
+
+def _part_tokens(part: Part) -> int:
+    if part.kind == "blob":
+        return _media_tokens(part)
+    tokens = _text_tokens(part.text)
+    if part.kind == "tool_call":
+        return tokens + _text_tokens((part.name or "") + (part.arguments or ""))
+    if part.kind == "other":
+        return tokens + part.size // 4 + _media_tokens(part)
+    return tokens
+
+
+def _media_tokens(part: Part) -> int:
+    """The flat cost of media: base64 is never counted as text."""
+    if part.modality == "image":
+        return IMAGE_TOKENS
+    if part.modality == "audio":
+        return AUDIO_TOKENS
+    if part.modality == "document":
+        return DOCUMENT_TOKENS
+    if part.modality == "video":
+        played = -(-part.duration_ms * VIDEO_TOKENS_PER_SECOND // 1_000)
+        return max(1, part.size // 4, played) if part.size else played
+    return 0
+
+
+def _text_tokens(text: str) -> int:
+    return max(1, _text_bytes(text) // 4) if text else 0
+
+
+def _text_bytes(text: str) -> int:
+    return len(text) if text.isascii() else text_size(text)[0]
+
+
+_RULES: Final[dict[str, TokenRule]] = {each.name: each for each in (_JsonBytes(), _JsonChars(), _Blocks())}
+_rule = rule  # ``estimate_tokens`` has a parameter of that name

@@ -1,0 +1,97 @@
+"""A tool: what a model may call, described in the words of each provider."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from siltstone.errors import ConfigError, InvalidArgumentsError, ToolNotFoundError
+
+__all__ = ["Format", "Tool", "dispatch"]
+
+Format: TypeAlias = Literal["openai", "anthropic", "mcp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool with its schema and the function behind it.
+
+    Attributes:
+        name: As the model calls it.
+        description: What the model is told.
+        parameters: JSON schema of its arguments.
+        run: Takes the arguments as a mapping, returns JSON text.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[Mapping[str, Any]], str]
+
+    def definition(self, format: Format = "openai") -> dict[str, Any]:  # noqa: A002 - the word users know
+        """The tool as *format* wants it in a request.
+
+        ``openai`` is the form of Chat Completions; ``anthropic`` that of Messages; ``mcp`` that of
+        ``tools/list``.
+
+        Raises:
+            ConfigError: *format* is none of them.
+        """
+        schema = json.loads(json.dumps(self.parameters))  # a copy that the caller may change
+        match format:
+            case "openai":
+                function = {"name": self.name, "description": self.description, "parameters": schema}
+                return {"type": "function", "function": function}
+            case "anthropic":
+                return {"name": self.name, "description": self.description, "input_schema": schema}
+            case "mcp":
+                return {"name": self.name, "description": self.description, "inputSchema": schema}
+        raise ConfigError(
+            f"format must be 'openai', 'anthropic' or 'mcp', got {format!r}", field="format", value=format
+        )
+
+    def call(self, arguments: str | Mapping[str, Any]) -> str:
+        """Carries out a call.
+
+        Args:
+            arguments: As the model gave them: JSON text of an object, or the object.
+
+        Returns:
+            JSON text.
+
+        Raises:
+            InvalidArgumentsError: *arguments* are not JSON, not an object, or against the schema.
+        """
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments)
+            except ValueError as error:
+                raise self.refuse(f"the arguments are not JSON: {error}") from error
+        if not isinstance(arguments, Mapping):
+            raise self.refuse(f"the arguments must be an object, got {type(arguments).__name__}")
+        return self.run(arguments)
+
+    def refuse(self, reason: str) -> InvalidArgumentsError:
+        """The error for arguments that cannot be taken, in this tool's name."""
+        return refusal(self.name, reason)
+
+
+def refusal(name: str, reason: str) -> InvalidArgumentsError:
+    """The error for arguments that the tool *name* cannot take."""
+    return InvalidArgumentsError(f"{name}: {reason}", name=name, reason=reason)
+
+
+def dispatch(tools: Sequence[Tool], name: str, arguments: str | Mapping[str, Any]) -> str:
+    """Carries out the call of the tool *name*.
+
+    Raises:
+        ToolNotFoundError: none of *tools* has that name.
+        InvalidArgumentsError: its schema refuses *arguments*.
+    """
+    for tool in tools:
+        if tool.name == name:
+            return tool.call(arguments)
+    known = ", ".join(repr(tool.name) for tool in tools) or "none"
+    raise ToolNotFoundError(f"no tool named {name!r}; known: {known}", name=name)

@@ -1,0 +1,40 @@
+"""What model calls cost: one record a call, and their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["UsageRecord", "total"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """What one model call of ours cost, or the sum of several, in tokens.
+
+    Attributes:
+        model: The model's name; empty where the caller's callable did not say.
+        input_tokens: Tokens sent.
+        output_tokens: Tokens received.
+        cached_tokens: The part of ``input_tokens`` that the provider read from its cache.
+        purpose: What the call was for.
+    """
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    purpose: str = "summary"
+
+
+def total(records: Iterable[UsageRecord]) -> UsageRecord:
+    """The sum of *records*; the model is named where all of them agree on it."""
+    records = tuple(records)
+    models = {record.model for record in records}
+    return UsageRecord(
+        model=models.pop() if len(models) == 1 else "",
+        input_tokens=sum(record.input_tokens for record in records),
+        output_tokens=sum(record.output_tokens for record in records),
+        cached_tokens=sum(record.cached_tokens for record in records),
+        purpose="total",
+    )

@@ -1,0 +1,126 @@
+//! What can go wrong in the core: one opaque [`Error`] with a public [`ErrorKind`].
+
+use std::error::Error as StdError;
+
+/// The result of a call of the core.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Which promise was broken. Matched without a wildcard wherever kinds are turned into something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// A setting out of its bounds, or unknown.
+    InvalidArgument,
+    /// An entry, a session id or a query out of its bounds.
+    InvalidEntry,
+    /// The store cannot be opened.
+    StoreOpen,
+    /// The store was written by a newer version.
+    StoreVersion,
+    /// A read or a write failed, or the disk is full.
+    StoreIo,
+    /// Another process held the write lock for too long.
+    StoreBusy,
+    /// The store was used after it was closed.
+    StoreClosed,
+    /// A stored row does not match its checksum, or is not what the schema says.
+    StoreCorrupt,
+    /// Another writer changed the session meanwhile.
+    StoreConflict,
+    /// A write to a store that is open for reading.
+    ReadOnlyStore,
+    /// No entry of that id.
+    EntryNotFound,
+    /// A defect of this library.
+    Internal,
+}
+
+/// A value that an error speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A name, a path, a choice.
+    Text(String),
+    /// A size, a count, an id.
+    Integer(i64),
+}
+
+impl From<&str> for Field {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Field {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<i64> for Field {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+/// What went wrong, in one sentence, with what the sentence speaks of and its cause.
+///
+/// ```
+/// use siltstone_core::{Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::InvalidArgument, "limit must be positive, got -1")
+///     .with("field", "limit")
+///     .with("value", -1_i64);
+/// assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+/// assert_eq!(error.to_string(), "limit must be positive, got -1");
+/// assert_eq!(error.fields().len(), 2);
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(Box<Inner>);
+
+/// Boxed, so that a `Result` stays as small as its value.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    fields: Vec<(&'static str, Field)>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind`; `message` names the thing, the bound and the value.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            fields: Vec::new(),
+            source: None,
+        }))
+    }
+
+    /// The same error, carrying `value` under `name`.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Field>) -> Self {
+        self.0.fields.push((name, value.into()));
+        self
+    }
+
+    /// The same error, caused by `source`.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Which promise was broken.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What the message speaks of, by name.
+    #[must_use]
+    pub fn fields(&self) -> &[(&'static str, Field)] {
+        &self.0.fields
+    }
+}

@@ -1,0 +1,94 @@
+//! What does an index promise? Every row that shares a bucket with the query, at its exact distance.
+
+use std::cmp::Ordering;
+
+use crate::top_k::TopK;
+use crate::vector::SparseRow;
+
+/// A row that was found, and how far it is from the query.
+///
+/// The order is that of preference: the nearer is greater, and of equally near ones the smaller id.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbor {
+    /// Its number in the index.
+    pub id: u32,
+    /// Its cosine distance: 0 for the same direction, 1 for nothing in common.
+    pub distance: f64,
+}
+
+impl Ord for Neighbor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other
+            .distance
+            .total_cmp(&self.distance)
+            .then_with(|| other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Neighbor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Neighbor {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Neighbor {}
+
+/// Rows of counts, numbered from 0 in the order they were added.
+pub trait VectorIndex {
+    /// Adds a row and gives its number. A zero row has one too, and is never found.
+    fn add(&mut self, row: &SparseRow) -> u32;
+
+    /// How many rows were added.
+    fn len(&self) -> usize;
+
+    /// Whether no row was added.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `visit` once for each row that shares a bucket with `query`, in ascending order of number.
+    fn for_each_match(&self, query: &SparseRow, visit: &mut dyn FnMut(Neighbor));
+
+    /// The `limit` nearest rows that share a bucket with `query`, the nearest first, ties by number.
+    fn search(&self, query: &SparseRow, limit: usize) -> Vec<Neighbor> {
+        let mut nearest = TopK::new(limit);
+        self.for_each_match(query, &mut |neighbor| nearest.offer(neighbor));
+        nearest.into_best_first()
+    }
+}
+
+/// `1 - dot / sqrt(|a|^2 * |b|^2)`: one division and one root of exact integers, so the same on every
+/// machine, and 0 for rows of the same counts.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a sum of squares above 2^53 needs 2^26 words at least"
+)]
+#[must_use]
+pub fn distance(dot: u64, squared_norm: u64, other_squared_norm: u64) -> f64 {
+    1.0 - dot as f64 / (squared_norm as f64 * other_squared_norm as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_worked_by_hand() {
+        // (2, 1) and (1, 0): dot 2, squared norms 5 and 1; 1 - 2 / sqrt(5)
+        assert!((distance(2, 5, 1) - 0.105_572_809_000_084_1).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_row_is_at_distance_zero_from_itself() {
+        for squared_norm in [1, 2, 3, 5, 7, 1_000_003, (1 << 52) + 1] {
+            let zero = distance(squared_norm, squared_norm, squared_norm);
+            assert!(zero.abs() < f64::MIN_POSITIVE, "{squared_norm}: {zero}");
+        }
+    }
+}

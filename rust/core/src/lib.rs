@@ -1,0 +1,33 @@
+//! Text and numbers behind siltstone: tokenising, hashed embeddings, exact search, the durable log.
+//!
+//! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
+//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], `sqlite` (parts);
+//! [`error`], [`id`], [`tokens`], [`json`], [`tokenize`] (ground).
+//!
+//! ```
+//! use siltstone_core::embed::hash::HashRule;
+//! use siltstone_core::embed::hashed_tf::counts;
+//!
+//! let query = counts("where do rivers leave silt?", HashRule::Xxh3);
+//! let near = counts("Rivers leave their silt where they slow down.", HashRule::Xxh3);
+//! let far = counts("The kettle is on.", HashRule::Xxh3);
+//! assert_eq!(query.dot(&near), 4); // where, rivers, leave, silt
+//! assert_eq!(query.dot(&far), 0);
+//! ```
+
+pub mod bm25;
+pub mod embed;
+pub mod error;
+pub mod id;
+pub mod index;
+pub mod json;
+pub mod memory;
+mod sqlite;
+pub mod tokenize;
+pub mod tokens;
+pub mod top_k;
+pub mod vector;
+
+pub use error::{Error, ErrorKind, Field, Result};
+pub use top_k::TopK;
+pub use vector::SparseRow;

@@ -1,0 +1,108 @@
+//! What a caller holds of a store, until it closes it or forks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::embed::hash::HashRule;
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::place;
+use crate::memory::registry::{Key, share};
+use crate::memory::store::Store;
+
+/// A store that is open until this handle, and every other on its file, is closed.
+///
+/// Closing the last one empties the write-ahead log into the file.
+pub struct Handle {
+    path: PathBuf,
+    /// Connections to SQLite do not survive a fork: the child must not use them, nor close them.
+    process: u32,
+    hash_rule: HashRule,
+    read_only: bool,
+    store: RwLock<Option<Arc<Store>>>,
+}
+
+impl Handle {
+    /// Opens the store in the directory `path`, or makes one.
+    ///
+    /// Where it cannot be written, it is open for reading. `hash_rule` is that of a new store; None takes
+    /// what is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreOpen`], [`ErrorKind::StoreVersion`], or [`ErrorKind::InvalidArgument`] where the
+    /// store was made with another rule.
+    pub fn open(path: &Path, read_only: bool, hash_rule: Option<HashRule>) -> Result<Self> {
+        let key = Key {
+            file: place::file(path, read_only)?,
+            process: std::process::id(),
+            read_only,
+        };
+        let store = share(&key, || Store::open(&key.file, read_only, hash_rule))?;
+        store.accepts(hash_rule)?;
+        Ok(Self {
+            path: path.to_owned(),
+            process: key.process,
+            hash_rule: store.hash_rule(),
+            read_only: store.is_read_only(),
+            store: RwLock::new(Some(store)),
+        })
+    }
+
+    /// The store.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreClosed`] after [`close`](Self::close), and in a process that was forked since.
+    pub fn store(&self) -> Result<Arc<Store>> {
+        let process = std::process::id();
+        if process != self.process {
+            let message = format!(
+                "the store '{}' was opened in process {} and is of no use in its fork {process}: open it again",
+                self.path.display(),
+                self.process
+            );
+            return Err(Error::new(ErrorKind::StoreClosed, message));
+        }
+        self.store.read().clone().ok_or_else(|| {
+            let message = format!("the store '{}' is closed", self.path.display());
+            Error::new(ErrorKind::StoreClosed, message)
+        })
+    }
+
+    /// Lets go of the store. Closing twice is fine.
+    pub fn close(&self) {
+        if std::process::id() == self.process {
+            let store = self.store.write().take();
+            drop(store); // after the lock: closing the file takes its time
+        }
+    }
+
+    /// The directory it was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The rule of the cosine embedding.
+    #[must_use]
+    pub fn hash_rule(&self) -> HashRule {
+        self.hash_rule
+    }
+
+    /// Whether it can only be read.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if std::process::id() != self.process {
+            // The parent's connections: closing them here could empty a log that it is writing.
+            std::mem::forget(self.store.get_mut().take());
+        }
+    }
+}

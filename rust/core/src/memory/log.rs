@@ -1,0 +1,171 @@
+//! The log of a session: appended to, read back, compacted. Conflicts are found, never overwritten.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{EntryId, SessionId};
+use crate::memory::store::Store;
+use crate::sqlite::{
+    Compaction, Message, NewCompaction, NewEntry, NewMessage, SessionRow, compactions, log, session,
+};
+
+/// Where a log stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogState {
+    /// The sequence number that the next message gets.
+    pub next_seq: i64,
+    /// The compaction whose view is current.
+    pub head: Option<i64>,
+    /// What the caller stored with its last write; empty at first.
+    pub cadence: String,
+}
+
+/// What a commit wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The compaction's id.
+    pub compaction: i64,
+    /// The id of each entry, None for a blank one.
+    pub entries: Vec<Option<EntryId>>,
+}
+
+impl Store {
+    /// Where the session's log stands; at its beginning for a session that never wrote.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn log_state(&self, session: &SessionId) -> Result<LogState> {
+        let row = self
+            .database
+            .read(|transaction| session::find(transaction, session))?;
+        Ok(row.map_or_else(LogState::default, |row| LogState {
+            next_seq: row.next_seq,
+            head: row.head,
+            cadence: row.cadence,
+        }))
+    }
+
+    /// Writes `messages` as `expected_next` and onward, and the caller's `cadence`: all, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where the log ends elsewhere; otherwise those of a write.
+    pub fn append(
+        &self,
+        session: &SessionId,
+        expected_next: i64,
+        messages: &[NewMessage],
+        cadence: String,
+    ) -> Result<()> {
+        self.change(session, |transaction, row| {
+            if row.next_seq != expected_next {
+                let message = format!(
+                    "the log of session {:?} ends at {}, not at {expected_next}: another writer \
+                     appended to it",
+                    session.as_str(),
+                    row.next_seq
+                );
+                return Err(Error::new(ErrorKind::StoreConflict, message));
+            }
+            log::append(transaction, row, messages)?;
+            row.cadence = cadence;
+            Ok(())
+        })
+    }
+
+    /// The messages `start..end`, as far as the log goes, in order.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn messages(&self, session: &SessionId, start: i64, end: i64) -> Result<Vec<Message>> {
+        self.database
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => log::read(transaction, &row, start, end),
+                None => Ok(Vec::new()),
+            })
+    }
+
+    /// Writes `entries`, the compaction, the new head and the cadence in one transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where `expected_head` is not the head, [`ErrorKind::InvalidEntry`] where
+    /// an entry is out of bounds; otherwise those of a write.
+    pub fn commit_compaction(
+        &self,
+        session: &SessionId,
+        expected_head: Option<i64>,
+        compaction: &NewCompaction,
+        entries: &[NewEntry],
+        cadence: String,
+    ) -> Result<Committed> {
+        let (entries, compaction) = self.write_entries(session, entries, |transaction, row| {
+            if row.head != expected_head {
+                let message = format!(
+                    "the head of session {:?} is {}, not {}: another writer compacted it",
+                    session.as_str(),
+                    head(row.head),
+                    head(expected_head)
+                );
+                return Err(Error::new(ErrorKind::StoreConflict, message));
+            }
+            row.cadence = cadence;
+            compactions::append(transaction, row, compaction)
+        })?;
+        Ok(Committed {
+            compaction,
+            entries,
+        })
+    }
+
+    /// Writes the caller's state alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write.
+    pub fn save_cadence(&self, session: &SessionId, cadence: String) -> Result<()> {
+        self.change(session, |_, row| {
+            row.cadence = cadence;
+            Ok(())
+        })
+    }
+
+    /// Every compaction of the session, in the order of their commits.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn compactions(&self, session: &SessionId) -> Result<Vec<Compaction>> {
+        self.database
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => compactions::of_session(transaction, &row),
+                None => Ok(Vec::new()),
+            })
+    }
+
+    /// The compaction of that id, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn compaction(&self, id: i64) -> Result<Option<Compaction>> {
+        self.database
+            .read(|transaction| compactions::get(transaction, id))
+    }
+
+    fn change(
+        &self,
+        session: &SessionId,
+        work: impl FnOnce(&rusqlite::Transaction<'_>, &mut SessionRow) -> Result<()>,
+    ) -> Result<()> {
+        self.database.writer()?.transaction(|transaction| {
+            let mut row = session::find_or_create(transaction, session)?;
+            work(transaction, &mut row)?;
+            session::save(transaction, &row)
+        })
+    }
+}
+
+fn head(head: Option<i64>) -> String {
+    head.map_or_else(|| "none".to_owned(), |id| id.to_string())
+}

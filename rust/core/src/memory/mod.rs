@@ -1,0 +1,57 @@
+//! One store: rows in SQLite, one scope of indexes a session, and the log they came from.
+//!
+//! This is the one place where a row and a point of an index meet. Locks are taken in one order: writer,
+//! scope map, scope, reader.
+//!
+//! Every read may end with `StoreIo`, `StoreCorrupt` or `StoreBusy`; every write with these, and with
+//! `ReadOnlyStore`. What failed left nothing behind.
+//!
+//! ```
+//! use siltstone_core::id::SessionId;
+//! use siltstone_core::memory::{Handle, NewEntry, SearchOptions};
+//!
+//! # fn main() -> siltstone_core::Result<()> {
+//! let directory = tempfile::tempdir().unwrap();
+//! let handle = Handle::open(directory.path(), false, None)?;
+//! let (store, session) = (handle.store()?, SessionId::new("delta")?);
+//! let entry = NewEntry {
+//!     text: "Silt settles where the water is slow.".to_owned(),
+//!     repaired: false,
+//!     start: 3,
+//!     end: 4,
+//!     role: "user".to_owned(),
+//!     name: None,
+//!     kind: "message".to_owned(),
+//!     created_at: 0,
+//! };
+//! store.insert(&session, &[entry])?;
+//! let hits = store.search(&session, "where does silt settle?", &SearchOptions::default())?;
+//! assert_eq!((hits[0].stored.entry.start, hits[0].stored.entry.end), (3, 4));
+//! # Ok(())
+//! # }
+//! ```
+
+mod check;
+mod entries;
+mod handle;
+mod log;
+mod options;
+mod place;
+mod registry;
+mod scope;
+mod scope_map;
+mod search;
+mod store;
+
+pub use check::MAX_TEXT_BYTES;
+pub use entries::{Figures, Page};
+pub use handle::Handle;
+pub use log::{Committed, LogState};
+pub use options::{MAX_LIMIT, MAX_QUERY_BYTES, Ranker, SearchOptions};
+pub use scope::IndexSizes;
+pub use search::{Explanation, Hit};
+pub use store::Store;
+
+pub use crate::sqlite::{
+    Compaction, Counts, Message, NewCompaction, NewEntry, NewMessage, StoredEntry,
+};

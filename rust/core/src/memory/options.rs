@@ -1,0 +1,87 @@
+//! What may be asked of a search, and within which bounds?
+
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Hits that a search returns at most, whatever the caller asks for.
+pub const MAX_LIMIT: usize = 1_000;
+
+/// Bytes of the longest query. Recall makes queries of a few messages; a whole file is a mistake.
+pub const MAX_QUERY_BYTES: usize = 64 * 1024;
+
+/// How hits are scored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ranker {
+    /// BM25 over whole words, on the scale of the query's ceiling.
+    #[default]
+    Lexical,
+    /// The cosine of the hashed term frequencies: `score = 1 - distance / 2`.
+    Cosine,
+}
+
+impl FromStr for Ranker {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "lexical" => Ok(Self::Lexical),
+            "cosine" => Ok(Self::Cosine),
+            _ => {
+                let message = format!("ranker must be 'lexical' or 'cosine', got {name:?}");
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "ranker")
+                    .with("value", name))
+            }
+        }
+    }
+}
+
+/// What a search returns, besides what it searches for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchOptions {
+    /// At most this many hits; 0 gives none, more than [`MAX_LIMIT`] gives that many.
+    pub limit: i64,
+    /// How hits are scored.
+    pub ranker: Ranker,
+    /// Leaves out hits with a lower score, 0 to 1.
+    pub min_score: f64,
+    /// Whether hits say how their scores came about.
+    pub explain: bool,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self {
+            limit: 5,
+            ranker: Ranker::default(),
+            min_score: 0.0,
+            explain: false,
+        }
+    }
+}
+
+impl SearchOptions {
+    /// How many hits are wanted of a search for `query`.
+    pub(super) fn check(&self, query: &str) -> Result<usize> {
+        if query.len() > MAX_QUERY_BYTES {
+            return Err(invalid(format!(
+                "a query must be at most {MAX_QUERY_BYTES} bytes, got {} bytes",
+                query.len()
+            )));
+        }
+        if !(0.0..=1.0).contains(&self.min_score) {
+            return Err(invalid(format!(
+                "min_score must be in 0..1, got {}",
+                self.min_score
+            )));
+        }
+        let limit = usize::try_from(self.limit)
+            .map_err(|_| invalid(format!("limit must be at least 0, got {}", self.limit)))?;
+        Ok(limit.min(MAX_LIMIT))
+    }
+}
+
+pub(super) fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidEntry, message)
+}

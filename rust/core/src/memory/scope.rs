@@ -1,0 +1,234 @@
+//! The indexes of one session, in memory; the texts stay in SQLite.
+
+use rusqlite::Connection;
+
+use crate::bm25::{Bm25Index, Bm25Params, Document, Part, Query};
+use crate::embed::hash::HashRule;
+use crate::embed::hashed_tf::counts;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::EntryId;
+use crate::index::{ExactIndex, VectorIndex};
+use crate::memory::options::Ranker;
+use crate::sqlite::{SessionRow, entry};
+use crate::top_k::TopK;
+use crate::vector::SparseRow;
+
+/// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
+const NO_REVISION: i64 = -1;
+
+/// A text as both indexes take it.
+pub(super) struct Analysed {
+    document: Document,
+    row: SparseRow,
+}
+
+impl Analysed {
+    pub(super) fn of(text: &str, hash_rule: HashRule) -> Self {
+        Self {
+            document: Document::of(text),
+            row: counts(text, hash_rule),
+        }
+    }
+}
+
+/// A query as one of the indexes takes it.
+pub(super) enum Analysis {
+    Lexical(Query),
+    Cosine(SparseRow),
+}
+
+impl Analysis {
+    pub(super) fn of(query: &str, ranker: Ranker, hash_rule: HashRule) -> Self {
+        match ranker {
+            Ranker::Lexical => Self::Lexical(Query::of(query)),
+            Ranker::Cosine => Self::Cosine(counts(query, hash_rule)),
+        }
+    }
+}
+
+/// An entry that matches: the better is greater, of equal scores the newer, then the smaller id.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranked {
+    pub(super) score: f64,
+    pub(super) created_at: i64,
+    pub(super) id: EntryId,
+    /// Its number in the indexes.
+    pub(super) point: u32,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then_with(|| self.created_at.cmp(&other.created_at))
+            .then_with(|| other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
+
+/// What the indexes of one session hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexSizes {
+    /// Words of all entries.
+    pub words: u64,
+    /// Different ones.
+    pub terms: usize,
+    /// Pairs of a term and an entry that has it.
+    pub term_postings: usize,
+    /// Pairs of a bucket and an entry that hits it.
+    pub bucket_postings: usize,
+}
+
+/// One session, indexed as it was at one revision.
+pub(super) struct Scope {
+    hash_rule: HashRule,
+    session: i64,
+    revision: i64,
+    /// Id and time of each point, ids ascending.
+    entries: Vec<(EntryId, i64)>,
+    lexical: Bm25Index,
+    cosine: ExactIndex,
+}
+
+impl Scope {
+    /// A scope that indexes no state of any session yet.
+    pub(super) fn new(hash_rule: HashRule) -> Self {
+        Self {
+            hash_rule,
+            session: 0,
+            revision: NO_REVISION,
+            entries: Vec::new(),
+            lexical: Bm25Index::new(Bm25Params::default()),
+            cosine: ExactIndex::default(),
+        }
+    }
+
+    /// Whether it indexes the session as `row` describes it.
+    pub(super) fn is_of(&self, row: &SessionRow) -> bool {
+        self.session == row.id && self.revision == row.revision
+    }
+
+    /// Takes in what a commit added to the state `before`, and left as `after`.
+    ///
+    /// A scope of another state is left alone: it catches up when it is needed.
+    pub(super) fn advance(
+        &mut self,
+        before: &SessionRow,
+        after: &SessionRow,
+        added: impl Iterator<Item = (EntryId, i64, Analysed)>,
+    ) {
+        if !self.is_of(before) {
+            return;
+        }
+        self.revision = NO_REVISION;
+        for (id, created_at, analysed) in added {
+            self.add(id, created_at, &analysed);
+        }
+        self.revision = after.revision;
+    }
+
+    /// Brings it to the state that `row` describes: reads what is new, or everything.
+    pub(super) fn catch_up(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
+        if self.is_of(row) {
+            return Ok(());
+        }
+        if self.session == row.id && self.revision != NO_REVISION {
+            self.load(connection, row)?;
+        }
+        // New, half changed, of a session that was dropped since, or of one that lost entries.
+        if !self.is_of(row) {
+            *self = Self::new(self.hash_rule);
+            self.session = row.id;
+            self.load(connection, row)?;
+        }
+        if self.is_of(row) {
+            return Ok(());
+        }
+        let message = format!(
+            "session {:?} should have {} entries, and {} were found",
+            row.name,
+            row.entries,
+            self.entries.len()
+        );
+        Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
+    }
+
+    /// Adds the rows after its last; it is of that state if they are then as many as they should be.
+    fn load(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
+        self.revision = NO_REVISION;
+        let last = self.entries.last().map_or(EntryId(0), |&(id, _)| id);
+        entry::for_each_after(connection, row.id, last, |stored| {
+            let analysed = Analysed::of(&stored.entry.text, self.hash_rule);
+            self.add(stored.id, stored.entry.created_at, &analysed);
+        })?;
+        if i64::try_from(self.entries.len()).is_ok_and(|found| found == row.entries) {
+            self.revision = row.revision;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: EntryId, created_at: i64, analysed: &Analysed) {
+        self.lexical.add(&analysed.document);
+        self.cosine.add(&analysed.row);
+        self.entries.push((id, created_at));
+    }
+
+    /// The `limit` best entries with a score of at least `min_score`, the best first.
+    pub(super) fn rank(&self, query: &Analysis, limit: usize, min_score: f64) -> Vec<Ranked> {
+        let mut best = TopK::new(limit);
+        let mut offer = |point: u32, score: f64| {
+            if score >= min_score {
+                let (id, created_at) = self.entries[point as usize];
+                best.offer(Ranked {
+                    score,
+                    created_at,
+                    id,
+                    point,
+                });
+            }
+        };
+        match query {
+            Analysis::Lexical(query) => {
+                self.lexical
+                    .for_each_match(query, |hit| offer(hit.id, hit.score));
+            }
+            Analysis::Cosine(row) => self.cosine.for_each_match(row, &mut |neighbor| {
+                offer(neighbor.id, cosine_score(neighbor.distance));
+            }),
+        }
+        best.into_best_first()
+    }
+
+    /// What each word of the query adds to the score of a point.
+    pub(super) fn explain(&self, query: &Query, point: u32) -> Vec<Part> {
+        self.lexical.explain(query, point)
+    }
+
+    /// What its indexes hold.
+    pub(super) fn sizes(&self) -> IndexSizes {
+        IndexSizes {
+            words: self.lexical.words(),
+            terms: self.lexical.terms(),
+            term_postings: self.lexical.postings(),
+            bucket_postings: self.cosine.postings(),
+        }
+    }
+}
+
+/// `1 - distance / 2`: 1 for the same direction, 0.5 for nothing in common.
+fn cosine_score(distance: f64) -> f64 {
+    1.0 - distance / 2.0
+}

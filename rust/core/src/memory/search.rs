@@ -1,0 +1,145 @@
+//! A search: rank in memory, fetch from the same state of the database.
+
+use rusqlite::Transaction;
+
+use crate::bm25::Part;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{EntryId, SessionId};
+use crate::memory::options::SearchOptions;
+use crate::memory::scope::{Analysis, Ranked, Scope};
+use crate::memory::store::Store;
+use crate::sqlite::{SessionRow, StoredEntry, entry, session};
+
+/// An entry that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The entry.
+    pub stored: StoredEntry,
+    /// 0..1, higher is better; what it means is the ranker's.
+    pub score: f64,
+    /// How it came about, where that was asked for.
+    pub explanation: Option<Explanation>,
+}
+
+/// How a score came about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Explanation {
+    /// What each word of the query adds.
+    Lexical(Vec<Part>),
+    /// The cosine distance that the score was made of.
+    Cosine {
+        /// 0 for the same direction, 1 for nothing in common.
+        distance: f64,
+    },
+}
+
+impl Store {
+    /// The entries of the session most like `query`: the best first, of equal scores the newer, then by id.
+    ///
+    /// Entries that have nothing in common with the query are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidEntry`] where the query or an option is out of bounds; otherwise those of a read.
+    pub fn search(
+        &self,
+        session: &SessionId,
+        query: &str,
+        options: &SearchOptions,
+    ) -> Result<Vec<Hit>> {
+        let limit = options.check(query)?;
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let query = Analysis::of(query, options.ranker, self.hash_rule());
+        let hits = self.with_scope(
+            session,
+            |scope| scope.rank(&query, limit, options.min_score),
+            |transaction, scope, row, ranked| {
+                let hit = |ranked: Ranked| {
+                    Ok(Hit {
+                        stored: fetch(transaction, row, ranked.id)?,
+                        score: ranked.score,
+                        explanation: options.explain.then(|| explain(scope, &query, ranked)),
+                    })
+                };
+                ranked.into_iter().map(hit).collect::<Result<Vec<_>>>()
+            },
+        )?;
+        Ok(hits.unwrap_or_default())
+    }
+
+    /// Runs `rank` on the session's indexes, then `fetch` on the state of the database that they are of.
+    ///
+    /// Ranking holds no lock of the database, so that searches run side by side. Afterwards the session's
+    /// revision says whether another writer, in this process or elsewhere, was faster; then the scope
+    /// catches up, and the search starts over. None for a session that does not exist.
+    pub(super) fn with_scope<R, T>(
+        &self,
+        session: &SessionId,
+        rank: impl Fn(&Scope) -> R,
+        fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
+    ) -> Result<Option<T>> {
+        loop {
+            let known = self.scopes.get(session);
+            let guard = known.as_ref().map(|scope| scope.read());
+            let ranked = guard.as_ref().map(|scope| rank(scope));
+            let outcome = self.database.read(|transaction| {
+                let Some(row) = session::find(transaction, session)? else {
+                    return Ok(Outcome::NoSession);
+                };
+                match (&guard, ranked) {
+                    (Some(scope), Some(ranked)) if scope.is_of(&row) => {
+                        fetch(transaction, scope, &row, ranked).map(Outcome::Done)
+                    }
+                    _ => Ok(Outcome::Stale),
+                }
+            })?;
+            match outcome {
+                Outcome::Done(value) => return Ok(Some(value)),
+                Outcome::NoSession => return Ok(None),
+                Outcome::Stale => {
+                    drop(guard);
+                    self.catch_up(session)?;
+                }
+            }
+        }
+    }
+
+    fn catch_up(&self, session: &SessionId) -> Result<()> {
+        let scope = self.scopes.get_or_create(session);
+        let mut scope = scope.write();
+        self.database
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => scope.catch_up(transaction, &row),
+                None => Ok(()),
+            })
+    }
+}
+
+enum Outcome<T> {
+    Done(T),
+    NoSession,
+    Stale,
+}
+
+fn fetch(transaction: &Transaction<'_>, row: &SessionRow, id: EntryId) -> Result<StoredEntry> {
+    match entry::get(transaction, id)? {
+        Some(stored) if stored.session == row.id => Ok(stored),
+        _ => {
+            let message = format!("entry {id} of session {:?} is missing", row.name);
+            Err(Error::new(ErrorKind::StoreCorrupt, message)
+                .with("table", "entry")
+                .with("id", id.0))
+        }
+    }
+}
+
+fn explain(scope: &Scope, query: &Analysis, ranked: Ranked) -> Explanation {
+    match query {
+        Analysis::Lexical(query) => Explanation::Lexical(scope.explain(query, ranked.point)),
+        Analysis::Cosine(_) => Explanation::Cosine {
+            distance: 2.0 * (1.0 - ranked.score),
+        },
+    }
+}

@@ -1,0 +1,131 @@
+//! The store of one file: the database, the scopes, and the writes that couple them.
+
+use std::path::Path;
+
+use rusqlite::Transaction;
+
+use crate::embed::hash::HashRule;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{EntryId, SessionId};
+use crate::memory::check::{check, is_blank};
+use crate::memory::scope::Analysed;
+use crate::memory::scope_map::ScopeMap;
+use crate::sqlite::{Database, NewEntry, SessionRow, allocator, entry, meta, session};
+use crate::tokenize::words;
+
+/// What is remembered of sessions, in one file. Safe to use from many threads.
+pub struct Store {
+    pub(super) database: Database,
+    pub(super) scopes: ScopeMap,
+    hash_rule: HashRule,
+}
+
+impl Store {
+    /// Opens the file, or makes it. `hash_rule` is that of a new store.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreOpen`], [`ErrorKind::StoreVersion`]
+    pub(super) fn open(file: &Path, read_only: bool, hash_rule: Option<HashRule>) -> Result<Self> {
+        let birth = [
+            (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
+            (meta::TOKENIZER, words::ID),
+        ];
+        let database = Database::open(file, read_only, &birth)?;
+        let hash_rule = stored_rule(&database)?;
+        Ok(Self {
+            database,
+            scopes: ScopeMap::new(hash_rule),
+            hash_rule,
+        })
+    }
+
+    /// Nothing, if the store was made with that rule, or the caller does not care.
+    pub(super) fn accepts(&self, asked: Option<HashRule>) -> Result<()> {
+        let stored = self.hash_rule;
+        match asked.filter(|&asked| asked != stored) {
+            None => Ok(()),
+            Some(asked) => {
+                let message = format!(
+                    "the store '{}' was made with hash_rule '{stored}', not '{asked}': open it without one",
+                    self.database.file().display()
+                );
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "hash_rule")
+                    .with("value", asked.name()))
+            }
+        }
+    }
+
+    /// The rule of the cosine embedding.
+    #[must_use]
+    pub fn hash_rule(&self) -> HashRule {
+        self.hash_rule
+    }
+
+    /// Whether it can only be read.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.database.is_read_only()
+    }
+
+    /// Writes `entries`, and whatever `also` writes of the session, in one transaction, then indexes them.
+    ///
+    /// The id of each entry, None for a blank one: that is not stored.
+    pub(super) fn write_entries<T>(
+        &self,
+        session: &SessionId,
+        entries: &[NewEntry],
+        also: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<T>,
+    ) -> Result<(Vec<Option<EntryId>>, T)> {
+        check(entries)?;
+        let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
+        // Before the transaction: what fails here leaves nothing behind.
+        let analysed = kept
+            .iter()
+            .map(|entry| Analysed::of(&entry.text, self.hash_rule));
+        let analysed: Vec<Analysed> = analysed.collect();
+
+        let mut writer = self.database.writer()?;
+        let (before, after, first_id, value) = writer.transaction(|transaction| {
+            let before = session::find_or_create(transaction, session)?;
+            let mut after = before.clone();
+            let value = also(transaction, &mut after)?;
+            let mut first_id = EntryId(0);
+            if !kept.is_empty() {
+                first_id = allocator::take(transaction, kept.len())?;
+                entry::insert(transaction, &mut after, first_id, kept.iter().copied())?;
+            }
+            session::save(transaction, &after)?;
+            Ok((before, after, first_id, value))
+        })?;
+        // The writer is still held, so scopes see commits in their order.
+        if let Some(scope) = self.scopes.get(session) {
+            let rows = (first_id.0..).map(EntryId).zip(&kept).zip(analysed);
+            let added = rows.map(|((id, entry), analysed)| (id, entry.created_at, analysed));
+            scope.write().advance(&before, &after, added);
+        }
+        drop(writer);
+
+        let mut ids = (first_id.0..).map(EntryId);
+        let id = |entry| if is_blank(entry) { None } else { ids.next() };
+        Ok((entries.iter().map(id).collect(), value))
+    }
+}
+
+fn stored_rule(database: &Database) -> Result<HashRule> {
+    let unknown = |what: &str, value: &str| {
+        let file = database.file();
+        let message = format!(
+            "the store '{}' needs {what} {value:?}, which this siltstone lacks",
+            file.display()
+        );
+        Error::new(ErrorKind::StoreOpen, message).with("path", file.to_string_lossy().into_owned())
+    };
+    let tokenizer = database.meta(meta::TOKENIZER)?;
+    if tokenizer != words::ID {
+        return Err(unknown("tokenizer", &tokenizer));
+    }
+    let rule = database.meta(meta::HASH_RULE)?;
+    rule.parse().map_err(|_| unknown("hash_rule", &rule))
+}

@@ -1,0 +1,62 @@
+//! What does a failure of SQLite mean to a caller?
+
+use rusqlite::ErrorCode;
+
+use crate::error::{Error, ErrorKind};
+use crate::sqlite::connection::BUSY_TIMEOUT;
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        let (kind, message) = meaning(&error);
+        Self::new(kind, message).caused_by(error)
+    }
+}
+
+fn meaning(error: &rusqlite::Error) -> (ErrorKind, String) {
+    use rusqlite::Error as Sqlite;
+    match error {
+        Sqlite::SqliteFailure(..) => failure(error),
+        Sqlite::FromSqlConversionFailure(..)
+        | Sqlite::IntegralValueOutOfRange(..)
+        | Sqlite::Utf8Error(..)
+        | Sqlite::InvalidColumnType(..)
+        | Sqlite::QueryReturnedNoRows => (
+            ErrorKind::StoreCorrupt,
+            format!("the store holds what its schema does not allow: {error}"),
+        ),
+        _ => (ErrorKind::Internal, format!("SQLite was misused: {error}")),
+    }
+}
+
+fn failure(error: &rusqlite::Error) -> (ErrorKind, String) {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            ErrorKind::StoreBusy,
+            format!("another process held the store's lock for more than {BUSY_TIMEOUT:?}"),
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => (
+            ErrorKind::ReadOnlyStore,
+            format!("the store cannot be written: {error}"),
+        ),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
+            ErrorKind::StoreCorrupt,
+            format!("the store's file is damaged: {error}"),
+        ),
+        // The rows disagree with the counters that lead to them.
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => (
+            ErrorKind::StoreCorrupt,
+            format!("the store's rows contradict each other: {error}"),
+        ),
+        Some(ErrorCode::TooBig) => (
+            ErrorKind::InvalidEntry,
+            format!("a value is too large for SQLite: {error}"),
+        ),
+        Some(ErrorCode::ApiMisuse | ErrorCode::ParameterOutOfRange | ErrorCode::Unknown) => {
+            (ErrorKind::Internal, format!("SQLite was misused: {error}"))
+        }
+        _ => (
+            ErrorKind::StoreIo,
+            format!("the store could not be read or written: {error}"),
+        ),
+    }
+}

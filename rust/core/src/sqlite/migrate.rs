@@ -1,0 +1,148 @@
+//! Is a file ours, and of which version? Makes a new one; version 1 has no older ones to bring up to date.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::schema::{APPLICATION_ID, CREATE, VERSION};
+use crate::sqlite::{allocator, meta};
+
+/// What a file turned out to be. What is neither is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A database with nothing in it: new, or left behind by a creation that was killed.
+    Nothing,
+    /// A store of this version.
+    Store,
+}
+
+/// Recognises the database, reading only.
+///
+/// # Errors
+///
+/// [`ErrorKind::StoreOpen`] where it is not SQLite, or not a store; [`ErrorKind::StoreVersion`] where it
+/// was written by a newer version.
+pub(super) fn identify(connection: &Connection, file: &Path) -> Result<Found> {
+    let read =
+        |error| not_a_store(file, "it cannot be read as an SQLite database").caused_by(error);
+    let application: i64 = pragma(connection, "application_id").map_err(read)?;
+    let version = pragma(connection, "user_version").map_err(read)?;
+    let shape = shape(connection).map_err(read)?;
+    if application == 0 && version == 0 && shape.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    if application != APPLICATION_ID {
+        return Err(not_a_store(file, "it is a database of another application"));
+    }
+    if version > VERSION {
+        let message = format!(
+            "the store '{}' has schema version {version}, and this siltstone knows versions up to \
+             {VERSION}: it was left untouched; open it with a newer siltstone",
+            file.display()
+        );
+        return Err(Error::new(ErrorKind::StoreVersion, message)
+            .with("path", file.to_string_lossy().into_owned())
+            .with("version", version)
+            .with("supported", VERSION));
+    }
+    if version != VERSION || shape != expected_shape()? {
+        return Err(not_a_store(file, "its tables are not those of any version"));
+    }
+    Ok(Found::Store)
+}
+
+/// Makes a store of an empty database; leaves one that is there as it is.
+///
+/// `birth` is what the new store remembers of how its rows are to be read.
+pub(super) fn create(
+    connection: &mut Connection,
+    file: &Path,
+    birth: &[(&str, &str)],
+) -> Result<()> {
+    // Another process may be at it too: who gets the lock second finds a store.
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    if identify(&transaction, file)? == Found::Store {
+        return Ok(());
+    }
+    transaction.execute_batch(CREATE)?;
+    allocator::create(&transaction)?;
+    for (key, value) in birth {
+        meta::create(&transaction, key, value)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    Ok(transaction.commit()?)
+}
+
+/// Names and definitions of all tables and indexes; SQLite keeps the text of each statement.
+fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare(
+        "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn expected_shape() -> Result<Vec<(String, String)>> {
+    let scratch = Connection::open_in_memory()?;
+    scratch.execute_batch(CREATE)?;
+    Ok(shape(&scratch)?)
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+fn not_a_store(file: &Path, why: &str) -> Error {
+    Error::new(
+        ErrorKind::StoreOpen,
+        format!("'{}' is not a siltstone store: {why}", file.display()),
+    )
+    .with("path", file.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_memory(sql: &str) -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(sql).unwrap();
+        connection
+    }
+
+    #[test]
+    fn a_created_store_is_recognised() {
+        let mut connection = in_memory("");
+        let file = Path::new("a.sqlite3");
+        assert_eq!(identify(&connection, file).unwrap(), Found::Nothing);
+        create(&mut connection, file, &[(meta::HASH_RULE, "xxh3")]).unwrap();
+        assert_eq!(identify(&connection, file).unwrap(), Found::Store);
+        assert_eq!(meta::get(&connection, meta::HASH_RULE).unwrap(), "xxh3");
+        create(&mut connection, file, &[]).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused_by_name() {
+        for sql in [
+            "CREATE TABLE note (text)",
+            "PRAGMA user_version = 1",
+            "PRAGMA application_id = 7; CREATE TABLE entry (id)",
+            "PRAGMA application_id = 1937010277; PRAGMA user_version = 1; CREATE TABLE entry (id)",
+            "PRAGMA application_id = 1937010277; PRAGMA user_version = 0; CREATE TABLE entry (id)",
+        ] {
+            let error = identify(&in_memory(sql), Path::new("a.sqlite3")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::StoreOpen, "{sql}: {error}");
+            assert!(error.to_string().contains("a.sqlite3"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_refused_with_both_numbers() {
+        let newer = in_memory("PRAGMA application_id = 1937010277; PRAGMA user_version = 9");
+        let error = identify(&newer, Path::new("a.sqlite3")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreVersion);
+        assert!(error.to_string().contains("version 9"), "{error}");
+    }
+}

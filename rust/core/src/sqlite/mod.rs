@@ -1,0 +1,26 @@
+//! The file: what is written where, and how it is read back unharmed.
+//!
+//! Nothing here knows an index or a word. Every value is bound, never spliced into SQL; every write is
+//! one `BEGIN IMMEDIATE` transaction; every row carries a checksum that is compared on every read.
+
+pub(crate) mod allocator;
+mod checksum;
+pub(crate) mod compactions;
+mod connection;
+pub(crate) mod database;
+pub(crate) mod entry;
+mod failure;
+pub(crate) mod figures;
+pub(crate) mod log;
+pub(crate) mod meta;
+mod migrate;
+mod row;
+mod schema;
+pub(crate) mod session;
+
+pub use compactions::{Compaction, NewCompaction};
+pub(crate) use database::Database;
+pub use entry::{NewEntry, StoredEntry};
+pub use figures::Counts;
+pub use log::{Message, NewMessage};
+pub(crate) use session::SessionRow;

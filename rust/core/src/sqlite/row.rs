@@ -1,0 +1,93 @@
+//! How is a column read, so that a wrong one names its table and row?
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::checksum::{Checksum, corrupt};
+use crate::sqlite::session::SessionRow;
+
+/// A row of a table whose first column is its key.
+pub(super) struct Columns<'row> {
+    table: &'static str,
+    row: &'row Row<'row>,
+}
+
+impl<'row> Columns<'row> {
+    pub(super) fn of(table: &'static str, row: &'row Row<'row>) -> Self {
+        Self { table, row }
+    }
+
+    pub(super) fn integer(&self, column: usize) -> Result<i64> {
+        match self.row.get_ref(column)? {
+            ValueRef::Integer(value) => Ok(value),
+            _ => Err(self.corrupt(column, "is not an integer")),
+        }
+    }
+
+    pub(super) fn optional_integer(&self, column: usize) -> Result<Option<i64>> {
+        match self.row.get_ref(column)? {
+            ValueRef::Null => Ok(None),
+            _ => self.integer(column).map(Some),
+        }
+    }
+
+    pub(super) fn text(&self, column: usize) -> Result<String> {
+        match self.row.get_ref(column)? {
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(_) => Err(self.corrupt(column, "is not UTF-8")),
+            },
+            _ => Err(self.corrupt(column, "is not a text")),
+        }
+    }
+
+    pub(super) fn optional_text(&self, column: usize) -> Result<Option<String>> {
+        match self.row.get_ref(column)? {
+            ValueRef::Null => Ok(None),
+            _ => self.text(column).map(Some),
+        }
+    }
+
+    /// Compares the last column with what the others give.
+    pub(super) fn verify(&self, checksum: Checksum, column: usize) -> Result<()> {
+        let stored = self.integer(column)?;
+        checksum.verify(self.table, self.row.get_ref(0)?, stored)
+    }
+
+    fn corrupt(&self, column: usize, what: &str) -> Error {
+        let key = self.row.get_ref(0).unwrap_or(ValueRef::Null);
+        let name = self.row.as_ref().column_name(column).unwrap_or("?");
+        corrupt(
+            self.table,
+            key,
+            &format!("is damaged: column {name:?} {what}"),
+        )
+    }
+}
+
+/// Nothing, if an index led to that many rows of the session, each once.
+///
+/// A checksum says that a row is right, not that it is the row that should have come: a damaged index
+/// leaves rows out, or gives one of them twice.
+pub(super) fn check_list(
+    table: &'static str,
+    session: &SessionRow,
+    expected: i64,
+    ids: impl Iterator<Item = i64>,
+) -> Result<()> {
+    let (mut found, mut last) = (0, 0);
+    let mut ascending = true;
+    for id in ids {
+        ascending &= id > last;
+        (found, last) = (found + 1, id);
+    }
+    if ascending && found == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "session {:?} should have {expected} rows in {table} here, and some are missing",
+        session.name
+    );
+    Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", table))
+}

@@ -1,0 +1,103 @@
+//! What does the database look like? The SQL of each version.
+
+/// Says whose database it is: `stne` in the header of the file (`PRAGMA application_id`).
+pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
+
+/// The version that this code writes (`PRAGMA user_version`).
+pub(super) const VERSION: i64 = 1;
+
+/// Version 1.
+///
+/// Tables are `STRICT`, so a column holds its type or NULL. `checksum` is xxh3-64 over the other columns
+/// of its row (`checksum.rs`); it finds what SQLite does not: a flipped bit inside a value.
+///
+/// `session.head` and `compaction.parent` name rows without `REFERENCES`: SQLite would look for their
+/// children through the whole table whenever a session is dropped.
+pub(super) const CREATE: &str = "
+-- How the rows are to be read: hash_rule (the rule of the cosine embedding), tokenizer (the analyser's id).
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The highest id that any entry ever had. It outlives the entries, so that no id comes back.
+CREATE TABLE allocator (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    high_water INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+-- A session: the end of its log, the number of its entries, and where it stands.
+-- AUTOINCREMENT: a session that is dropped and begun again is another one.
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    name_hash INTEGER NOT NULL,     -- xxh3-64 of the name
+    next_seq INTEGER NOT NULL,      -- messages 0 .. next_seq are in the log
+    entries INTEGER NOT NULL,       -- how many entries it has: an index that lost one is found out
+    compactions INTEGER NOT NULL,   -- and how many compactions
+    revision INTEGER NOT NULL,      -- raised by every write of entries: an index of another one is stale
+    head INTEGER,                   -- the compaction whose view is current
+    cadence TEXT NOT NULL,          -- the caller's own state, written with whatever it commits
+    checksum INTEGER NOT NULL
+) STRICT;
+
+-- A second way to a session: one that the index of names does not lead to is damaged, not new.
+CREATE INDEX session_name_hash ON session (name_hash);
+
+-- The log. Rows are added and never changed.
+CREATE TABLE message (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session (id),
+    seq INTEGER NOT NULL,
+    raw TEXT NOT NULL,
+    role TEXT NOT NULL,
+    dialect TEXT NOT NULL,
+    provenance TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,    -- milliseconds since 1970, UTC, as everywhere
+    checksum INTEGER NOT NULL,
+    UNIQUE (session, seq)
+) STRICT;
+
+-- Compactions. Each rewrote the view that its parent left; undoing one moves session.head to the parent.
+CREATE TABLE compaction (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL REFERENCES session (id),
+    parent INTEGER,
+    policy TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    level INTEGER NOT NULL,
+    degraded INTEGER NOT NULL,
+    summary TEXT NOT NULL,
+    covers TEXT NOT NULL,           -- JSON
+    view TEXT NOT NULL,             -- JSON
+    next_seq INTEGER NOT NULL,      -- messages from here on follow the view
+    model TEXT NOT NULL,
+    usage TEXT NOT NULL,            -- JSON
+    tokens_before INTEGER NOT NULL,
+    tokens_after INTEGER NOT NULL,
+    messages_before INTEGER NOT NULL,
+    messages_after INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX compaction_session ON compaction (session);
+
+-- What can be found again. Ids come from the allocator.
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session (id),
+    source_start INTEGER NOT NULL,  -- half-open range of message.seq
+    source_end INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    name TEXT,
+    kind TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    repaired INTEGER NOT NULL,      -- the text had lone surrogates, which became U+FFFD
+    text TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX entry_session ON entry (session);
+";

@@ -1,0 +1,106 @@
+//! The words of a text that is ASCII and in lower case, 64 bytes at a time.
+
+use std::ops::Range;
+
+/// Bytes that one mask describes.
+const BLOCK: usize = 64;
+
+const SPACES: &str = match str::from_utf8(&[b' '; BLOCK]) {
+    Ok(spaces) => spaces,
+    Err(_) => panic!("spaces are UTF-8"),
+};
+
+/// `text` in lower case, in `buffer`, with spaces behind it up to the end of a block.
+///
+/// There is one space at least, so every word ends.
+pub(super) fn lower<'a>(buffer: &'a mut String, text: &str) -> &'a str {
+    buffer.clear();
+    buffer.push_str(text);
+    buffer.make_ascii_lowercase();
+    buffer.push_str(&SPACES[text.len() % BLOCK..]);
+    buffer
+}
+
+/// Calls `visit` with the range of each maximal run of letters and digits, in order.
+///
+/// A mask has a bit for each byte of a block, set where the byte belongs to a word. A word begins at a
+/// bit whose predecessor is clear and ends before one whose predecessor is set, so the loop turns once
+/// a word and not once a byte.
+#[inline]
+pub(super) fn for_each_run(lowered: &str, mut visit: impl FnMut(Range<usize>)) {
+    let mut start = 0; // of the run that is open; of no meaning where none is
+    let mut open = 0; // 1 where the last byte of the block before belongs to a word
+    let (blocks, rest) = lowered.as_bytes().as_chunks();
+    debug_assert!(rest.is_empty());
+    for (number, block) in blocks.iter().enumerate() {
+        let place = |bits: u64| number * BLOCK + bits.trailing_zeros() as usize;
+        let mask = word_mask(block);
+        let before = mask << 1 | open;
+        let (mut starts, mut ends) = (mask & !before, before & !mask);
+        if open == 0 {
+            start = place(starts);
+            starts = without_lowest(starts);
+        }
+        open = mask >> (BLOCK - 1);
+        while ends != 0 {
+            visit(start..place(ends));
+            ends = without_lowest(ends);
+            start = place(starts);
+            starts = without_lowest(starts);
+        }
+    }
+}
+
+fn without_lowest(bits: u64) -> u64 {
+    bits & bits.wrapping_sub(1)
+}
+
+/// Bit `i` says whether byte `i` of `block` is a lower-case letter or a digit.
+#[inline]
+fn word_mask(block: &[u8; BLOCK]) -> u64 {
+    let flags = block.map(|byte| u8::from(byte.is_ascii_lowercase() | byte.is_ascii_digit()));
+    let mut mask = 0;
+    for (number, eight) in flags.as_chunks().0.iter().enumerate() {
+        mask |= gather(u64::from_le_bytes(*eight)) << (number * 8);
+    }
+    mask
+}
+
+/// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
+///
+/// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
+fn gather(flags: u64) -> u64 {
+    flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_says_of_each_byte_whether_it_belongs_to_a_word() {
+        for byte in 0..0x80_u8 {
+            for place in 0..BLOCK {
+                let mut block = [b' '; BLOCK];
+                block[place] = byte;
+                let expected = byte.is_ascii_lowercase() || byte.is_ascii_digit();
+                assert_eq!(word_mask(&block), u64::from(expected) << place, "{byte:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_end_where_blocks_and_texts_end() {
+        let mut buffer = String::new();
+        for length in [0, 1, 62, 63, 64, 65, 127, 128, 129, 200] {
+            for before in ["", " ", "  -"] {
+                let word = "w".repeat(length);
+                let lowered = lower(&mut buffer, &format!("{before}{word}"));
+                assert!(lowered.len().is_multiple_of(BLOCK) && lowered.ends_with(' '));
+                let mut words = Vec::new();
+                for_each_run(lowered, |run| words.push(&lowered[run]));
+                assert_eq!(words, if length == 0 { vec![] } else { vec![&word] });
+            }
+        }
+    }
+}

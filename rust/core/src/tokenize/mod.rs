@@ -1,0 +1,12 @@
+//! Text to words: `words-1` (Unicode words) and `whitespace` (what stands between white space).
+//!
+//! A rule never changes once texts are stored under it: a new rule gets a new name.
+
+mod ascii;
+mod by_length;
+mod class;
+mod stretch;
+pub mod whitespace;
+pub mod words;
+
+pub use class::{Class, classify, lower};

@@ -1,0 +1,169 @@
+//! `words-1`: Unicode words in lower case, CJK as bigrams. Frozen, since stored data depends on it.
+//!
+//! A word is a run of alphanumeric code points and combining marks, in lower case, that begins with an
+//! alphanumeric code point which is no mark. It cannot begin with a mark, or else every emoji that is
+//! followed by a variation selector (U+FE0F, a mark) would leave a word behind that says nothing and
+//! that all of them share.
+//!
+//! A run of Han, kana or Hangul becomes its overlapping pairs of code points, since nothing separates
+//! words in there; a single one stays as it is, and marks count as code points of the run they follow.
+//! A run is split where CJK and other letters meet: `abc漢字def` is `abc`, `漢字`, `def`.
+//!
+//! Lower case is one code point for one: the first of its lower-case mapping, final sigma as sigma.
+//! Everything else separates, the underscore too.
+
+use std::ops::Range;
+
+use super::ascii;
+use super::by_length::ByLength;
+use super::class::{Class, fold};
+use super::stretch::{Stretch, stretches};
+
+/// The name of this rule, which stores keep with what depends on it.
+pub const ID: &str = "words-1";
+
+/// Calls `visit` with each word of `text`, in order.
+///
+/// ```
+/// use siltstone_core::tokenize::words;
+///
+/// let mut found = Vec::new();
+/// words::for_each_word("Über_3 漢字仮 ☕", |word| found.push(word.to_owned()));
+/// assert_eq!(found, ["über", "3", "漢字", "字仮"]);
+/// ```
+pub fn for_each_word(text: &str, visit: impl FnMut(&str)) {
+    Scanner::default().for_each_word(text, visit);
+}
+
+/// Finds words, and keeps its buffers from one text to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Scanner {
+    lowered: String,
+    by_length: ByLength,
+}
+
+impl Scanner {
+    /// Calls `visit` with each word of `text`, in order. A word borrows the scanner's buffer.
+    pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(&str)) {
+        for stretch in stretches(text) {
+            match stretch {
+                Stretch::Ascii(text) => {
+                    let lowered = ascii::lower(&mut self.lowered, text);
+                    ascii::for_each_run(lowered, |run| visit(&lowered[run]));
+                }
+                Stretch::Mixed(text) => for_each_unicode_word(text, &mut self.lowered, &mut visit),
+            }
+        }
+    }
+
+    /// Calls `visit` with the UTF-8 of each word of `text`, in an order that suits hashing.
+    ///
+    /// For those who count: words of like length come together, which hashes them a third faster.
+    #[inline]
+    pub fn for_each_word_unordered(&mut self, text: &str, mut visit: impl FnMut(&[u8])) {
+        let Self { lowered, by_length } = self;
+        for stretch in stretches(text) {
+            match stretch {
+                Stretch::Ascii(text) => {
+                    let lowered = ascii::lower(lowered, text);
+                    let mut visit = |run: Range<usize>| visit(&lowered.as_bytes()[run]);
+                    ascii::for_each_run(lowered, |run| by_length.push(run, &mut visit));
+                    by_length.drain(&mut visit);
+                }
+                Stretch::Mixed(text) => {
+                    for_each_unicode_word(text, lowered, &mut |word| visit(word.as_bytes()));
+                }
+            }
+        }
+    }
+}
+
+/// The rule itself, a code point at a time, with `run` as its buffer; right for ASCII too.
+fn for_each_unicode_word(text: &str, run: &mut String, visit: &mut impl FnMut(&str)) {
+    run.clear();
+    let mut kind = Class::Separator; // of the run that is open; a separator where none is
+    for c in text.chars() {
+        let (class, lowered) = fold(c);
+        let goes_on = class == kind || class == Class::Mark;
+        if !goes_on {
+            close(run, kind, visit);
+            kind = class;
+        }
+        if kind != Class::Separator {
+            run.push(lowered);
+        }
+    }
+    close(run, kind, visit);
+}
+
+/// Visits the words of `run` and empties it.
+fn close(run: &mut String, kind: Class, visit: &mut impl FnMut(&str)) {
+    match kind {
+        Class::Cjk => for_each_bigram(run, visit),
+        Class::Letter => visit(run),
+        Class::Mark | Class::Separator => {}
+    }
+    run.clear();
+}
+
+/// Visits the overlapping pairs of code points of `run`, or all of it where it has but one.
+fn for_each_bigram(run: &str, visit: &mut impl FnMut(&str)) {
+    let ends = || run.char_indices().map(|(start, c)| start + c.len_utf8());
+    let starts = run.char_indices().map(|(start, _)| start);
+    let mut alone = true;
+    for (start, end) in starts.zip(ends().skip(1)) {
+        visit(&run[start..end]);
+        alone = false;
+    }
+    if alone {
+        visit(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for_each_word(text, |word| found.push(word.to_owned()));
+        found
+    }
+
+    #[test]
+    fn a_word_never_begins_with_a_mark() {
+        assert_eq!(
+            words("❤\u{FE0F} \u{301}a 1\u{FE0F}\u{20E3}"),
+            ["a", "1\u{FE0F}\u{20E3}"]
+        );
+    }
+
+    #[test]
+    fn a_run_is_split_where_cjk_and_other_letters_meet() {
+        assert_eq!(words("abc漢字def"), ["abc", "漢字", "def"]);
+        assert_eq!(words("か\u{3099}く x"), ["か\u{3099}", "\u{3099}く", "x"]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_fast_ways_find_what_the_rule_finds(
+            pieces in prop::collection::vec(
+                prop_oneof!["[ -~\\t\\n\\x00\\x7f]{0,150}", "\\PC{0,5}", "[漢字かーñ\u{301}— ]{1,5}"],
+                0..6,
+            ),
+        ) {
+            let text = pieces.concat();
+            let mut by_rule = Vec::new();
+            for_each_unicode_word(&text, &mut String::new(), &mut |word| by_rule.push(word.to_owned()));
+            prop_assert_eq!(&words(&text), &by_rule);
+
+            let mut unordered = Vec::new();
+            Scanner::default().for_each_word_unordered(&text, |word| unordered.push(word.to_owned()));
+            unordered.sort_unstable();
+            by_rule.sort_unstable();
+            prop_assert!(unordered.iter().eq(by_rule.iter().map(String::as_bytes)));
+        }
+    }
+}

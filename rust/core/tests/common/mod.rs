@@ -1,0 +1,60 @@
+//! What the tests of the store share.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use siltstone_core::id::SessionId;
+use siltstone_core::memory::{NewCompaction, NewEntry, NewMessage, SearchOptions, Store};
+
+pub fn session(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+pub fn entry(text: &str) -> NewEntry {
+    NewEntry {
+        text: text.to_owned(),
+        repaired: false,
+        start: 0,
+        end: 1,
+        role: "user".to_owned(),
+        name: None,
+        kind: "message".to_owned(),
+        created_at: 1_700_000_000_000,
+    }
+}
+
+pub fn message(raw: &str) -> NewMessage {
+    NewMessage {
+        raw: raw.to_owned(),
+        role: "user".to_owned(),
+        dialect: "any".to_owned(),
+        provenance: "original".to_owned(),
+        tokens: 3,
+        created_at: 1_700_000_000_000,
+    }
+}
+
+pub fn compaction(summary: &str, next_seq: i64) -> NewCompaction {
+    NewCompaction {
+        policy: "threshold".to_owned(),
+        reason: "input_tokens".to_owned(),
+        level: 1,
+        summary: summary.to_owned(),
+        covers: "[[0, 1]]".to_owned(),
+        view: "[null]".to_owned(),
+        next_seq,
+        usage: "[]".to_owned(),
+        ..NewCompaction::default()
+    }
+}
+
+/// Ids and texts of the hits.
+pub fn found(store: &Store, name: &str, query: &str) -> Vec<(i64, String)> {
+    let options = SearchOptions {
+        limit: 1_000,
+        ..SearchOptions::default()
+    };
+    let hits = store.search(&session(name), query, &options).unwrap();
+    hits.into_iter()
+        .map(|hit| (hit.stored.id.0, hit.stored.entry.text))
+        .collect()
+}

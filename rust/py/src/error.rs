@@ -1,0 +1,110 @@
+//! The one place where an error of the core, or a panic, becomes a class of `siltstone.errors`.
+
+use std::any::Any;
+use std::error::Error as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+use siltstone_core::{Error, ErrorKind, Field, Result as CoreResult};
+
+/// Runs `work` with the interpreter released, and turns what goes wrong in there into an exception.
+pub(crate) fn guard<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> CoreResult<T> + Send,
+) -> PyResult<T> {
+    // Nothing of a panicked call is looked at again: what it shared is behind locks of its own.
+    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    match outcome {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(to_exception(py, &error)),
+        Err(panic) => Err(panic_to_exception(py, &*panic)),
+    }
+}
+
+/// Runs `work`, which is short or needs the interpreter, and turns a panic into an exception.
+pub(crate) fn guard_attached<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(panic_to_exception(py, &*panic)))
+}
+
+/// The exception that `error` is in Python: its class, message, fields and cause.
+pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
+    let exception = build(
+        py,
+        class_name(error.kind()),
+        &error.to_string(),
+        error.fields(),
+    );
+    if let Some(cause) = error.source() {
+        exception.set_cause(py, Some(PyRuntimeError::new_err(cause.to_string())));
+    }
+    exception
+}
+
+/// The class of a kind. A kind without a class does not compile.
+fn class_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidArgument => "ConfigError",
+        ErrorKind::InvalidEntry => "InvalidEntryError",
+        ErrorKind::StoreOpen => "StoreOpenError",
+        ErrorKind::StoreVersion => "StoreVersionError",
+        ErrorKind::StoreIo => "StoreIoError",
+        ErrorKind::StoreBusy => "StoreBusyError",
+        ErrorKind::StoreClosed => "StoreClosedError",
+        ErrorKind::StoreCorrupt => "StoreCorruptError",
+        ErrorKind::StoreConflict => "StoreConflictError",
+        ErrorKind::ReadOnlyStore => "ReadOnlyStoreError",
+        ErrorKind::EntryNotFound => "EntryNotFoundError",
+        ErrorKind::Internal => "InternalError",
+    }
+}
+
+fn panic_to_exception(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
+    let reason = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    let message =
+        format!("the core panicked: {reason}; this is a defect of siltstone, please report it");
+    build(py, "InternalError", &message, &[])
+}
+
+/// `siltstone.errors.<name>(message, **fields)`, or whatever kept it from being made.
+fn build(py: Python<'_>, name: &str, message: &str, fields: &[(&'static str, Field)]) -> PyErr {
+    let built = || -> PyResult<PyErr> {
+        let class = errors(py)?.getattr(name)?.cast_into::<PyType>()?;
+        let keywords = PyDict::new(py);
+        for (name, value) in fields {
+            match value {
+                Field::Text(text) => keywords.set_item(name, text)?,
+                Field::Integer(number) => keywords.set_item(name, number)?,
+            }
+        }
+        Ok(PyErr::from_value(class.call((message,), Some(&keywords))?))
+    };
+    built().unwrap_or_else(|error| error)
+}
+
+/// The module `siltstone.errors`, imported once.
+fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || {
+        PyModule::import(py, "siltstone.errors").map(Bound::unbind)
+    })?;
+    Ok(module.bind(py).clone())
+}
+
+/// Panics, so that a test sees what a panic of the core becomes.
+#[pyfunction]
+#[pyo3(name = "_panic")]
+pub(crate) fn panic_on_purpose(py: Python<'_>, message: &str, detached: bool) -> PyResult<()> {
+    if detached {
+        guard(py, || panic!("{message}"))
+    } else {
+        guard_attached(py, || panic!("{message}"))
+    }
+}

@@ -1,0 +1,41 @@
+//! The module `siltstone._native`: registers what the other files export.
+
+mod embed;
+mod error;
+mod json;
+mod memory;
+mod rows;
+mod text;
+mod tokenize;
+mod tokens;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_export]
+    use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
+    #[pymodule_export]
+    use crate::error::panic_on_purpose;
+    #[pymodule_export]
+    use crate::json::json_size;
+    #[pymodule_export]
+    use crate::memory::Store;
+    #[pymodule_export]
+    use crate::tokenize::{whitespace_words, words};
+    #[pymodule_export]
+    use crate::tokens::{text_size, text_sizes};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let profile = if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        };
+        module.add("build_profile", profile)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,243 @@
+//! `Store`: the durable store. Tuples cross the wall; Python makes dataclasses of them.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands arguments over by value"
+)]
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use siltstone_core::id::EntryId;
+use siltstone_core::memory::{Handle, NewEntry, NewMessage, SearchOptions};
+
+use crate::error::guard;
+use crate::rows::{
+    EntryIn, EntryOut, HitOut, Ids, MessageIn, MessageOut, compaction_in, compaction_out, entry_in,
+    entry_out, figures_out, hit_out, ids_out, message_in, message_out, session_id,
+};
+use crate::text::Text;
+
+/// A store that is open; safe to use from many threads.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct Store {
+    handle: Handle,
+}
+
+#[pymethods]
+impl Store {
+    #[staticmethod]
+    #[pyo3(signature = (path, read_only, hash_rule))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        read_only: bool,
+        hash_rule: Option<Text>,
+    ) -> PyResult<Self> {
+        let handle = guard(py, || {
+            let hash_rule = hash_rule.map(|name| name.parse()).transpose()?;
+            Handle::open(&path, read_only, hash_rule)
+        })?;
+        Ok(Self { handle })
+    }
+
+    fn append_messages(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected_next: i64,
+        rows: Vec<MessageIn>,
+        cadence: Text,
+    ) -> PyResult<()> {
+        guard(py, || {
+            let messages: Vec<NewMessage> = rows.into_iter().map(message_in).collect();
+            let session = session_id(&session)?;
+            self.handle
+                .store()?
+                .append(&session, expected_next, &messages, cadence.to_string())
+        })
+    }
+
+    fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<(i64, Option<i64>, String)> {
+        let state = guard(py, || {
+            self.handle.store()?.log_state(&session_id(&session)?)
+        })?;
+        Ok((state.next_seq, state.head, state.cadence))
+    }
+
+    fn read_messages(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        start: i64,
+        end: i64,
+    ) -> PyResult<Vec<MessageOut>> {
+        guard(py, || {
+            let messages = self
+                .handle
+                .store()?
+                .messages(&session_id(&session)?, start, end)?;
+            Ok(messages.into_iter().map(message_out).collect())
+        })
+    }
+
+    fn commit_compaction(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected_head: Option<i64>,
+        row: &Bound<'_, PyTuple>,
+        entries: Vec<EntryIn>,
+        cadence: Text,
+    ) -> PyResult<(i64, Ids)> {
+        let compaction = compaction_in(row)?;
+        guard(py, || {
+            let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
+            let (store, session) = (self.handle.store()?, session_id(&session)?);
+            let cadence = cadence.to_string();
+            let committed =
+                store.commit_compaction(&session, expected_head, &compaction, &entries, cadence)?;
+            Ok((committed.compaction, ids_out(&committed.entries)))
+        })
+    }
+
+    fn save_cadence(&self, py: Python<'_>, session: Text, cadence: Text) -> PyResult<()> {
+        guard(py, || {
+            self.handle
+                .store()?
+                .save_cadence(&session_id(&session)?, cadence.to_string())
+        })
+    }
+
+    fn compactions<'py>(
+        &self,
+        py: Python<'py>,
+        session: Text,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let rows = guard(py, || {
+            self.handle.store()?.compactions(&session_id(&session)?)
+        })?;
+        rows.into_iter()
+            .map(|row| compaction_out(py, row))
+            .collect()
+    }
+
+    fn compaction<'py>(
+        &self,
+        py: Python<'py>,
+        compaction_id: i64,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let row = guard(py, || self.handle.store()?.compaction(compaction_id))?;
+        row.map(|row| compaction_out(py, row)).transpose()
+    }
+
+    fn insert_entries(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        entries: Vec<EntryIn>,
+    ) -> PyResult<Ids> {
+        guard(py, || {
+            let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
+            let ids = self
+                .handle
+                .store()?
+                .insert(&session_id(&session)?, &entries)?;
+            Ok(ids_out(&ids))
+        })
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keywords of the Python face"
+    )]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        session: Text,
+        query: Text,
+        limit: i64,
+        ranker: Text,
+        min_score: f64,
+        explain: bool,
+    ) -> PyResult<Vec<HitOut<'py>>> {
+        let hits = guard(py, || {
+            let ranker = ranker.parse()?;
+            let options = SearchOptions {
+                limit,
+                ranker,
+                min_score,
+                explain,
+            };
+            self.handle
+                .store()?
+                .search(&session_id(&session)?, &query, &options)
+        })?;
+        hits.into_iter().map(|hit| hit_out(py, hit)).collect()
+    }
+
+    fn get(&self, py: Python<'_>, entry_id: i64) -> PyResult<EntryOut> {
+        guard(py, || {
+            let (stored, session) = self.handle.store()?.get(EntryId(entry_id))?;
+            Ok(entry_out(stored, session))
+        })
+    }
+
+    fn enumerate(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        overlaps: Option<(i64, i64)>,
+        since: Option<i64>,
+        offset: i64,
+        limit: i64,
+    ) -> PyResult<(Vec<EntryOut>, Option<i64>)> {
+        guard(py, || {
+            let id = session_id(&session)?;
+            let page = self
+                .handle
+                .store()?
+                .page(&id, overlaps, since, offset, limit)?;
+            let rows = page.entries.into_iter();
+            let rows = rows.map(|stored| entry_out(stored, id.as_str().to_owned()));
+            Ok((rows.collect(), page.next_offset))
+        })
+    }
+
+    fn drop_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {
+        guard(py, || {
+            self.handle.store()?.drop_session(&session_id(&session)?)
+        })
+    }
+
+    fn stats<'py>(&self, py: Python<'py>, session: Option<Text>) -> PyResult<Bound<'py, PyDict>> {
+        let figures = guard(py, || {
+            let session = session.as_ref().map(session_id).transpose()?;
+            self.handle.store()?.figures(session.as_ref())
+        })?;
+        figures_out(py, &figures)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        guard(py, || {
+            self.handle.close();
+            Ok(())
+        })
+    }
+
+    #[getter]
+    fn path(&self) -> &std::ffi::OsStr {
+        self.handle.path().as_os_str()
+    }
+
+    #[getter]
+    fn hash_rule(&self) -> &'static str {
+        self.handle.hash_rule().name()
+    }
+
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.handle.is_read_only()
+    }
+}

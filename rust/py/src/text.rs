@@ -1,0 +1,107 @@
+//! Text on its way in: any Python str, also one that is not valid UTF-8.
+
+use std::char::{REPLACEMENT_CHARACTER, decode_utf16};
+use std::ops::Deref;
+
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+/// A text that can be read with the interpreter released.
+///
+/// Lone surrogates never raise: a high one that is followed by a low one becomes the code point that
+/// the pair stands for, any other becomes U+FFFD.
+pub(crate) enum Text {
+    /// The str's own UTF-8.
+    Borrowed(PyBackedStr),
+    /// A copy in which surrogates were paired or replaced.
+    Repaired(String),
+}
+
+impl Text {
+    /// The text of a Python str.
+    pub(crate) fn from_py(text: &Bound<'_, PyString>) -> PyResult<Self> {
+        match PyBackedStr::try_from(text.clone()) {
+            Ok(text) => Ok(Self::Borrowed(text)),
+            Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
+                repair(text).map(Self::Repaired)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether surrogates were paired or replaced.
+    pub(crate) fn is_repaired(&self) -> bool {
+        matches!(self, Self::Repaired(_))
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Repaired(text) => text,
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Self::from_py(&*object.cast::<PyString>()?)
+    }
+}
+
+/// The texts of a list of str.
+pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
+    map_strings(texts, Text::from_py)
+}
+
+/// What `convert` makes of each str of a list; the `TypeError` for anything else says where it stands.
+pub(crate) fn map_strings<T>(
+    texts: &Bound<'_, PyList>,
+    convert: impl Fn(&Bound<'_, PyString>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let mut converted = Vec::with_capacity(texts.len());
+    for (place, item) in texts.iter().enumerate() {
+        let Ok(text) = item.cast::<PyString>() else {
+            let kind = item.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!(
+                "texts[{place}] must be a str, got {kind}"
+            )));
+        };
+        converted.push(convert(text)?);
+    }
+    Ok(converted)
+}
+
+/// The UTF-8 of a str, each lone surrogate in its three-byte form: what its size is measured by.
+pub(crate) fn with_bytes<T>(
+    text: &Bound<'_, PyString>,
+    read: impl FnOnce(&[u8]) -> T,
+) -> PyResult<T> {
+    if let Ok(utf8) = text.to_str() {
+        return Ok(read(utf8.as_bytes()));
+    }
+    Ok(read(encode(text, "utf-8")?.as_bytes()))
+}
+
+fn repair(text: &Bound<'_, PyString>) -> PyResult<String> {
+    let bytes = encode(text, "utf-16-le")?;
+    let (pairs, _) = bytes.as_bytes().as_chunks::<2>();
+    let units = pairs.iter().map(|pair| u16::from_le_bytes(*pair));
+    Ok(decode_utf16(units)
+        .map(|unit| unit.unwrap_or(REPLACEMENT_CHARACTER))
+        .collect())
+}
+
+fn encode<'py>(text: &Bound<'py, PyString>, encoding: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = PyString::type_object(text.py())
+        .call_method1("encode", (text, encoding, "surrogatepass"))?;
+    Ok(bytes.cast_into::<PyBytes>()?)
+}

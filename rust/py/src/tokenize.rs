@@ -1,0 +1,28 @@
+//! `words` and `whitespace_words`.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands arguments over by value"
+)]
+
+use pyo3::prelude::*;
+use siltstone_core::tokenize;
+
+use crate::error::guard;
+use crate::text::Text;
+
+/// The words of `words-1`, in order.
+#[pyfunction]
+pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
+    guard(py, || {
+        let mut words = Vec::new();
+        tokenize::words::for_each_word(&text, |word| words.push(word.to_owned()));
+        Ok(words)
+    })
+}
+
+/// What stands between white space, its ASCII letters in lower case.
+#[pyfunction]
+pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
+    guard(py, || Ok(tokenize::whitespace::words(&text).collect()))
+}

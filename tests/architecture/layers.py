@@ -1,0 +1,147 @@
+"""Which room may use which? The tables of docs/design/house.md, and what an import breaks of them.
+
+A new room is a new word in one of the tables, and in that page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from architecture.python_imports import DYNAMIC, Import
+from architecture.rust_paths import Use
+
+# Python: a room imports rooms of lower floors, and itself.
+FLOORS = {
+    "errors": 1, "usage": 1, "_native": 1,
+    "messages": 2, "embedding": 2,
+    "tokens": 3, "llm": 3, "events": 3, "memory": 3,
+    "compaction": 4, "models": 4, "outcome": 4,
+    "engine": 5, "tools": 5, "testing": 5,
+    "session": 6,
+    "__init__": 7,
+    "cli": 8,
+    "__main__": 9,
+}  # fmt: skip
+
+# What lies below and is out of reach all the same, but for the modules that are named.
+WALLS: dict[str, dict[str, set[str]]] = {
+    "compaction": {"memory": set()},  # it returns what is discarded; the rest is the session's business
+    "models": {"memory": set()},
+    "engine": {"memory": set()},
+    "tools": {"compaction": set(), "memory": {"memory.base", "memory.entry"}},
+    "session": {"models": set(), "compaction": {"compaction.base"}},  # it runs any policy and knows none
+}
+
+# Inside a family, from the lowest files up: each imports files of lower lines, never one beside it.
+FAMILIES = {
+    "memory": ["entry", "log", "base convert", "database_log simple_log", "indexed simple"],
+    "compaction": [
+        "base prompts clip",
+        "config render select",
+        "mechanical rewrite",
+        "validate",
+        "net",
+        "emergency threshold",
+    ],
+}
+
+NATIVE = {"__init__", "embedding", "memory", "messages", "models", "tokens"}  # who calls the core
+EXTRAS = {"typer": {"cli"}, "rich": {"cli"}}  # who imports what comes with an extra
+APART = "_reference"  # the slow twin: the standard library and xxhash; nobody in the package imports it
+
+# Rust: a module of the core uses modules of lower floors, and its own.
+RUST_FLOORS = {
+    "error": 0,
+    "id": 1, "tokens": 1, "tokenize": 1,
+    "json": 2, "vector": 2, "top_k": 2, "sqlite": 2,
+    "embed": 3, "bm25": 3,
+    "index": 4,
+    "memory": 5,
+}  # fmt: skip
+RUST_WALLS = {
+    "index": {"sqlite", "embed", "bm25"},  # memory is the one place where a row and a point meet
+    "embed": {"sqlite"},
+    "bm25": {"sqlite"},
+}
+UNSAFE = {"simd", "cache"}  # where unsafe code may stand, once there is any
+
+
+def room(module: str) -> str:
+    """The room of a module: ``siltstone.memory.base`` is in ``memory``, ``siltstone`` in ``__init__``."""
+    return module.partition(".")[2].partition(".")[0] or "__init__"
+
+
+def broken(module: str, found: list[Import]) -> Iterator[str]:
+    """What the imports *found* in *module* break of the tables, a sentence each."""
+    here = room(module)
+    for each in found:
+        wrong = _ours(here, each) if each.module.split(".")[0] == "siltstone" else _foreign(here, each)
+        if wrong:
+            yield f"{module}:{each.line} imports {each.module}: {wrong}"
+
+
+def _ours(here: str, each: Import) -> str:
+    there, inner = room(each.module), each.module.partition(".")[2]
+    if there == here:
+        return ""
+    if here == APART or there == APART:
+        return f"{APART} stands apart"
+    if there not in FLOORS or here not in FLOORS:
+        return f"{there if here in FLOORS else here} has no floor"
+    if FLOORS[there] >= FLOORS[here]:
+        return f"{there} is on floor {FLOORS[there]}, {here} on {FLOORS[here]}"
+    walls = WALLS.get(here, {})
+    if there in walls and inner not in walls[there]:
+        return f"a wall stands between {here} and {inner}"
+    if there == "_native" and here not in NATIVE:
+        return f"{here} does not call the core"
+    return ""
+
+
+def _foreign(here: str, each: Import) -> str:
+    top = each.module.split(".")[0]
+    if top == DYNAMIC and here == "__init__":
+        return ""  # the face imports late, from homes that are written out for type checkers and read there
+    if top in sys.stdlib_module_names or here in EXTRAS.get(top, ()):
+        return ""
+    if here == APART:
+        return "" if top == "xxhash" else f"{APART} needs the standard library and xxhash alone"
+    if top == "numpy":
+        return "" if each.deferred else "NumPy is imported where an array is made, not before"
+    return f"{here} does without {top}"
+
+
+def upward(family: str, graph: Mapping[str, set[str]]) -> Iterator[str]:
+    """The imports inside *family* that do not go down. *graph*: the files that each of its files imports."""
+    rank = {file: floor for floor, files in enumerate(FAMILIES.get(family, ())) for file in files.split()}
+    for file, imported in graph.items():
+        if rank and file != "__init__" and file not in rank:
+            yield f"{family}.{file} has no place in its family"
+        for other in sorted(imported):
+            if file in rank and rank.get(other, len(rank)) >= rank[file]:
+                yield f"{family}.{file} imports {family}.{other}, which does not lie below it"
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield f"{family}: {' is imported by '.join(error.args[1])}"
+
+
+def rust_broken(module: tuple[str, ...], found: list[Use]) -> Iterator[str]:
+    """What the paths *found* in a file of the core break of the tables, a sentence each."""
+    here = module[0]
+    for each in found:
+        if each.path[0] != "crate" or len(each.path) < 2 or each.path[1] == here:
+            continue
+        there, wrong = each.path[1], ""
+        if there not in RUST_FLOORS:
+            wrong = f"{there} is no module with a floor; what lib.rs re-exports is for other crates"
+        elif here not in RUST_FLOORS:
+            wrong = f"{here} has no floor"
+        elif RUST_FLOORS[there] >= RUST_FLOORS[here]:
+            wrong = f"{there} is on floor {RUST_FLOORS[there]}, {here} on {RUST_FLOORS[here]}"
+        elif there in RUST_WALLS.get(here, ()):
+            wrong = f"a wall stands between {here} and {there}"
+        if wrong:
+            yield f"{'::'.join(module)}:{each.line} uses {'::'.join(each.path)}: {wrong}"

@@ -1,0 +1,152 @@
+"""``siltstone replay``: real sessions through small windows, in a real process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def siltstone(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "siltstone", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def write(path: Path, *lines: object) -> Path:
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    return path
+
+
+def chat(turns: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}]
+    for n in range(turns):
+        call = {"id": "call", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        messages += [
+            {"role": "user", "content": f"question {n}", "timestamp": "2026-01-01"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call", "content": f"result {n} " + "text " * 80},
+            {"role": "assistant", "content": f"answer {n}"},
+        ]
+    return messages
+
+
+@pytest.mark.parametrize("window", [20_000, 8_000])
+def test_two_real_sessions_lose_nothing(data_dir: Path, window: int) -> None:
+    result = siltstone("replay", data_dir / "agent-messages-dev.jsonl", "--window", window, "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert [session["messages"] for session in report["sessions"]] == [299, 343]
+    for session in [*report["sessions"], report["total"]]:
+        assert session["compactions"] >= 1
+        assert session["lost"] == session["lost_from_memory"] == 0
+        assert session["broken_tool_groups"] == session["over_window"] == 0
+        assert session["peak_tokens"] <= window
+        assert session["entries"] > 0
+        assert session["added_latency_us"]["p50"] <= session["added_latency_us"]["p99"]
+    for session in report["sessions"]:
+        assert 0 < session["tokens_in_context"] <= session["peak_tokens"]
+    assert report["total"]["messages"] == 642
+
+
+def test_a_message_a_line_is_one_session(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(40))
+    result = siltstone("replay", transcript, "--window", 2000, "--json")
+    assert result.returncode == 0, result.stderr
+    [session] = json.loads(result.stdout)["sessions"]
+    assert session["name"] == "chat-1"
+    assert session["messages"] == 161
+    assert session["compactions"] >= 2
+    assert session["peak_tokens"] <= 2000
+
+
+def test_the_emergency_policy_needs_no_model(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", {"id": "a", "messages": chat(20)}, {"messages": chat(30)})
+    result = siltstone("replay", transcript, "--window", 1500, "--policy", "emergency", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert [session["name"] for session in report["sessions"]] == ["a", "chat-2"]
+    assert all(session["compactions"] for session in report["sessions"])
+
+
+def test_without_json_there_is_a_table_and_nothing_drawn_when_piped(tmp_path: Path) -> None:
+    result = siltstone("replay", write(tmp_path / "chat.jsonl", *chat(5)), "--window", 2000)
+    assert result.returncode == 0
+    assert "over window" in result.stdout
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_the_store_can_be_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    transcript = write(tmp_path / "chat.jsonl", *chat(5))
+    assert siltstone("replay", transcript, "--window", 2000, "--store", kept).returncode == 0
+    assert (kept / "0" / "memory" / "memory.sqlite3").is_file()
+    again = siltstone("replay", transcript, "--window", 2000, "--store", kept)
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "line 1: not JSON"),
+        (
+            '{"role": "user", "content": "a"}\n{"role": "wizard", "content": "b"}',
+            "line 2: unknown role 'wizard'",
+        ),
+        ('{"id": 1, "messages": [{"role": "user", "content": "a"}, 5]}', "message 1"),
+        ("7", "line 1"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content, encoding="utf-8")
+    result = siltstone("replay", path, "--window", 2000)
+    assert result.returncode == 2
+    assert words in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("replay", "absent.jsonl", "--window", "100"),
+        ("replay", "absent.jsonl"),
+        ("replay", "absent.jsonl", "--window", "0"),
+        ("replay", "absent.jsonl", "--window", "100", "--policy", "magic"),
+        ("replay", "absent.jsonl", "--window", "100", "--model", "gpt"),
+    ],
+)
+def test_bad_usage_has_exit_code_2(arguments: tuple[str, ...]) -> None:
+    result = siltstone(*arguments)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_a_window_smaller_than_the_request_is_said_in_one_line(tmp_path: Path) -> None:
+    transcript = write(
+        tmp_path / "big.jsonl",
+        {"role": "user", "content": "word " * 4000},
+        {"role": "assistant", "content": "ok"},
+    )
+    result = siltstone("replay", transcript, "--window", 100)
+    assert result.returncode == 2
+    assert "100" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_empty_transcript_has_an_empty_report(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text("\n", encoding="utf-8")
+    result = siltstone("replay", path, "--window", 100, "--json")
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["sessions"] == []
+    assert json.loads(result.stdout)["total"]["messages"] == 0

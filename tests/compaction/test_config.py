@@ -1,0 +1,110 @@
+"""The settings of threshold compaction: their documented defaults and their bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig
+from siltstone.errors import ConfigError
+
+
+def test_the_documented_defaults():
+    config = CompactionConfig()
+    assert config.auto_compact_threshold == 100_000
+    assert config.recent_turn_budget == 4
+    assert config.max_summary_tokens == 4096
+    assert config.min_turns_between_compactions == 3
+    assert config.retained_token_budget == "auto"
+    assert config.strict_guard is False
+    assert config.max_request_bytes is None
+    assert config.min_reduction == 0.0
+    assert config.estimator == "blocks"
+    assert config.summary_prefix == SUMMARY_PREFIX
+    assert SUMMARY_PREFIX.startswith("[Context compacted]")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "auto_compact_threshold",
+        "max_summary_tokens",
+        "min_turns_between_compactions",
+        "max_request_bytes",
+        "retained_token_budget",
+    ],
+)
+@pytest.mark.parametrize("value", [0, -1])
+def test_mk_16_a_setting_that_is_not_positive_is_refused_by_name(field: str, value: int):
+    with pytest.raises(ConfigError, match=rf"^{field} must be .*> 0, got {value}$") as caught:
+        CompactionConfig(**{field: value})
+    assert (caught.value.field, caught.value.value) == (field, value)
+
+
+def test_mk_16_the_message_is_the_documented_one():
+    with pytest.raises(ConfigError) as caught:
+        CompactionConfig(auto_compact_threshold=0)
+    assert str(caught.value) == "auto_compact_threshold must be > 0, got 0"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("auto_compact_threshold", 1.5),
+        ("auto_compact_threshold", True),
+        ("auto_compact_threshold", "100"),
+        ("recent_turn_budget", -1),
+        ("recent_turn_budget", False),
+        ("recent_turn_budget", 4.0),
+        ("max_summary_tokens", None),
+        ("min_turns_between_compactions", True),
+        ("retained_token_budget", "half"),
+        ("retained_token_budget", True),
+        ("strict_guard", 1),
+        ("max_request_bytes", 1e6),
+        ("min_reduction", -0.1),
+        ("min_reduction", 1.1),
+        ("min_reduction", float("nan")),
+        ("min_reduction", True),
+        ("min_reduction", "0"),
+        ("estimator", "words"),
+        ("estimator", None),
+        ("summary_prefix", " "),
+        ("summary_prefix", None),
+    ],
+)
+def test_a_setting_out_of_its_bounds_names_field_and_value(field: str, value: Any):
+    with pytest.raises(ConfigError) as caught:
+        CompactionConfig(**{field: value})
+    assert caught.value.field == field
+    assert caught.value.value == value or value != value
+    assert field in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+def test_no_turns_and_no_token_bound_are_legal():
+    config = CompactionConfig(recent_turn_budget=0, retained_token_budget=None, min_reduction=1)
+    assert config.retained_tokens(100) is None
+
+
+def test_the_effective_threshold_is_four_fifths_of_a_known_window_at_most():
+    config = CompactionConfig()
+    assert config.effective_threshold(None) == 100_000
+    assert config.effective_threshold(200_000) == 100_000
+    assert config.effective_threshold(125_000) == 100_000
+    assert config.effective_threshold(20_000) == 16_000
+    assert config.effective_threshold(8_001) == 6_400
+
+
+def test_the_summary_cap_is_an_eighth_of_a_known_window_at_most():
+    config = CompactionConfig()
+    assert config.summary_cap(None) == 4096
+    assert config.summary_cap(200_000) == 4096
+    assert config.summary_cap(8_000) == 1_000
+    assert config.summary_cap(4) == 1
+
+
+def test_retained_turns_get_half_the_effective_threshold_unless_told_otherwise():
+    assert CompactionConfig().retained_tokens(16_000) == 8_000
+    assert CompactionConfig(retained_token_budget=500).retained_tokens(16_000) == 500

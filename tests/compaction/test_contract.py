@@ -1,0 +1,161 @@
+"""What every policy keeps: one suite, every member, over generated histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import SHORT, assert_lawful
+from siltstone import llm
+from siltstone.compaction import (
+    Compaction,
+    CompactionConfig,
+    CompactionContext,
+    CompactionError,
+    Compactor,
+    Emergency,
+    Skip,
+    ThresholdCompactor,
+    Trigger,
+)
+from siltstone.errors import ContextOverflowError
+from siltstone.llm import Completion, CompletionRequest
+from siltstone.messages import Message, broken_tool_groups, encode, read_history
+from siltstone.models import ExtractiveModel
+from strategies import histories, texts
+
+ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])
+REFUSALS = {"llm_failed", "empty_summary", "no_reduction"}  # how an attempt may fail that is no defect
+
+thresholds = st.builds(
+    ThresholdCompactor,
+    st.builds(
+        CompactionConfig,
+        auto_compact_threshold=st.integers(1, 2_000),
+        recent_turn_budget=st.integers(0, 5),
+        max_summary_tokens=st.integers(1, 400),
+        retained_token_budget=st.sampled_from(["auto", None]) | st.integers(1, 500),
+        max_request_bytes=st.none() | st.integers(1, 4_000),
+        min_reduction=st.sampled_from([0, 0.2]),
+        estimator=ESTIMATORS,
+        summary_prefix=st.sampled_from(["[Context compacted]", "[Context compacted] Data."]),
+    ),
+)
+emergencies = st.builds(Emergency, st.integers(30, 600), estimator=ESTIMATORS)
+POLICIES: dict[str, st.SearchStrategy[Compactor]] = {"threshold": thresholds, "emergency": emergencies}
+
+answers = st.one_of(
+    st.just(SHORT),
+    texts(max_size=60),
+    st.builds(lambda text, times: text * times, texts(min_size=1), st.integers(1, 200)),
+)
+
+
+@st.composite
+def models(draw: Callable[..., Any]) -> Callable[[CompletionRequest], str | Completion]:
+    """Models that answer, short or long, blank or strange; one that fails; one that selects."""
+    kind = draw(st.sampled_from(["answer", "answer", "extractive", "failure"]))
+    if kind == "extractive":
+        return ExtractiveModel(draw(ESTIMATORS))
+    answer = draw(answers)
+
+    def model(request: CompletionRequest) -> str:
+        if kind == "failure":
+            raise OSError(answer)
+        return str(answer)
+
+    return model
+
+
+def attempt(
+    policy: Compactor, history: Sequence[Message], model: Any, window: int | None
+) -> Compaction | None:
+    """One attempt; None for a skip or a failure that is none of the policy's fault."""
+    trigger = Trigger("manual", context_window=window)
+    try:
+        result = llm.run(policy.flow(history, trigger), model)
+    except CompactionError as error:
+        if error.reason not in REFUSALS:
+            raise
+        return None
+    except ContextOverflowError:
+        return None
+    return None if isinstance(result, Skip) else result
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@given(data=st.data())
+def test_one_to_five_compactions_keep_every_law(kind: str, data: st.DataObject):
+    """Nothing lost, nothing changed, nothing split, covers exact, smaller than before; or unchanged."""
+    raws: list[Any] = []
+    more: st.SearchStrategy[list[Any]] = histories(min_turns=1)
+    for _ in range(data.draw(st.integers(1, 5))):
+        raws = raws + data.draw(more)
+        policy = data.draw(POLICIES[kind])
+        history = read_history(raws)
+        before = [(message.raw, encode(message.raw)) for message in history]
+        broken = broken_tool_groups(history)
+        compaction = attempt(
+            policy, history, data.draw(models()), data.draw(st.none() | st.integers(40, 4_000))
+        )
+        assert all(
+            message.raw is raw and encode(raw) == text
+            for message, (raw, text) in zip(history, before, strict=True)
+        )
+        if compaction is None:
+            continue
+        assert_lawful(history, compaction)
+        assert broken_tool_groups(compaction.messages) <= broken
+        assert policy.token_rule.count(compaction.messages) < policy.token_rule.count(history)
+        raws = [message.raw for message in compaction.messages]
+        reread = read_history(raws)
+        assert [message.seq for message in reread] == [message.seq for message in compaction.messages]
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@given(data=st.data())
+def test_a_policy_is_pure(kind: str, data: st.DataObject):
+    """The same history gives the same rewrite, and asking twice changes nothing."""
+    policy, history = data.draw(POLICIES[kind]), read_history(data.draw(histories()))
+    context = CompactionContext(
+        data.draw(st.integers(0, 9)), estimated_history_tokens=data.draw(st.integers(0, 3_000))
+    )
+    assert policy.should_compact(context) == policy.should_compact(context)
+    assert attempt(policy, history, lambda request: SHORT, 400) == attempt(
+        policy, history, lambda request: SHORT, 400
+    )
+
+
+@pytest.mark.parametrize("policy", [ThresholdCompactor(), Emergency()], ids=lambda policy: policy.name)
+def test_a_policy_has_a_name_and_a_rule(policy: Compactor):
+    assert isinstance(policy, Compactor)
+    assert policy.name.isidentifier()
+    assert policy.token_rule.name == "blocks"
+    assert type(policy).__name__ in repr(policy)
+
+
+@given(histories(), st.integers(1, 600), st.integers(0, 50), ESTIMATORS)
+def test_after_an_emergency_a_history_fits_its_window(
+    raws: list[Any], window: int, fixed: int, estimator: str
+):
+    policy, history = Emergency(window, estimator=estimator), read_history(raws)
+    trigger = Trigger("overflow", fixed_tokens=fixed)
+    tokens = policy.token_rule.count(history)
+    overflow = None
+    try:
+        result = llm.run(policy.flow(history, trigger), None)
+    except ContextOverflowError as error:
+        overflow = error
+    if overflow is not None:
+        assert overflow.tokens > window
+        assert overflow.context_window == window
+        return
+    if isinstance(result, Skip):
+        assert tokens + fixed <= window
+    else:
+        assert tokens + fixed > window
+        assert policy.token_rule.count(result.messages) + fixed <= window

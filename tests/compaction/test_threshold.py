@@ -1,0 +1,366 @@
+"""What threshold compaction retains, where the summary stands, and how an answer becomes a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from compacting import (
+    SHORT,
+    Raw,
+    assert_lawful,
+    assistant,
+    exchange,
+    filler,
+    outcome,
+    run,
+    shape,
+    system,
+    turn,
+    user,
+)
+from siltstone.compaction import (
+    PROMPT,
+    SUMMARY_PREFIX,
+    CompactionConfig,
+    CompactionError,
+    Skip,
+    ThresholdCompactor,
+    Trigger,
+)
+from siltstone.errors import ModelError
+from siltstone.llm import Completion
+from siltstone.messages import SummaryMessage, groups, read_history
+from siltstone.testing import ScriptedModel
+from siltstone.usage import UsageRecord
+
+
+def keeping(turns: int, **settings: object) -> ThresholdCompactor:
+    """A policy that retains up to *turns* complete turns."""
+    return ThresholdCompactor(CompactionConfig(recent_turn_budget=turns, **settings))  # type: ignore[arg-type]
+
+
+def plain(turns: int, words: int = 100) -> list[Raw]:
+    """A system message and complete turns: turn n is at 2n + 1 and 2n + 2."""
+    return [system("Rules."), *(message for number in range(turns) for message in turn(number, words))]
+
+
+# -- the view ------------------------------------------------------------------------------------
+
+
+def test_mk_20_system_first_summary_second_oldest_turn_discarded():
+    history, compaction = run(plain(3), keeping(2))
+    assert shape(compaction) == ["0", "S", "3", "4", "5", "6"]
+    assert [message.seq for message in compaction.discarded] == [1, 2]
+    assert compaction.covers == ((1, 3),)
+    assert compaction.messages[0].raw is history[0].raw
+
+
+def test_mk_22_a_system_message_amid_the_history_stays_in_order():
+    raws = [system("A"), *turn(0), system("B"), *turn(1), *turn(2)]
+    _, compaction = run(raws, keeping(1))
+    assert shape(compaction) == ["0", "S", "3", "6", "7"]
+    assert compaction.covers == ((1, 3), (4, 6))
+
+
+def test_mk_23_the_summary_follows_all_leading_system_messages():
+    raws = [system("A"), {"role": "developer", "content": "B"}, user(filler(100)), user("Go on.")]
+    _, compaction = run(raws, keeping(4))
+    assert shape(compaction) == ["0", "1", "S", "3"]
+
+
+def test_mk_24_a_budget_of_one_turn_leaves_the_summary_and_the_last_turn():
+    _, compaction = run(plain(5), keeping(1))
+    assert shape(compaction) == ["0", "S", "9", "10"]
+
+
+@pytest.mark.parametrize(("turns", "budget"), [(2, 4), (3, 10)])
+def test_mk_25_a_budget_as_large_as_the_history_still_discards_the_oldest_turn(turns: int, budget: int):
+    _, compaction = run(plain(turns), keeping(budget))
+    assert [message.seq for message in compaction.discarded] == [1, 2]
+
+
+def test_mk_26_a_prior_summary_is_discarded_and_is_no_turn():
+    first = run(plain(3), keeping(1))[1]
+    raws = [message.raw for message in first.messages] + turn(3)
+    history, second = run(raws, keeping(1))
+    assert [message.provenance for message in history[:2]] == ["original", "compaction_summary"]
+    assert history[1] in second.discarded
+    assert shape(second) == ["0", "S", "7", "8"]
+    assert second.covers == ((1, 7),)
+    assert (first.level, second.level) == (1, 2)
+
+
+def test_mk_27_injected_messages_stay_with_their_turn_and_are_none():
+    raws = [*turn(0), user("Injected."), *turn(1), user("Injected."), *turn(2)]
+    history = [
+        replace(message, provenance="injected_context") if message.text == "Injected." else message
+        for message in read_history(raws)
+    ]
+    _, compaction = run(history, keeping(1))
+    assert shape(compaction) == ["S", "5", "6", "7"]
+    _, compaction = run(history, keeping(2))
+    assert shape(compaction) == ["S", "2", "3", "4", "5", "6", "7"]
+
+
+def test_mk_28_a_budget_of_no_turns_leaves_only_the_summary():
+    _, compaction = run(plain(3), keeping(0))
+    assert shape(compaction) == ["0", "S"]
+
+
+def test_mk_28_a_budget_of_no_turns_keeps_the_request_in_flight():
+    _, compaction = run([*plain(3), user("Now this.")], keeping(0))
+    assert shape(compaction) == ["0", "S", "7"]
+
+
+def test_mk_29_discarded_messages_come_in_order():
+    _, compaction = run(plain(6), keeping(2))
+    assert [message.seq for message in compaction.discarded] == list(range(1, 9))
+
+
+def test_mk_30_a_turn_with_its_tool_exchange_goes_as_one():
+    raws = [system("Rules."), user(filler(50)), *exchange("a", filler(50)), assistant("Done."), *turn(1)]
+    _, compaction = run(raws, keeping(1))
+    assert len(compaction.messages) == 4
+    assert len(compaction.discarded) == 4
+    assert shape(compaction) == ["0", "S", "5", "6"]
+
+
+def test_mk_31_a_large_finished_turn_beyond_the_budget_is_not_retained():
+    raws = [*turn(0), user("Read it."), *exchange("a", "x" * 200_000), assistant("Read."), *turn(2)]
+    _, compaction = run(raws, keeping(4, auto_compact_threshold=20_000))
+    assert shape(compaction) == ["S", "6", "7"]
+
+
+def test_mk_32_a_byte_cap_bounds_the_retained_turns():
+    raws = plain(6, words=200)  # a turn has about 2,100 bytes
+    assert len(run(raws, keeping(4))[1].retained) == 1 + 2 * 4
+    assert len(run(raws, keeping(4, max_request_bytes=4 * 4_400))[1].retained) == 1 + 2 * 2
+
+
+def test_mk_34_without_a_system_prompt_the_summary_is_row_0():
+    _, compaction = run([*turn(0), *turn(1)], keeping(1))
+    assert shape(compaction) == ["S", "2", "3"]
+
+
+def test_mk_35_a_single_turn_in_flight_keeps_its_request_and_newest_exchange():
+    raws = [user("Fix it."), *(m for n in range(5) for m in exchange(f"c{n}", filler(400)))]
+    _, compaction = run(raws, keeping(4, retained_token_budget=1))
+    assert shape(compaction) == ["0", "S", "9", "10"]
+
+
+def test_the_newest_groups_of_a_turn_in_flight_stay_as_far_as_they_fit():
+    raws = [*turn(0), user("Fix it."), *(m for n in range(5) for m in exchange(f"c{n}", filler(400)))]
+    _, compaction = run(raws, keeping(4, retained_token_budget=1_200))  # an exchange has some 540 tokens
+    assert shape(compaction) == ["S", "2", "9", "10", "11", "12"]
+
+
+def test_older_turns_stay_only_if_the_whole_turn_in_flight_does():
+    exchanges = [m for n in range(2) for m in exchange(f"c{n}", filler(400))]
+    raws = [*turn(0), *turn(1), user("Fix it."), *exchanges]
+    enough = run(raws, keeping(4, retained_token_budget=2_000))[1]
+    assert shape(enough) == ["S", "2", "3", "4", "5", "6", "7", "8"]
+    too_small = run(raws, keeping(4, retained_token_budget=900))[1]
+    assert shape(too_small) == ["S", "4", "7", "8"]
+
+
+def test_mk_36_a_large_system_prompt_does_not_force_zero_turns():
+    raws = [system(filler(2_400)), *(m for n in range(4) for m in turn(n, 100))]
+    policy = keeping(4, auto_compact_threshold=4_000)  # the prompt is larger than half of it
+    _, compaction = run(raws, policy)
+    assert shape(compaction) == ["0", "S", "3", "4", "5", "6", "7", "8"]
+
+
+def test_a_pending_call_stays_wherever_it_stands():
+    raws = [user(filler(100)), exchange("a", "")[0], *turn(1), *turn(2)]
+    history, compaction = run(raws, keeping(1))
+    assert any(group.pending for group in groups(history))
+    assert shape(compaction) == ["S", "1", "4", "5"]
+
+
+def test_a_late_result_keeps_its_call():
+    call, result = exchange("late", filler(10))
+    raws = [
+        *turn(0),
+        user("Start it."),
+        call,
+        assistant("Waiting."),
+        user("And?"),
+        result,
+        assistant("Done."),
+    ]
+    _, compaction = run(raws, keeping(1))
+    assert shape(compaction) == ["S", "3", "5", "6", "7"]
+
+
+def test_without_a_token_bound_exactly_that_many_turns_stay():
+    """``retained_token_budget=None`` is the documented form."""
+    raws = plain(5, words=5_000)
+    bounded = run(raws, keeping(3, auto_compact_threshold=10_000))[1]
+    free = run(raws, keeping(3, auto_compact_threshold=10_000, retained_token_budget=None))[1]
+    assert shape(bounded) == ["0", "S"]
+    assert shape(free) == ["0", "S", "5", "6", "7", "8", "9", "10"]
+
+
+def test_the_budget_of_retained_turns_is_half_the_effective_threshold():
+    raws = plain(4, words=800)  # a turn has some 2,010 tokens
+    for window, turns in ((20_000, 3), (15_000, 2), (6_000, 1), (5_000, 0)):
+        trigger = Trigger("manual", context_window=window)
+        assert len(run(raws, keeping(4), trigger=trigger)[1].retained) == 1 + 2 * turns, window
+
+
+@pytest.mark.parametrize(
+    "raws",
+    [
+        [],
+        [system("Rules.")],
+        [system("Rules."), user("Hello")],
+        [user("Fix it."), *exchange("a", "done")],
+        [system("Your task is this."), *exchange("a", "done")],
+    ],
+    ids=["empty", "rules", "request", "one exchange", "no request"],
+)
+def test_nothing_to_discard_is_a_skip_without_a_model_call(raws: Sequence[Raw]):
+    model = ScriptedModel()
+    _, result = outcome(raws, ThresholdCompactor(), model)
+    assert isinstance(result, Skip)
+    assert result.reason == "nothing_to_discard"
+    assert model.requests == []
+
+
+def test_an_earlier_summary_alone_is_not_summarised_again():
+    first = run([*turn(0), user("Now?")], keeping(0))[1]
+    _, result = outcome([message.raw for message in first.messages], keeping(0))
+    assert isinstance(result, Skip)
+
+
+def test_equal_messages_are_told_apart():
+    raws = [user("Again."), assistant(filler(100))] * 4
+    history, compaction = run(raws, keeping(2))
+    assert compaction.covers == ((0, 4),)
+    assert_lawful(history, compaction)
+
+
+# -- the summary ---------------------------------------------------------------------------------
+
+
+def test_the_summary_is_a_framed_user_message_known_by_its_type():
+    _, compaction = run(plain(3), keeping(1), lambda request: "  It went well.\n")
+    summary = compaction.messages[1]
+    assert isinstance(summary.raw, SummaryMessage)
+    assert dict(summary.raw) == {"role": "user", "content": f"{SUMMARY_PREFIX}\n\nIt went well."}
+    assert summary.raw.covers == summary.covers == compaction.covers
+    assert compaction.summary == "It went well."
+    assert summary.seq == 1
+
+
+def test_the_text_after_a_summary_heading_counts():
+    answer = "<analysis>Let me see.</analysis>\n\n## Summary\n\nAll done.\n"
+    assert run(plain(3), keeping(1), lambda request: answer)[1].summary == "All done."
+
+
+def test_a_custom_prefix_frames_the_summary():
+    _, compaction = run(plain(3), keeping(1, summary_prefix="[Context compacted] Kurz."))
+    assert compaction.messages[1].text == f"[Context compacted] Kurz.\n\n{SHORT}"
+
+
+def test_the_request_ends_with_the_instruction_and_its_focus():
+    model = ScriptedModel()
+    run(plain(3), keeping(1), model)
+    run(plain(3), keeping(1), model, trigger=Trigger("manual", focus="the tests"))
+    run(plain(3), ThresholdCompactor(keeping(1).config, prompt="Sum up."), model)
+    plain_request, focused, custom = model.requests
+    assert plain_request.messages[-1] == {"role": "user", "content": PROMPT}
+    assert focused.messages[-1]["content"] == f"{PROMPT}\n\nPay particular attention to: the tests"
+    assert custom.messages[-1]["content"] == "Sum up."
+    assert all(isinstance(message["content"], str) for message in plain_request.messages)
+    assert plain_request.tools == ()
+
+
+def test_the_default_prompt_is_the_documented_one():
+    assert PROMPT.startswith(
+        "You are performing a CONTEXT COMPACTION. Your job is to create a handoff summary so work can "
+        "continue seamlessly.\n\nInclude:\n\n* Current progress and key decisions made\n"
+    )
+    assert PROMPT.endswith(
+        "* Tool call patterns that worked or failed\n\nBe concise and structured. "
+        "Prioritize information the next context needs to act, not narrate."
+    )
+
+
+@pytest.mark.parametrize(("window", "cap"), [(None, 4096), (200_000, 4096), (16_000, 2_000)])
+def test_the_answer_may_have_an_eighth_of_the_window(window: int | None, cap: int):
+    model = ScriptedModel()
+    run(plain(3), keeping(0), model, trigger=Trigger("manual", context_window=window))
+    assert model.requests[0].max_tokens == cap
+
+
+def test_an_answer_over_the_cap_is_cut_and_says_so():
+    answer = "A sentence of some length, no. 7. " * 500
+    policy = keeping(1, max_summary_tokens=50)
+    _, compaction = run(plain(5, words=1_000), policy, lambda request: answer)
+    assert policy.token_rule.count_text(compaction.summary) <= 50
+    assert compaction.summary.endswith("no. 7.\n[…]")
+    assert answer.startswith(compaction.summary.removesuffix("\n[…]"))
+
+
+@pytest.mark.parametrize("answer", ["", " \n\t", "## Summary\n \n"])
+def test_an_empty_answer_is_a_failure(answer: str):
+    usage = UsageRecord("m", 10, 0)
+    with pytest.raises(CompactionError) as caught:
+        run(plain(3), keeping(1), lambda request: Completion(answer, usage))
+    assert caught.value.reason == "empty_summary"
+    assert caught.value.usage == (usage,)
+
+
+def test_mk_50_a_failing_model_is_a_typed_failure_with_its_cause():
+    def refuse(request: object) -> str:
+        raise TimeoutError("no answer in 60 s")
+
+    with pytest.raises(CompactionError, match="no answer in 60 s") as caught:
+        run(plain(3), keeping(1), refuse)
+    assert caught.value.reason == "llm_failed"
+    assert caught.value.error_class == "TimeoutError"
+    assert isinstance(caught.value.__cause__, ModelError)
+    assert isinstance(caught.value.__cause__.__cause__, TimeoutError)
+
+
+def test_mk_50_no_model_at_all_is_the_same_failure():
+    with pytest.raises(CompactionError, match="no model was given") as caught:
+        run(plain(3), keeping(1), None)
+    assert caught.value.reason == "llm_failed"
+
+
+def test_a_rewrite_that_does_not_shrink_is_a_failure():
+    usage = UsageRecord("m", 10, 2_000)
+    with pytest.raises(CompactionError, match="it must be smaller") as caught:
+        run(plain(2, words=10), keeping(1), lambda request: Completion(filler(500), usage))
+    assert caught.value.reason == "no_reduction"
+    assert caught.value.after >= caught.value.before
+    assert caught.value.usage == (usage,)
+
+
+def test_a_minimum_reduction_is_asked_for():
+    raws = plain(4, words=100)
+    assert run(raws, keeping(2, min_reduction=0.3))
+    with pytest.raises(CompactionError) as caught:
+        run(raws, keeping(2, min_reduction=0.6))
+    assert caught.value.reason == "no_reduction"
+
+
+def test_usage_stays_with_the_compaction():
+    usage = UsageRecord("m", 900, 12, purpose="summary")
+    assert run(plain(3), keeping(1), lambda request: Completion(SHORT, usage))[1].usage == (usage,)
+    assert run(plain(3), keeping(1))[1].usage == ()
+
+
+def test_planning_renders_nothing():
+    history = read_history(plain(3))
+    flow = keeping(1).flow(history, Trigger("manual"))
+    request = next(flow)
+    assert repr(request.messages) == "<4 messages to summarise, and the instruction>"
+    assert len(request.messages) == 2
+    assert "Request 0" in request.messages[0]["content"]
+    flow.close()

@@ -1,0 +1,50 @@
+"""What every test stands on: the profiles of Hypothesis, one event loop, where the data is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+CHECKOUT = Path(__file__).parent.parent
+
+# Time never decides a test: machines differ, and a shared one differs from minute to minute.
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=150, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "slow", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev")
+settings.load_profile(PROFILE)
+
+
+def pytest_report_header() -> str:
+    """Which of the profiles this run takes."""
+    return f"hypothesis profile: {PROFILE}, {settings.default.max_examples} examples"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the long forms to `make test-slow`."""
+    if PROFILE == "slow":
+        return
+    long = [item for item in items if item.get_closest_marker("slow")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Async tests run on asyncio: nothing in the package knows an event loop."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Recorded transcripts and the like, which are not part of the project: ``SILTSTONE_DATA``."""
+    place = Path(os.environ.get("SILTSTONE_DATA", CHECKOUT.parent / "shared" / "data"))
+    if not place.is_dir():
+        pytest.skip(f"no evaluation data at {str(place)!r}; set SILTSTONE_DATA")
+    return place

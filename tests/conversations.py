@@ -1,0 +1,52 @@
+"""Conversations for the tests of a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Raw = dict[str, Any]
+
+
+def user(text: str) -> Raw:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Raw:
+    return {"role": "assistant", "content": text}
+
+
+def exchange(number: int, output: str = "done") -> list[Raw]:
+    """A tool call and its result, OpenAI chat form."""
+    call_id = f"call_{number}"
+    function = {"name": "run", "arguments": json.dumps({"step": number})}
+    return [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": call_id, "content": output},
+    ]
+
+
+def turns(count: int, size: int = 200) -> Iterator[list[Raw]]:
+    """Whole turns with a word of their own: turn 3 speaks of ``topic3``."""
+    for number in range(count):
+        filler = f"topic{number} " + "lorem ipsum dolor " * (size // 18)
+        yield [
+            user(f"question {number} about topic{number}"),
+            *exchange(number, filler),
+            assistant(f"answer {number}"),
+        ]
+
+
+def play(session: Any, messages: list[Raw]) -> list[Any]:
+    """Appends *messages* as an agent meets them; what each boundary prepared."""
+    prepared = []
+    for message in messages:
+        if message["role"] == "assistant":
+            prepared.append(session.prepare())
+        session.append(message)
+    return prepared

@@ -1,0 +1,23 @@
+"""Every store there is, for what all of them keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from siltstone.memory import MemoryStore, SimpleMemoryStore, Store
+
+MEMBERS: dict[str, Callable[[Path], Store]] = {
+    "lexical": MemoryStore.open,
+    "cosine": lambda path: MemoryStore.open(path, "cosine"),
+    "poly31": lambda path: MemoryStore.open(path, "cosine", hash_rule="poly31"),
+    "simple": lambda path: SimpleMemoryStore(),
+}
+
+
+@pytest.fixture(params=MEMBERS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with MEMBERS[request.param](tmp_path) as store:
+        yield store

@@ -1,0 +1,236 @@
+"""What cannot be a store is refused by name and left as it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from siltstone.errors import ConfigError, StoreError, StoreOpenError, StoreVersionError
+from siltstone.memory import Entry, MemoryStore
+from storing import database, elsewhere, entries, sql
+
+
+def everything(path: Path) -> dict[str, bytes | None]:
+    """Every file below *path* with its bytes."""
+    return {
+        str(each.relative_to(path)): each.read_bytes() if each.is_file() else None
+        for each in sorted(path.rglob("*"))
+    }
+
+
+def a_file_in_place_of_the_store(path: Path) -> Path:
+    (path / "store").write_text("hello")
+    return path / "store"
+
+
+def a_file_in_place_of_the_folder(path: Path) -> Path:
+    (path / "memory").write_text("hello")
+    return path
+
+
+def a_directory_in_place_of_the_file(path: Path) -> Path:
+    database(path).mkdir(parents=True)
+    return path
+
+
+def a_text_in_place_of_the_database(path: Path) -> Path:
+    (path / "memory").mkdir()
+    database(path).write_text("This is not a database, and long enough to be looked at. " * 100)
+    return path
+
+
+def a_short_text_in_place_of_the_database(path: Path) -> Path:
+    (path / "memory").mkdir()
+    database(path).write_text("hello")
+    return path
+
+
+def zeros_in_place_of_the_database(path: Path) -> Path:
+    (path / "memory").mkdir()
+    database(path).write_bytes(bytes(8_192))
+    return path
+
+
+def the_database_of_another_program(path: Path) -> Path:
+    (path / "memory").mkdir()
+    connection = sqlite3.connect(database(path))  # not a store, and closed before the store looks at it
+    connection.execute("CREATE TABLE note (text)")
+    connection.commit()
+    connection.close()
+    return path
+
+
+def a_store_with_a_table_too_many(path: Path) -> Path:
+    MemoryStore.open(path).close()
+    sql(path, "CREATE TABLE note (text)")
+    return path
+
+
+def a_store_with_a_column_less(path: Path) -> Path:
+    MemoryStore.open(path).close()
+    sql(path, "ALTER TABLE entry DROP COLUMN kind")
+    return path
+
+
+def a_store_of_another_application(path: Path) -> Path:
+    MemoryStore.open(path).close()
+    sql(path, "PRAGMA application_id = 7")
+    return path
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        a_file_in_place_of_the_store,
+        a_file_in_place_of_the_folder,
+        a_directory_in_place_of_the_file,
+        a_text_in_place_of_the_database,
+        a_short_text_in_place_of_the_database,
+        zeros_in_place_of_the_database,
+        the_database_of_another_program,
+        a_store_with_a_table_too_many,
+        a_store_with_a_column_less,
+        a_store_of_another_application,
+    ],
+)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_what_is_not_a_store_is_named_and_left_alone(
+    tmp_path: Path, make: Callable[[Path], Path], read_only: bool
+) -> None:
+    path = make(tmp_path)
+    before = everything(tmp_path)
+    with pytest.raises(StoreOpenError) as caught:
+        MemoryStore.open(path, read_only=read_only)
+    assert str(path) in str(caught.value)
+    assert str(path) in caught.value.path  # type: ignore[attr-defined]
+    assert isinstance(caught.value, OSError)
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_newer_store_is_refused_with_both_versions_and_left_alone(tmp_path: Path, read_only: bool) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt"))
+    sql(tmp_path, "PRAGMA user_version = 2", "CREATE TABLE tomorrow (text)")
+    before = everything(tmp_path)
+    with pytest.raises(StoreVersionError, match=r"version 2.*up to 1") as caught:
+        MemoryStore.open(tmp_path, read_only=read_only)
+    assert str(tmp_path) in caught.value.path  # type: ignore[attr-defined]
+    assert (caught.value.version, caught.value.supported) == (2, 1)  # type: ignore[attr-defined]
+    assert everything(tmp_path) == before
+
+
+def test_reading_makes_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreOpenError, match="no store to read"):
+        MemoryStore.open(tmp_path / "nothing", read_only=True)
+    assert everything(tmp_path) == {}
+
+
+@pytest.mark.parametrize("left_behind", [b"", None])
+def test_a_creation_that_was_killed_is_completed(tmp_path: Path, left_behind: bytes | None) -> None:
+    (tmp_path / "memory").mkdir()
+    if left_behind is None:  # switched to write-ahead logging, and nothing more
+        elsewhere(
+            "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode = WAL')",
+            database(tmp_path),
+        )
+    else:
+        database(tmp_path).write_bytes(left_behind)
+    with MemoryStore.open(tmp_path) as store:
+        assert store.index("a", entries("silt")).indexed == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["a?b=c#d", "a%20b", "ü 漢字", "a'b\"c", ":memory:", "file:x?mode=memory", "-wal"]
+)
+def test_a_directory_may_have_any_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with MemoryStore.open(path) as store:
+        store.index("a", entries("silt"))
+    assert database(path).is_file()
+    for read_only in (True, False):
+        with MemoryStore.open(path, read_only=read_only) as store:
+            assert len(store.search("a", "silt")) == 1
+            assert store.path == str(path)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\ud800b"])
+def test_a_name_that_no_directory_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreOpenError, match="cannot open a store"):
+        MemoryStore.open(str(tmp_path / name))
+    assert everything(tmp_path) == {}
+
+
+def test_a_relative_path_is_of_the_directory_it_was_opened_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with MemoryStore.open("deep/er") as store:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        store.index("a", entries("silt"))
+        assert len(store.search("a", "silt")) == 1
+    assert database(tmp_path / "deep/er").is_file()
+    assert everything(tmp_path / "elsewhere") == {}
+
+
+@pytest.mark.parametrize("wrong", ["dense", "", None, 3, ["lexical"]])
+def test_an_unknown_ranker_makes_no_store(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="ranker must be one of"):
+        MemoryStore.open(tmp_path, wrong)
+    assert everything(tmp_path) == {}
+
+
+def test_an_unknown_hash_rule_makes_no_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="hash_rule must be 'xxh3' or 'poly31'"):
+        MemoryStore.open(tmp_path, hash_rule="md5")  # type: ignore[arg-type]
+    assert everything(tmp_path) == {}
+
+
+INJECTIONS = ["'; DROP TABLE entry; --", '" OR 1=1 --', "%", "_", "\\", "?1", ":name", "a\x00'; --", "/*"]
+
+
+@pytest.mark.parametrize("text", INJECTIONS)
+def test_no_text_is_ever_sql(tmp_path: Path, text: str) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("b", entries("silt"))
+        store.index(text, [Entry(f"silt {text}", role=text, name=text, kind=text)])
+        (hit,) = store.search(text, f"silt {text}")
+        stored = store.get(hit.entry_id)
+        assert (stored.content, stored.role, stored.name, stored.kind, stored.session_id) == (
+            f"silt {text}", text, text, text, text,
+        )  # fmt: skip
+        assert store.drop(text) == 1
+        assert store.stats().entries == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.index(3, []),
+        lambda store: store.index("a", [Entry(3)]),  # type: ignore[arg-type]
+        lambda store: store.index("a", [Entry("silt", created_at="now")]),  # type: ignore[arg-type]
+        lambda store: store.index("a", [Entry("silt", ("x", "y"))]),  # type: ignore[arg-type]
+        lambda store: store.index("a", ["silt"]),
+        lambda store: store.search("a", b"silt"),
+        lambda store: store.search("a", "silt", limit="five"),
+        lambda store: store.search("a", "silt", min_score="high"),
+        lambda store: store.search("a", "silt", ranker=3),
+        lambda store: store.get("one"),
+        lambda store: store.enumerate("a", limit=None),
+        lambda store: store.drop(None),
+    ],
+)
+def test_what_is_of_a_wrong_type_is_an_ordinary_error_and_changes_nothing(
+    tmp_path: Path, call: Callable[[Any], object]
+) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt"))
+        with pytest.raises((TypeError, AttributeError, StoreError)):
+            call(store)
+        assert store.stats().entries == 1
+        assert len(store.search("a", "silt")) == 1

@@ -1,0 +1,205 @@
+"""What every store keeps: what is indexed is found, in its session, in order, and comes back whole."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from siltstone.errors import (
+    InvalidEntryError,
+)
+from siltstone.memory import Entry, SimpleMemoryStore, Store
+from siltstone.memory.entry import MAX_LIMIT
+from storing import STRANGE_IDS, contents, entries
+from strategies import texts
+
+
+def test_mk_60_search_finds_the_fitting_text_of_its_own_session(store: Store) -> None:
+    store.index("a", entries("silt settles where the water is slow", "the kettle is on", "nothing of it"))
+    store.index("b", entries("silt of another session"))
+    hits = store.search("a", "silt water")
+    assert contents(hits) == ["silt settles where the water is slow"]
+    assert hits[0].source_range == (0, 1)
+    assert hits[0].role == "user"
+    assert hits[0].created_at == datetime.fromtimestamp(1_000, UTC)
+    assert hits[0].explain is None
+    assert all(0.0 <= hit.score <= 1.0 for hit in hits)
+
+
+def test_mk_65_ids_are_never_reused_after_a_drop(store: Store) -> None:
+    first = store.index("a", entries("one", "two"))
+    assert store.drop("a") == 2
+    second = store.index("a", entries("three"))
+    assert None not in (*first.entry_ids, *second.entry_ids)
+    old, new = ([each for each in receipt.entry_ids if each] for receipt in (first, second))
+    assert max(old) < min(new)
+
+
+def test_mk_73_an_empty_store_finds_nothing(store: Store) -> None:
+    assert store.search("a", "silt") == []
+    store.index("a", entries("silt"))
+    assert store.search("a", "kettle") == []
+    assert store.search("b", "silt") == []
+
+
+def test_mk_74_a_limit_of_3_gives_3_and_none_gives_5(store: Store) -> None:
+    store.index("a", entries(*(f"silt {n}" for n in range(30))))
+    assert len(store.search("a", "silt", limit=3)) == 3
+    assert len(store.search("a", "silt")) == 5
+    assert store.search("a", "silt", limit=0) == []
+
+
+def test_a_limit_above_the_maximum_gives_the_maximum(store: Store) -> None:
+    store.index("a", entries(*(f"silt {n}" for n in range(MAX_LIMIT + 5))))
+    assert len(store.search("a", "silt", limit=10**30)) == MAX_LIMIT
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t\u3000", "\x00", "\ud800"])
+def test_mk_77_a_blank_query_finds_nothing(store: Store, query: str) -> None:
+    store.index("a", entries("silt", "a b"))
+    assert store.search("a", query) == []
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t\r", "\u2028\u3000\x85"])
+def test_mk_78_a_blank_text_is_never_stored(store: Store, blank: str) -> None:
+    receipt = store.index("a", entries("silt", blank, "river"))
+    assert receipt.entry_ids[1] is None
+    assert receipt.indexed == 2
+    assert [entry.content for entry in store.enumerate("a").entries] == ["silt", "river"]
+    assert store.index("b", entries(blank)).entry_ids == (None,)
+    assert store.stats().sessions == 1
+
+
+def test_a_text_without_words_is_stored_and_not_found(store: Store) -> None:
+    (entry_id,) = store.index("a", entries("?!")).entry_ids
+    assert entry_id is not None
+    assert store.get(entry_id).content == "?!"
+    assert store.search("a", "silt") == []
+
+
+def test_of_equal_scores_the_newer_comes_first_and_then_the_smaller_id(store: Store) -> None:
+    times = [10.0, 30.0, 20.0, 30.0]
+    ids = store.index("a", [Entry("silt", created_at=at) for at in times]).entry_ids
+    assert [hit.entry_id for hit in store.search("a", "silt")] == [ids[1], ids[3], ids[2], ids[0]]
+
+
+def test_hits_below_min_score_are_left_out(store: Store) -> None:
+    store.index("a", entries("silt and clay and sand and mud", "silt"))
+    hits = store.search("a", "silt clay")
+    assert len(hits) == 2
+    assert store.search("a", "silt clay", min_score=hits[0].score) == hits[:1]
+    assert store.search("a", "silt clay", min_score=0.0) == hits
+
+
+def test_explained_hits_are_the_same_hits(store: Store) -> None:
+    store.index("a", entries("silt and clay", "silt"))
+    plain, explained = store.search("a", "silt clay"), store.search("a", "silt clay", explain=True)
+    assert [(hit.entry_id, hit.score) for hit in plain] == [(hit.entry_id, hit.score) for hit in explained]
+    assert all(hit.explain for hit in explained)
+
+
+def test_what_is_indexed_is_found_by_the_next_search(store: Store) -> None:
+    for n in range(5):
+        store.index("a", entries(f"silt {n}"))
+        assert len(store.search("a", "silt", limit=10)) == n + 1
+
+
+def test_sessions_with_strange_ids_neither_leak_nor_touch_the_file_system(
+    store: Store, tmp_path: Path
+) -> None:
+    for n, session_id in enumerate(STRANGE_IDS):
+        store.index(session_id, entries(f"canary {n}"))
+    for n, session_id in enumerate(STRANGE_IDS):
+        assert contents(store.search(session_id, "canary", limit=100)) == [f"canary {n}"]
+        (entry,) = store.enumerate(session_id).entries
+        assert entry.session_id == session_id
+    assert store.drop("a") == 1
+    assert contents(store.search("a.b", "canary")) == ["canary 1"]
+    names = {path.name for path in tmp_path.rglob("*")}
+    assert names <= {"memory", "memory.sqlite3", "memory.sqlite3-wal", "memory.sqlite3-shm"}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=texts(), role=texts(), name=st.none() | texts())
+def test_any_text_goes_in_and_comes_back_the_same_or_repaired(
+    store: Store, content: str, role: str, name: str | None
+) -> None:
+    (entry_id,) = store.index("a", [Entry(content, (3, 7), role=role, name=name, created_at=5.0)]).entry_ids
+    if entry_id is None:
+        assert not content.strip()
+        return
+    stored = store.get(entry_id)
+    expected = content.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert stored.content == expected
+    assert stored.repaired == (expected != content)
+    assert (stored.source_range, stored.kind, stored.session_id) == ((3, 7), "message", "a")
+    if role.isascii() and (name is None or name.isascii()):
+        assert (stored.role, stored.name) == (role, name)
+
+
+# -- time ---------------------------------------------------------------------------------------
+
+
+def test_a_time_may_be_seconds_or_a_datetime_with_or_without_a_zone(store: Store) -> None:
+    moment = datetime(2024, 2, 29, 12, 30, 15, 123_456, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    naive = moment.astimezone(UTC).replace(tzinfo=None)
+    given = [Entry("silt", created_at=at) for at in (moment, naive, moment.timestamp())]
+    ids = store.index("a", given).entry_ids
+    expected = moment.astimezone(UTC).replace(microsecond=123_000)
+    assert [store.get(each).created_at for each in ids if each] == [expected] * 3
+
+
+def test_an_entry_without_a_time_is_of_now(store: Store) -> None:
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
+    (entry_id,) = store.index("a", [Entry("silt")]).entry_ids
+    assert entry_id is not None
+    assert before <= store.get(entry_id).created_at <= datetime.now(UTC)
+
+
+@given(st.datetimes() | st.datetimes(timezones=st.just(UTC)))
+def test_every_datetime_comes_back_to_the_millisecond(at: datetime) -> None:
+    store = SimpleMemoryStore()
+    store.index("a", [Entry("silt", created_at=at)])
+    (entry,) = store.enumerate("a").entries
+    difference = at.replace(tzinfo=UTC) - entry.created_at
+    assert timedelta(0) <= difference < timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf"), 1e300, -1e12, 2.6e11])
+def test_a_time_that_no_datetime_can_hold_is_refused(store: Store, wrong: float) -> None:
+    with pytest.raises(InvalidEntryError, match="years"):
+        store.index("a", [Entry("silt", created_at=wrong)])
+    with pytest.raises(InvalidEntryError, match="years"):
+        store.enumerate("a", since=wrong)
+
+
+# -- threads ------------------------------------------------------------------------------------
+
+
+def test_threads_index_and_search_at_once(store: Store) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for n in range(10):
+                store.index(f"s{number}", entries(f"canary {number} {n}"))
+                store.index("shared", entries(f"canary {number} {n}"))
+                found = contents(store.search(f"s{number}", "canary", limit=100))
+                assert sorted(found) == [f"canary {number} {m}" for m in range(n + 1)]
+                assert len(store.search("shared", "canary", limit=100)) > n
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.enumerate(f"s{n}").entries]
+    assert len(set(ids)) == len(ids) == 80

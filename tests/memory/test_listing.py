@@ -1,0 +1,118 @@
+"""What every store keeps: get, enumerate, drop and stats."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from siltstone.errors import (
+    EntryNotFoundError,
+    InvalidEntryError,
+)
+from siltstone.memory import Entry, Store
+from storing import compaction, entries, message
+
+
+@pytest.mark.parametrize("entry_id", [0, -1, 99, 2**63, -(2**70)])
+def test_an_id_that_does_not_exist_is_named(store: Store, entry_id: int) -> None:
+    store.index("a", entries("silt"))
+    with pytest.raises(EntryNotFoundError, match=str(entry_id)) as caught:
+        store.get(entry_id)
+    assert caught.value.entry_id == entry_id  # type: ignore[attr-defined]
+
+
+def test_mk_66_enumerate_gives_pages_in_order_of_id(store: Store) -> None:
+    ids = store.index("a", entries(*(f"silt {n}" for n in range(7)))).entry_ids
+    seen: list[int] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = store.enumerate("a", offset=offset, limit=3)
+        seen += [entry.entry_id for entry in page.entries]
+        offset = page.next_offset
+    assert seen == list(ids)
+    assert store.enumerate("a", offset=7, limit=3) == store.enumerate("nobody")
+    assert store.enumerate("a", limit=10**30).next_offset is None
+    assert store.enumerate("a", offset=10**30).entries == ()
+
+
+def test_mk_66_filters_apply_after_the_page_is_cut(store: Store) -> None:
+    store.index("a", entries(*(f"silt {n}" for n in range(6))))
+    page = store.enumerate("a", overlaps=(4, 6), limit=3)
+    assert (page.entries, page.next_offset) == ((), 3)
+    page = store.enumerate("a", overlaps=(4, 6), offset=3, limit=3)
+    assert [entry.source_range.start for entry in page.entries] == [4, 5]
+
+
+def test_mk_66_since_is_strict(store: Store) -> None:
+    store.index("a", entries("one", "two", "three"))
+    found = store.enumerate("a", since=1_001.0).entries
+    assert [entry.content for entry in found] == ["three"]
+    assert store.enumerate("a", since=datetime.fromtimestamp(1_001, UTC)).entries == found
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(0, 0), (-1, 0), (-(2**70), 0), (5, -1), (5, -(2**70))])
+def test_mk_66_a_limit_below_1_and_an_offset_below_0_are_refused(
+    store: Store, limit: int, offset: int
+) -> None:
+    with pytest.raises(InvalidEntryError, match="at least"):
+        store.enumerate("a", limit=limit, offset=offset)
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "shares"),
+    [
+        ((2, 5), (0, 3), True),
+        ((2, 5), (4, 9), True),
+        ((2, 5), (3, 4), True),
+        ((2, 5), (2, 5), True),
+        ((2, 5), (0, 2), False),
+        ((2, 5), (5, 9), False),
+        ((2, 5), (3, 3), False),
+        ((3, 3), (2, 5), False),
+        ((3, 3), (3, 3), False),
+    ],
+)
+def test_mk_79_ranges_that_touch_and_empty_ranges_never_overlap(
+    store: Store, stored: tuple[int, int], wanted: tuple[int, int], shares: bool
+) -> None:
+    store.index("a", [Entry("silt", stored)])
+    assert bool(store.enumerate("a", overlaps=wanted).entries) is shares
+
+
+@pytest.mark.parametrize("wrong", [(2, 1), (-1, 3), (0, 2**63), (-(2**70), 2**70)])
+def test_mk_79_a_range_that_ends_before_it_starts_is_refused(store: Store, wrong: tuple[int, int]) -> None:
+    with pytest.raises(InvalidEntryError, match="start <= end"):
+        store.index("a", [Entry("silt"), Entry("clay", wrong)])
+    with pytest.raises(InvalidEntryError, match="start <= end"):
+        store.enumerate("a", overlaps=wrong)
+    assert store.enumerate("a").entries == ()
+
+
+def test_drop_forgets_the_log_as_well(store: Store) -> None:
+    log = store.open_log("a")
+    log.append([message()], expected_next=0, cadence="c")
+    log.commit(compaction(), entries("silt"), expected_head=None, cadence="d")
+    store.index("b", entries("silt"))
+    assert store.drop("a") == 1
+    assert store.drop("a") == 0
+    state = log.state()
+    assert (state.next_seq, state.head, state.cadence, log.compactions()) == (0, None, "", [])
+    assert store.search("a", "silt") == []
+    assert len(store.search("b", "silt")) == 1
+    log.append([message()], expected_next=0, cadence="")
+
+
+def test_stats_count_what_is_there(store: Store) -> None:
+    assert (store.stats().sessions, store.stats().entries) == (0, 0)
+    store.index("a", entries("silt", "délta"))
+    log = store.open_log("b")
+    log.append([message(), message()], expected_next=0, cadence="")
+    log.commit(compaction(), entries("mud"), expected_head=None, cadence="")
+    whole, one = store.stats(), store.stats("b")
+    assert (whole.sessions, whole.messages, whole.entries, whole.compactions) == (2, 2, 3, 1)
+    assert (one.sessions, one.messages, one.entries, one.compactions) == (1, 2, 1, 1)
+    assert (whole.text_bytes, one.text_bytes) == (4 + 6 + 3, 3)
+    assert one.detail["index"]
+    assert whole.disk_bytes == one.disk_bytes
+    assert (store.stats("nobody").sessions, store.stats("nobody").detail) == (0, {})

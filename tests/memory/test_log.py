@@ -1,0 +1,170 @@
+"""The log of a session: what every log keeps, run over both kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone.errors import InvalidEntryError, StoreConflictError
+from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory.convert import compaction_from_row, compaction_to_row
+from siltstone.memory.log import NewCompaction, SessionLog
+from storing import compaction, entries, message
+from strategies import texts
+
+MEMBERS: dict[str, Callable[[Path], Store]] = {
+    "database": MemoryStore.open,
+    "simple": lambda path: SimpleMemoryStore(),
+}
+
+
+@pytest.fixture(params=MEMBERS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with MEMBERS[request.param](tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+def log(store: Store) -> SessionLog:
+    return store.open_log("a")
+
+
+def test_a_log_begins_empty(log: SessionLog) -> None:
+    state = log.state()
+    assert (state.next_seq, state.head, state.cadence) == (0, None, "")
+    assert log.read(0, 100) == []
+    assert log.compactions() == []
+
+
+def test_messages_come_back_in_order_with_their_numbers(log: SessionLog) -> None:
+    given = [message(f'"{n}"', role="tool", dialect="anthropic", tokens=n, created_at=n) for n in range(7)]
+    log.append(given[:3], expected_next=0, cadence="one")
+    log.append(given[3:], expected_next=3, cadence="two")
+    rows = log.read(0, 7)
+    assert [row.seq for row in rows] == list(range(7))
+    assert [astuple(row)[1:] for row in rows] == [astuple(each) for each in given]
+    assert (log.state().next_seq, log.state().cadence) == (7, "two")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [(0, 2, [0, 1]), (2, 99, [2, 3]), (3, 3, []), (4, 9, []), (3, 1, []), (-5, 1, [0]), (-5, -1, [])],
+)
+def test_a_range_is_half_open_and_ends_with_the_log(
+    log: SessionLog, start: int, end: int, expected: list[int]
+) -> None:
+    log.append([message()] * 4, expected_next=0, cadence="")
+    assert [row.seq for row in log.read(start, end)] == expected
+
+
+@pytest.mark.parametrize("expected_next", [0, 1, 3, -1])
+def test_an_append_at_another_place_conflicts_and_writes_nothing(log: SessionLog, expected_next: int) -> None:
+    log.append([message()] * 2, expected_next=0, cadence="before")
+    with pytest.raises(StoreConflictError, match=f"ends at 2, not at {expected_next}"):
+        log.append([message()], expected_next=expected_next, cadence="after")
+    assert (log.state().next_seq, log.state().cadence) == (2, "before")
+
+
+def test_a_commit_writes_entries_compaction_head_and_cadence(store: Store, log: SessionLog) -> None:
+    log.append([message()] * 9, expected_next=0, cadence="")
+    first = log.commit(
+        compaction("one"), entries("silt", " ", "silt too"), expected_head=None, cadence="first"
+    )
+    second = log.commit(compaction("two"), [], expected_head=first.compaction_id, cadence="second")
+    assert [entry_id is None for entry_id in first.entry_ids] == [False, True, False]
+    assert second.entry_ids == ()
+    assert {hit.entry_id for hit in store.search("a", "silt")} == {first.entry_ids[0], first.entry_ids[2]}
+    one, two = log.compactions()
+    assert (one.compaction_id, one.parent, one.compaction) == (first.compaction_id, None, compaction("one"))
+    assert (two.compaction_id, two.parent, two.compaction) == (
+        second.compaction_id,
+        first.compaction_id,
+        compaction("two"),
+    )
+    state = log.state()
+    assert (state.head, state.cadence, state.next_seq) == (two, "second", 9)
+
+
+def test_a_commit_on_another_head_conflicts_and_writes_nothing(store: Store, log: SessionLog) -> None:
+    head = log.commit(compaction("one"), entries("silt"), expected_head=None, cadence="before").compaction_id
+    for expected in (None, head + 1, head - 1):
+        with pytest.raises(StoreConflictError, match=f"is {head}, not"):
+            log.commit(compaction("two"), entries("lost"), expected_head=expected, cadence="after")
+    assert store.search("a", "lost") == []
+    assert (store.stats().entries, store.stats().compactions, log.state().cadence) == (1, 1, "before")
+
+
+def test_a_commit_with_an_entry_out_of_bounds_writes_nothing(store: Store, log: SessionLog) -> None:
+    """The only copy of a text is never dropped: where indexing is refused, so is the compaction."""
+    with pytest.raises(InvalidEntryError):
+        log.commit(
+            compaction(), [*entries("lost"), Entry("silt", (2, 1))], expected_head=None, cadence="after"
+        )
+    assert (log.state().head, log.state().cadence, log.compactions()) == (None, "", [])
+    assert store.search("a", "lost") == []
+
+
+def test_the_cadence_is_saved_alone(log: SessionLog) -> None:
+    log.save_cadence("one")
+    log.append([message()], expected_next=0, cadence="two")
+    log.save_cadence("three")
+    assert (log.state().next_seq, log.state().cadence) == (1, "three")
+
+
+def test_an_append_of_nothing_saves_the_cadence(log: SessionLog) -> None:
+    log.append([], expected_next=0, cadence="one")
+    assert (log.state().next_seq, log.state().cadence) == (0, "one")
+
+
+def test_two_logs_of_one_session_are_one_and_those_of_two_are_two(store: Store, log: SessionLog) -> None:
+    log.append([message()], expected_next=0, cadence="")
+    other, again = store.open_log("b"), store.open_log("a")
+    other.append([message('"b"')], expected_next=0, cadence="")
+    assert again.state().next_seq == 1
+    with pytest.raises(StoreConflictError):
+        again.append([message()], expected_next=0, cadence="")
+    assert [row.raw for row in other.read(0, 9)] == ['"b"']
+    first = log.commit(compaction("a"), [], expected_head=None, cadence="")
+    second = other.commit(compaction("b"), [], expected_head=None, cadence="")
+    assert first.compaction_id != second.compaction_id
+    assert [row.compaction.summary for row in log.compactions()] == ["a"]
+
+
+@given(text=texts())
+def test_texts_of_a_log_come_back_the_same_or_repaired(text: str) -> None:
+    log = SimpleMemoryStore().open_log("a")
+    log.append([message(text)], expected_next=0, cadence=text)
+    assert log.read(0, 1)[0].raw == text
+
+
+def test_nul_and_lone_surrogates_reach_the_database(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        log = store.open_log("a")
+        log.append([message("a\x00b"), message("c\ud800d", role="\udfff")], expected_next=0, cadence="\x00")
+        log.commit(compaction("e\ud83d\ude00f\x00"), [], expected_head=None, cadence="\x00")
+        assert [row.raw for row in log.read(0, 2)] == ["a\x00b", "c\ufffdd"]
+        (row,) = log.compactions()
+        assert (row.compaction.summary, log.state().cadence) == ("e😀f\x00", "\x00")
+
+
+ranges = st.tuples(st.integers(0, 2**63), st.integers(0, 2**63))
+numbers = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(
+    st.builds(
+        NewCompaction,
+        policy=texts(), reason=texts(), level=numbers, degraded=st.booleans(), summary=texts(),
+        covers=st.lists(ranges).map(tuple), view=st.lists(ranges | st.none()).map(tuple), next_seq=numbers,
+        model=texts(), usage=texts(), tokens_before=numbers, tokens_after=numbers,
+        messages_before=numbers, messages_after=numbers, created_at=numbers,
+    )
+)  # fmt: skip
+def test_a_compaction_survives_its_row(given: NewCompaction) -> None:
+    row = compaction_from_row((7, None, *compaction_to_row(given)))
+    assert (row.compaction_id, row.parent, row.compaction) == (7, None, given)

@@ -1,0 +1,274 @@
+"""What was acknowledged survives: closing, a second process, ``kill -9``, a fork."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from siltstone.errors import (
+    ConfigError,
+    ReadOnlyStoreError,
+    StoreClosedError,
+)
+from siltstone.memory import MemoryStore
+from storing import compaction, contents, database, elsewhere, entries, fill, message
+
+KILLS = 20
+
+
+def test_mk_60_a_store_answers_the_same_after_reopening(tmp_path: Path) -> None:
+    fill(tmp_path)
+    answers = []
+    for ranker in ("lexical", "cosine") * 2:
+        with MemoryStore.open(tmp_path, ranker) as store:
+            log = store.open_log("a")
+            answers.append(
+                (store.search("a", "silt river"), log.state(), log.read(0, 9), store.enumerate("a"))
+            )
+    assert answers[:2] == answers[2:]
+    assert len(answers[0][0]) == 4
+
+
+def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert [path.name for path in database(tmp_path).parent.iterdir()] == ["memory.sqlite3"]
+
+
+def test_two_stores_of_one_process_are_one(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    with MemoryStore.open(tmp_path / "store") as one, MemoryStore.open(tmp_path / "link") as other:
+        one.index("a", entries("silt"))
+        assert contents(other.search("a", "silt")) == ["silt"]
+        one.close()
+        assert contents(other.search("a", "silt")) == ["silt"]
+        with pytest.raises(StoreClosedError, match="is closed"):
+            one.search("a", "silt")
+
+
+def test_a_second_process_reads_and_goes_on_with_the_ids(tmp_path: Path) -> None:
+    code = """
+import sys
+from siltstone.memory import Entry, MemoryStore
+with MemoryStore.open(sys.argv[1]) as store:
+    print([hit.content for hit in store.search("a", "silt")])
+    print(store.index("a", [Entry("silt from elsewhere")]).entry_ids[0])
+"""
+    with MemoryStore.open(tmp_path) as store:
+        first = store.index("a", entries("silt")).entry_ids[0]
+        assert len(store.search("a", "silt")) == 1
+        found, second = elsewhere(code, tmp_path).splitlines()
+        assert found == "['silt']"
+        # The index in this memory catches up with what the other process wrote.
+        assert set(contents(store.search("a", "silt"))) == {"silt", "silt from elsewhere"}
+        third = store.index("a", entries("silt again")).entry_ids[0]
+        assert first is not None
+        assert third is not None
+        assert first < int(second) < third
+        assert len(store.search("a", "silt")) == 3
+
+
+def test_a_session_dropped_by_another_process_is_gone_here(tmp_path: Path) -> None:
+    code = (
+        "import sys; from siltstone.memory import MemoryStore; print(MemoryStore.open(sys.argv[1]).drop('a'))"
+    )
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt", "more silt"))
+        assert len(store.search("a", "silt")) == 2
+        assert elsewhere(code, tmp_path).strip() == "2"
+        assert store.search("a", "silt") == []
+        assert store.stats().sessions == 0
+
+
+def test_processes_that_create_a_store_at_once_share_it(tmp_path: Path) -> None:
+    code = """
+import sys
+from siltstone.memory import Entry, MemoryStore
+with MemoryStore.open(sys.argv[1]) as store:
+    for n in range(20):
+        store.index("a", [Entry(f"silt {sys.argv[2]} {n}")])
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen([*command, str(n)], stderr=subprocess.PIPE) for n in range(4)]
+    for process in processes:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors.decode()
+    with MemoryStore.open(tmp_path) as store:
+        ids = [entry.entry_id for entry in store.enumerate("a").entries]
+        assert len(set(ids)) == 80
+        assert len(store.search("a", "silt", limit=100)) == 80
+
+
+# -- kill -9 ------------------------------------------------------------------------------------
+
+WRITER = """
+import json, os, sys
+from siltstone.memory import Entry, MemoryStore
+from siltstone.memory.log import NewCompaction, NewMessage
+
+def report(**work):
+    os.write(1, (json.dumps(work) + "\\n").encode())
+
+store = MemoryStore.open(sys.argv[1])
+log = store.open_log("a")
+report(state=log.state().next_seq)
+while True:
+    state = log.state()
+    n = state.next_seq
+    said = NewMessage(f"message {n}", "user", "any", "original", 3, n)
+    log.append([said], expected_next=n, cadence=f"at {n}")
+    report(appended=n)
+    row = NewCompaction("p", "r", 1, False, f"summary {n}", (), (), n, "", "[]", 0, 0, 0, 0, n)
+    head = state.head and state.head.compaction_id
+    pair = [Entry(f"silt one {n}"), Entry(f"silt two {n}")]
+    receipt = log.commit(row, pair, expected_head=head, cadence=f"after {n}")
+    report(committed=receipt.compaction_id, n=n, ids=receipt.entry_ids)
+    report(indexed=store.index("a", [Entry(f"loose {n}")]).entry_ids[0], n=n)
+"""
+
+
+def run_and_kill(path: Path, seconds: float) -> list[dict[str, object]]:
+    """What the writer acknowledged before it was killed."""
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        lines = [child.stdout.readline()]
+        time.sleep(seconds)
+        child.send_signal(signal.SIGKILL)
+        lines += child.stdout.read().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_after_kill_9_nothing_acknowledged_is_lost_and_nothing_is_half_done(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    acknowledged: list[dict[str, object]] = []
+    for _ in range(KILLS):
+        acknowledged += run_and_kill(tmp_path, chance.uniform(0.0, 0.04))
+        with MemoryStore.open(tmp_path) as store:
+            log = store.open_log("a")
+            state, rows, stored = log.state(), log.compactions(), store.enumerate("a", limit=10**9).entries
+            raws = [row.raw for row in log.read(0, state.next_seq)]
+        ids = {entry.entry_id: entry.content for entry in stored}
+        summaries = {row.compaction_id: row.compaction.summary for row in rows}
+        for work in acknowledged:
+            if "appended" in work:
+                assert raws[int(str(work["appended"]))] == f"message {work['appended']}"
+            if "indexed" in work:
+                assert ids[int(str(work["indexed"]))] == f"loose {work['n']}"
+            if "committed" in work:
+                assert summaries[int(str(work["committed"]))] == f"summary {work['n']}"
+        # A compaction is there with both of its entries, or not at all.
+        pairs = sorted(text for text in ids.values() if text.startswith("silt"))
+        committed = [row.compaction.next_seq for row in rows]
+        assert pairs == sorted(f"silt {which} {n}" for n in committed for which in ("one", "two"))
+        assert state.head == (rows[-1] if rows else None)
+        assert raws == [f"message {n}" for n in range(state.next_seq)]
+    assert sum("committed" in work for work in acknowledged) > KILLS
+
+
+# -- fork ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_store_is_refused_in_a_fork_and_unharmed_by_it(tmp_path: Path) -> None:
+    code = """
+import gc, os, sys
+from siltstone.errors import StoreClosedError
+from siltstone.memory import Entry, MemoryStore
+
+store = MemoryStore.open(sys.argv[1])
+store.index("a", [Entry("silt")])
+child = os.fork()
+if child == 0:
+    try:
+        store.search("a", "silt")
+    except StoreClosedError as error:
+        assert "fork" in str(error), error
+        again = MemoryStore.open(sys.argv[1])
+        again.index("a", [Entry("silt of the child")])
+        again.close()
+        store.close()
+        del store
+        gc.collect()
+        os._exit(0)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+store.index("a", [Entry("silt of the parent")])
+print(len(store.search("a", "silt")))
+store.close()
+"""
+    assert elsewhere(code, tmp_path).strip() == "3"
+    with MemoryStore.open(tmp_path) as store:
+        assert len(store.search("a", "silt")) == 3
+
+
+# -- reading only -------------------------------------------------------------------------------
+
+
+def test_a_store_opened_for_reading_answers_and_refuses_to_write(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before = database(tmp_path).read_bytes()
+    with MemoryStore.open(tmp_path, read_only=True) as store:
+        assert store.read_only
+        assert len(store.search("a", "silt")) == 3
+        log = store.open_log("a")
+        assert log.state().next_seq == 4
+        for write in (
+            lambda: store.index("a", entries("silt")),
+            lambda: store.index("a", []),
+            lambda: store.drop("a"),
+            lambda: log.append([message()], expected_next=4, cadence=""),
+            lambda: log.commit(compaction(), [], expected_head=1, cadence=""),
+            lambda: log.save_cadence("x"),
+        ):
+            with pytest.raises(ReadOnlyStoreError, match="reading only"):
+                write()
+    assert database(tmp_path).read_bytes() == before
+
+
+READ_AS_NOBODY = """
+import os, sys
+from siltstone.errors import ReadOnlyStoreError
+from siltstone.memory import Entry, MemoryStore
+if os.getuid() == 0:  # whom no permission stops
+    os.setgid(65534)
+    os.setuid(65534)
+with MemoryStore.open(sys.argv[1]) as store:
+    print(store.read_only, [hit.content for hit in store.search("a", "silt")])
+    try:
+        store.index("a", [Entry("silt")])
+    except ReadOnlyStoreError:
+        print("refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are another matter there")
+@pytest.mark.parametrize("protected", ["file", "directory", "both"])
+def test_a_store_that_cannot_be_written_is_opened_for_reading(tmp_path: Path, protected: str) -> None:
+    fill(tmp_path)
+    folder = database(tmp_path).parent
+    for parent in (tmp_path, *tmp_path.parents[:2]):  # pytest makes them for the owner alone
+        parent.chmod(0o755)
+    database(tmp_path).chmod(0o666 if protected == "directory" else 0o444)
+    folder.chmod(0o777 if protected == "file" else 0o555)
+    first, second = elsewhere(READ_AS_NOBODY, tmp_path).splitlines()
+    folder.chmod(0o777)
+    assert first.startswith("True ")
+    assert "silt settles" in first
+    assert second == "refused"
+    assert database(tmp_path) in folder.iterdir()
+
+
+def test_a_store_knows_the_rule_it_was_made_with(tmp_path: Path) -> None:
+    MemoryStore.open(tmp_path, hash_rule="poly31").close()
+    with MemoryStore.open(tmp_path) as store:
+        assert store.hash_rule == "poly31"
+    with pytest.raises(ConfigError, match="made with hash_rule 'poly31', not 'xxh3'"):
+        MemoryStore.open(tmp_path, hash_rule="xxh3")

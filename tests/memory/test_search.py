@@ -1,0 +1,191 @@
+"""What the rankers of the store find, held against the slow twin to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from siltstone import _native
+from siltstone._reference import bm25, search
+from siltstone.memory import Entry, MemoryStore
+from storing import contents, entries
+
+Rule: TypeAlias = Literal["xxh3", "poly31"]
+
+WORDS = [
+    "silt",
+    "river",
+    "delta",
+    "the",
+    "The",
+    "slow",
+    "x1",
+    "naïve",
+    "ΣΊΣΥΦΟΣ",
+    "漢字",
+    "仮名漢字",
+    "😀",
+    "?!",
+    "a b",
+]
+
+
+def generated() -> st.SearchStrategy[str]:
+    """Texts of few words, so that many share some; now and then any letters that both languages know."""
+    letters = st.text(st.characters(codec="latin-1"), max_size=12)
+    return st.lists(st.sampled_from(WORDS) | letters, max_size=8).map(" ".join)
+
+
+def found_by_twin(query: str, texts: Sequence[str], ranker: str, rule: Rule) -> list[tuple[str, float]]:
+    """Contents and scores by the twin. Ties go by place: all texts here are of one moment."""
+    kept = [text for text in texts if _native.whitespace_words(text)]
+    if ranker == "lexical":
+        found = bm25.search(query, kept, len(kept))
+    else:
+        near = search.search(query, kept, len(kept), rule)
+        found = [(place, search.similarity(far)) for place, far in near]
+    return [(kept[place], score) for place, score in sorted(found, key=lambda hit: (-hit[1], hit[0]))]
+
+
+@pytest.mark.parametrize(("ranker", "rule"), [("lexical", "xxh3"), ("cosine", "xxh3"), ("cosine", "poly31")])
+def test_a_ranker_finds_what_its_twin_finds(
+    tmp_path_factory: pytest.TempPathFactory, ranker: Literal["lexical", "cosine"], rule: Rule
+) -> None:
+    path = tmp_path_factory.mktemp("store")
+    with MemoryStore.open(path, ranker, hash_rule=rule) as store:
+
+        @given(
+            texts=st.lists(generated(), max_size=12), queries=st.lists(generated(), min_size=1, max_size=4)
+        )
+        def check(texts: list[str], queries: list[str]) -> None:
+            store.drop("a")
+            store.index("a", [Entry(text, created_at=0) for text in texts])
+            for query in queries:
+                hits = store.search("a", query, limit=100)
+                found = [(hit.content, hit.score) for hit in hits]
+                assert found == found_by_twin(query, texts, ranker, rule)
+
+        check()
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine"])
+def test_entries_added_one_by_one_score_as_those_added_at_once(
+    tmp_path: Path, ranker: Literal["lexical", "cosine"]
+) -> None:
+    texts = ["silt and river", "river river", "the delta", "silt"]
+    with MemoryStore.open(tmp_path, ranker) as store:
+        store.index("at once", entries(*texts))
+        for entry in entries(*texts):
+            store.index("one by one", [entry])
+            store.search("one by one", "river")  # the index is in memory, and grows
+        scores = [
+            [(hit.content, hit.score) for hit in store.search(each, "silt river")]
+            for each in ("at once", "one by one")
+        ]
+        assert scores[0] == scores[1]
+        assert len(scores[0]) == 3
+
+
+@pytest.mark.parametrize("rule", ["xxh3", "poly31"])
+@given(text=generated(), others=st.lists(generated(), max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_mk_60_an_identical_text_scores_above_nine_tenths_by_cosine(
+    tmp_path_factory: pytest.TempPathFactory, rule: Rule, text: str, others: list[str]
+) -> None:
+    words: Callable[[str], list[str]] = _native.words if rule == "xxh3" else _native.whitespace_words
+    assume(words(text))
+    path = tmp_path_factory.mktemp("store")
+    with MemoryStore.open(path, "cosine", hash_rule=rule) as store:
+        store.index("a", entries(*others, text))
+        best = store.search("a", text, limit=1)[0]
+        assert best.score == 1.0
+        assert best.score > 0.9
+
+
+def test_cosine_scores_lie_above_one_half(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt " + "mud " * 500, "silt"))
+        scores = [hit.score for hit in store.search("a", "silt clay", ranker="cosine")]
+        assert all(0.5 < score <= 1.0 for score in scores)
+        assert len(scores) == 2
+        assert len(store.search("a", "silt clay", ranker="cosine", min_score=0.7)) == 1
+
+
+def test_a_query_of_unknown_words_scores_low(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt settles", "the kettle is on", "nothing here"))
+        known = store.search("a", "silt settles")[0].score
+        mixed = store.search("a", "silt settles beneath glacial moraines")[0].score
+        assert mixed < known / 2
+
+
+def test_a_rare_word_weighs_more_than_a_common_one(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index(
+            "a", entries("the river here", "the delta here", "the silt here", "the mud there", "silt here")
+        )
+        assert contents(store.search("a", "the delta", limit=1)) == ["the delta here"]
+
+
+def test_the_ranker_of_a_search_overrides_that_of_the_store(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path, "cosine") as store:
+        store.index("a", entries("silt and mud"))
+        own, given_ = store.search("a", "silt")[0], store.search("a", "silt", ranker="lexical")[0]
+        assert own.score != given_.score
+        assert own == store.search("a", "silt", ranker="cosine")[0]
+        assert (store.ranker, repr(store)) == (
+            "cosine",
+            f"MemoryStore.open({str(tmp_path)!r}, ranker='cosine')",
+        )
+
+
+def test_lexical_hits_explain_the_share_of_each_word(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("Silt, silt and mud", "the river", "mud"))
+        hit = store.search("a", "silt mud glacier Silt", explain=True)[0]
+        assert hit.explain is not None
+        terms = {term["term"]: term for term in hit.explain["terms"]}
+        assert {word: term["tf"] for word, term in terms.items()} == {"silt": 2, "mud": 1}
+        assert terms["silt"]["idf"] > terms["mud"]["idf"] > 0
+        assert sum(term["score"] for term in terms.values()) == pytest.approx(hit.score, abs=1e-12)
+
+
+def test_cosine_hits_explain_their_distance(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt mud"))
+        (hit,) = store.search("a", "silt", ranker="cosine", explain=True)
+        # one word of two in common: the cosine is 1 / sqrt(2)
+        assert hit.explain == pytest.approx({"cosine": 0.5**0.5, "distance": 1 - 0.5**0.5})
+        assert hit.score == pytest.approx(1 - (1 - 0.5**0.5) / 2)
+
+
+@pytest.mark.parametrize("session_id", ["a", "nobody"])
+def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: str) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt and silt", "the silt"))
+        detail = store.stats(session_id).detail
+        if session_id == "a":
+            assert detail == {
+                "index": "exact",
+                "words": 5,
+                "terms": 3,
+                "term_postings": 4,
+                "bucket_postings": 4,
+            }
+        else:
+            assert detail == {}
+
+
+@pytest.mark.slow
+def test_ten_thousand_entries_rank_as_the_twin_ranks_them(tmp_path: Path) -> None:
+    texts = [f"silt {n % 7} river {n % 11} delta {'mud ' * (n % 5)}" for n in range(10_000)]
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry(text, created_at=0) for text in texts])
+        hits = store.search("a", "silt 3 mud 10", limit=1_000)
+        expected = bm25.search("silt 3 mud 10", texts, 1_000)
+        assert [(hit.entry_id - 1, hit.score) for hit in hits] == expected

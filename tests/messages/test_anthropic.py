@@ -1,0 +1,126 @@
+"""How Anthropic messages are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from siltstone._native import json_size
+from siltstone.messages import Part, read_message
+from strategies import PIXEL
+
+
+def parts_of(*blocks: Any, role: str = "assistant") -> tuple[Part, ...]:
+    return read_message({"role": role, "content": list(blocks)}, 0, dialect="anthropic").parts
+
+
+def image() -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+
+
+def test_text_thinking_and_a_call() -> None:
+    assert parts_of(
+        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "b3BhcXVl"},
+        {"type": "text", "text": "I look"},
+        {"type": "tool_use", "id": "a", "name": "ls", "input": {"path": ".", "n": 1.5}},
+    ) == (
+        Part("reasoning", "hm"),
+        Part("reasoning"),
+        Part("text", "I look"),
+        Part("tool_call", "", "a", "ls", '{"path":".","n":1.5}'),
+    )
+
+
+def test_a_result_is_text_whatever_its_form() -> None:
+    for content in ("ok", [{"type": "text", "text": "ok"}], ["ok"]):
+        block = {"type": "tool_result", "tool_use_id": "a", "content": content}
+        assert parts_of(block, role="user") == (Part("tool_result", "ok", "a"),)
+
+
+def test_a_result_without_content_is_empty() -> None:
+    assert parts_of({"type": "tool_result", "tool_use_id": "a"}, role="user") == (
+        Part("tool_result", "", "a"),
+    )
+
+
+def test_a_failed_result_says_so() -> None:
+    block = {"type": "tool_result", "tool_use_id": "a", "content": "no such file", "is_error": True}
+    assert parts_of(block, role="user") == (Part("tool_result", "no such file", "a", is_error=True),)
+
+
+def test_media_inside_a_result_follow_it_with_its_id() -> None:
+    content = [{"type": "text", "text": "one"}, image(), {"type": "text", "text": "two"}]
+    assert parts_of({"type": "tool_result", "tool_use_id": "a", "content": content}, role="user") == (
+        Part("tool_result", "one\ntwo", "a"),
+        Part("blob", "[image: image/png]", "a", modality="image", size=len(PIXEL)),
+    )
+
+
+def test_a_document_that_is_text_is_read_as_text() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "the minutes"}
+    assert parts_of({"type": "document", "title": "Monday", "source": source}, role="user") == (
+        Part("other", "Monday\nthe minutes"),
+    )
+
+
+def test_a_document_that_is_bytes_is_media() -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": PIXEL}
+    assert parts_of({"type": "document", "source": source}, role="user") == (
+        Part("blob", "[document: application/pdf]", modality="document", size=len(PIXEL)),
+    )
+    by_address = {"type": "url", "url": "https://example.org/a.pdf"}
+    assert parts_of({"type": "document", "source": by_address}, role="user") == (
+        Part("blob", "[document: application/octet-stream]", modality="document"),
+    )
+
+
+def test_server_tools_are_calls_and_results() -> None:
+    assert parts_of(
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "s",
+            "content": [
+                {
+                    "type": "web_search_result",
+                    "title": "A page",
+                    "url": "https://x",
+                    "encrypted_content": "q",
+                },
+            ],
+        },
+    ) == (
+        Part("tool_call", "", "s", "web_search", '{"query":"x"}'),
+        Part("tool_result", "A page", "s"),
+    )
+
+
+def test_a_server_result_that_is_one_object_is_read_for_its_texts() -> None:
+    ran = {"type": "code_execution_result", "stdout": "42", "stderr": "", "return_code": 0, "content": []}
+    failed = {"type": "web_fetch_tool_result_error", "error_code": "unavailable"}
+    assert parts_of(
+        {"type": "code_execution_tool_result", "tool_use_id": "s", "content": ran},
+        {"type": "web_fetch_tool_result", "tool_use_id": "t", "content": failed},
+    ) == (Part("tool_result", "42", "s"), Part("tool_result", "", "t", is_error=True))
+
+
+def test_an_unknown_block_is_kept_with_its_text_where_it_has_one() -> None:
+    spoken = {"type": "block_of_tomorrow", "content": [{"type": "text", "text": "hello"}]}
+    silent = {"type": "block_of_tomorrow", "file_id": "file_1"}
+    assert parts_of(spoken, silent, {}) == (
+        Part("other", "hello"),
+        Part("other", "", size=json_size(silent)[0]),
+        Part("other", "", size=2),
+    )
+
+
+def test_inline_data_of_an_unknown_block_is_not_counted_as_text() -> None:
+    small = {"type": "hologram", "data": ""}
+    (part,) = parts_of({"type": "hologram", "data": "QUJD" * 100})
+    assert part == Part("other", "", modality="document", size=json_size(small)[0])
+
+
+def test_a_system_message_may_stand_in_a_history() -> None:
+    raw = {"role": "system", "content": [{"type": "text", "text": "rules"}]}
+    message = read_message(raw, 0, dialect="anthropic")
+    assert (message.role, message.text) == ("system", "rules")

@@ -1,0 +1,242 @@
+"""What is refused, and what the error says; and what is never refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone.errors import InvalidMessageError, MessageTooLargeError, SiltstoneError
+from siltstone.messages import (
+    MAX_MESSAGE_BYTES,
+    decode,
+    encode,
+    groups,
+    indexable_text,
+    read_history,
+    read_message,
+    validate,
+)
+from siltstone.messages.json_text import MAX_DEPTH
+from siltstone.tokens import rule
+
+
+def refusal(raw: Any, **options: Any) -> InvalidMessageError:
+    with pytest.raises(InvalidMessageError) as caught:
+        read_message(raw, 3, **options)
+    assert isinstance(caught.value, SiltstoneError)
+    assert isinstance(caught.value, ValueError)
+    return caught.value
+
+
+@pytest.mark.parametrize("raw", [None, 7, "hello", ["role", "user"], object(), b"{}"])
+def test_what_is_not_a_mapping_is_refused_by_its_type(raw: Any) -> None:
+    error = refusal(raw)
+    kind = type(raw).__name__
+    assert str(error) == f"message 3 is not a message: expected a mapping or an SDK's message, got {kind}"
+    assert (error.index, error.value_type) == (3, kind)
+
+
+def test_the_index_is_the_place_in_the_list() -> None:
+    with pytest.raises(InvalidMessageError, match=r"^message 1 is not a message") as caught:
+        read_history([{"role": "user", "content": "x"}, 5], first_seq=40)  # type: ignore[list-item]
+    assert caught.value.index == 1
+
+
+def test_a_message_without_a_role_is_refused() -> None:
+    error = refusal({"content": "x"})
+    assert str(error).startswith("message 3 is not a message: it has no role; known are 'assistant', ")
+    assert (error.key, error.value_type) == ("role", "NoneType")
+
+
+@pytest.mark.parametrize("role", [1, ["user"], {}])
+def test_a_role_that_is_not_text_is_refused_by_its_type(role: Any) -> None:
+    assert f"a role of type {type(role).__name__}" in str(refusal({"role": role, "content": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("role", "dialect", "known"),
+    [
+        ("notice", None, "'assistant', 'developer', 'function', 'system', 'tool', 'user'"),
+        ("tool", "anthropic", "'assistant', 'system', 'user'"),
+    ],
+)
+def test_an_unknown_role_is_named_with_the_known_ones(role: str, dialect: Any, known: str) -> None:
+    error = refusal({"role": role, "content": "x"}, dialect=dialect)
+    assert str(error) == f"message 3: unknown role {role!r}; known are {known}"
+    assert error.role == role
+
+
+@pytest.mark.parametrize(
+    ("raw", "key", "kind"),
+    [
+        ({"role": "user", "content": 5}, "content", "int"),
+        ({"role": "user", "content": None}, "content", "NoneType"),
+        ({"role": "user"}, "content", "NoneType"),
+        ({"role": "user", "content": {"type": "text", "text": "x"}}, "content", "dict"),
+        ({"role": "user", "content": ["x", 5]}, "content[1]", "int"),
+        ({"role": "user", "content": [{"type": "text"}]}, "content[0].text", "NoneType"),
+        ({"role": "user", "content": [{"type": "text", "text": 5}]}, "content[0].text", "int"),
+        ({"role": "assistant", "content": [{"type": "thinking"}]}, "content[0].thinking", "NoneType"),
+        ({"role": "assistant", "content": [{"type": "refusal"}]}, "content[0].refusal", "NoneType"),
+        ({"role": "tool", "tool_call_id": "a", "content": 5}, "content", "int"),
+        ({"role": "assistant", "tool_calls": 5}, "tool_calls", "int"),
+        ({"role": "assistant", "tool_calls": ["x"]}, "tool_calls[0]", "str"),
+        ({"role": "assistant", "tool_calls": [{"id": "a"}]}, "tool_calls[0].function", "NoneType"),
+        ({"role": "assistant", "function_call": "ls"}, "function_call", "str"),
+        (
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": 5}]},
+            "content[0].content",
+            "int",
+        ),
+    ],
+)
+def test_content_of_a_wrong_type_is_named_by_key_and_type(raw: Any, key: str, kind: str) -> None:
+    error = refusal(raw)
+    assert (error.index, error.key, error.value_type) == (3, key, kind)
+    assert str(error).startswith(f"message 3: {key!r} must be ")
+
+
+def test_anthropic_demands_content() -> None:
+    assert refusal({"role": "assistant", "content": None}, dialect="anthropic").key == "content"
+
+
+@pytest.mark.parametrize(
+    ("extra", "path", "reason"),
+    [
+        ({"n": math.nan}, "n", "nan"),
+        ({"n": {"a": [1, -math.inf]}}, "n.a[1]", "-inf"),
+        ({"when": dt.date(2026, 1, 1)}, "when", "a value of type date"),
+        ({"data": b"bytes"}, "data", "a value of type bytes"),
+        ({"tags": {"a", "b"}}, "tags", "a value of type set"),
+        ({"pairs": {(1, 2): 3}}, "pairs", "a key of type tuple"),
+        ({"n": 10**5000}, "n", "Exceeds the limit"),
+    ],
+)
+@pytest.mark.parametrize("where", ["message", "arguments"])
+def test_what_json_cannot_carry_is_named_by_its_path(extra: Any, path: str, reason: str, where: str) -> None:
+    if where == "message":
+        raw: dict[str, Any] = {"role": "user", "content": "x", **extra}
+    else:
+        block = {"type": "tool_use", "id": "a", "name": "ls", "input": extra}
+        raw, path = {"role": "assistant", "content": [block]}, f"content[0].input.{path}"
+    error = refusal(raw)
+    assert error.path == path
+    assert str(error).startswith(f"message 3 holds what JSON cannot carry at {path}: {reason}")
+    with pytest.raises(InvalidMessageError, match="the message holds what JSON cannot carry"):
+        encode(raw)
+
+
+def test_a_message_that_contains_itself_is_refused() -> None:
+    raw: dict[str, Any] = {"role": "user", "content": "x"}
+    raw["self"] = raw
+    assert "containing itself" in str(refusal(raw))
+    with pytest.raises(InvalidMessageError):
+        encode(raw)
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 100_000])
+def test_a_message_nested_too_deeply_is_refused(depth: int) -> None:
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    assert f"nested more than {MAX_DEPTH} deep" in str(refusal({"role": "user", "content": "x", "n": nested}))
+
+
+def test_a_message_nested_as_deeply_as_allowed_is_read_and_written() -> None:
+    nested: list[Any] = []
+    for _ in range(MAX_DEPTH - 5):
+        nested = [nested]
+    raw = {"role": "assistant", "content": [{"type": "block_of_tomorrow", "content": nested}]}
+    assert read_message(raw, 0).raw is raw
+    assert decode(encode(raw)) == raw
+
+
+def test_a_message_over_the_limit_is_refused_with_both_numbers() -> None:
+    raw = {"role": "user", "content": "x" * 50_000_000}
+    with pytest.raises(MessageTooLargeError) as caught:
+        read_message(raw, 3)
+    assert (caught.value.index, caught.value.limit) == (3, MAX_MESSAGE_BYTES)
+    assert caught.value.size == len(encode(raw))
+    assert str(caught.value) == f"message 3 is {caught.value.size} bytes of JSON; the limit is 33554432"
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "\x00", "記"])
+def test_the_limit_counts_bytes_of_json(letter: str) -> None:
+    around = len(encode({"role": "user", "content": ""}))
+    each = len(encode({"role": "user", "content": letter}).encode()) - around
+    most = (MAX_MESSAGE_BYTES - around) // each
+    validate({"role": "user", "content": letter * most})
+    with pytest.raises(MessageTooLargeError):
+        validate({"role": "user", "content": letter * (most + 1)})
+
+
+@pytest.mark.parametrize("content", ["", "\x00", "\ud800", "\udfff\ud800", " ", "\ufffe", "a" * 100_000])
+def test_no_text_is_refused_for_its_content(content: str) -> None:
+    raw = {"role": "user", "content": content}
+    assert read_message(raw, 0).text == content
+    validate(raw)
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    assert "unknown dialect 'morse'" in str(refusal({"role": "user", "content": "x"}, dialect="morse"))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', '{"n": NaN}', "[" * 100_000])
+def test_a_stored_text_that_is_no_message_is_refused(text: str) -> None:
+    with pytest.raises(InvalidMessageError):
+        decode(text)
+
+
+WORDS = [
+    *("type", "text", "content", "source", "data", "id", "name", "input", "image", "audio", "document"),
+    *("file", "thinking", "tool_use", "tool_result", "tool_use_id", "tool_calls", "tool_call_id"),
+    *("function", "function_call", "arguments", "refusal", "image_url", "url", "media_type", "custom"),
+    *("duration_ms", "is_error", "title", "reasoning_content", "transcript"),
+]
+
+
+def json_of_our_words() -> st.SearchStrategy[Any]:
+    """JSON values whose keys and texts are those that the readers look for."""
+    words = st.sampled_from(WORDS)
+    leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)
+        ),
+        max_leaves=12,
+    )
+
+
+@given(
+    role=st.sampled_from(["system", "user", "assistant", "tool", "function"]),
+    content=json_of_our_words(),
+    extra=st.dictionaries(st.sampled_from(WORDS), json_of_our_words(), max_size=3),
+    dialect=st.sampled_from([None, "any", "openai.chat", "anthropic"]),
+)
+def test_whatever_json_comes_it_is_read_or_refused_by_our_error(
+    role: str, content: Any, extra: dict[str, Any], dialect: Any
+) -> None:
+    raw = {**extra, "role": role, "content": content}
+    try:
+        message = read_message(raw, 0, dialect=dialect)
+    except InvalidMessageError:
+        return
+    assert message.raw is raw
+    assert decode(encode(raw)) == raw
+    assert isinstance(indexable_text(message), str)
+    assert len(groups([message])) == 1
+    for name in ("bytes/4", "chars/3", "blocks"):
+        assert rule(name).units(message) >= 0
+
+
+def test_a_schema_inside_a_message_is_no_trouble() -> None:
+    """A ``type`` may be a list in the JSON schemas that tools send around."""
+    schema = {"type": ["string", "null"], "data": "x"}
+    message = read_message({"role": "user", "content": [{"type": "tool_list", "schema": schema}]}, 0)
+    assert [part.kind for part in message.parts] == ["other"]

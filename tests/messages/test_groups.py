@@ -1,0 +1,180 @@
+"""What must stay together: groups, and the independent count of broken ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapes import ask, call, result, results, say, thought, use
+from siltstone.messages import Group, broken_tool_groups, groups, read_history
+from strategies import histories
+
+
+def grouped(*raws: dict[str, Any]) -> list[tuple[int, ...]]:
+    return [group.positions for group in groups(read_history(raws))]
+
+
+@given(raws=histories())
+def test_every_message_is_in_exactly_one_group(raws: list[dict[str, Any]]) -> None:
+    counts = Counter(position for group in groups(read_history(raws)) for position in group.positions)
+    assert counts == Counter(range(len(raws)))
+
+
+@given(raws=histories())
+def test_groups_come_in_order_of_their_first_message(raws: list[dict[str, Any]]) -> None:
+    found = groups(read_history(raws))
+    assert [group.positions[0] for group in found] == sorted(group.positions[0] for group in found)
+    assert all(list(group.positions) == sorted(group.positions) for group in found)
+
+
+@given(raws=histories(), data=st.data())
+def test_leaving_out_whole_groups_breaks_nothing(raws: list[dict[str, Any]], data: st.DataObject) -> None:
+    found = groups(read_history(raws))
+    gone = data.draw(st.sets(st.sampled_from([g for g in found if not g.pending] or [Group(())])))
+    lost = {position for group in gone for position in group.positions}
+    assert broken_tool_groups(raws) == 0
+    assert broken_tool_groups([raw for at, raw in enumerate(raws) if at not in lost]) == 0
+
+
+@given(raws=histories(min_turns=1))
+def test_tearing_a_result_from_its_call_is_seen(raws: list[dict[str, Any]]) -> None:
+    """The check can fail: any history with a call and its result, once the calling message is gone."""
+    for group in groups(read_history(raws)):
+        history = read_history(raws)
+        called = [at for at in group.positions if any(p.kind == "tool_call" for p in history[at].parts)]
+        if called and len(group.positions) > 1 and not group.pending:
+            torn = [raw for at, raw in enumerate(raws) if at in group.positions and at not in called]
+            if any(part.kind == "tool_result" for m in read_history(torn) for part in m.parts):
+                assert broken_tool_groups(torn) >= 1
+
+
+@given(raws=histories(min_turns=1, ending="pending"))
+def test_only_the_group_at_the_end_is_pending(raws: list[dict[str, Any]]) -> None:
+    found = groups(read_history(raws))
+    pending = [group for group in found if group.pending]
+    assert len(pending) == 1
+    assert pending[0].positions[-1] == len(raws) - 1
+
+
+@given(raws=histories(ending="answered"))
+def test_nothing_is_pending_once_all_is_answered(raws: list[dict[str, Any]]) -> None:
+    assert not any(group.pending for group in groups(read_history(raws)))
+
+
+def test_parallel_calls_and_all_their_results_are_one_group() -> None:
+    assert grouped(ask(), call("a", "b"), result("b"), result("a"), say()) == [(0,), (1, 2, 3), (4,)]
+    assert grouped(ask(), use("a", "b"), results("a"), results("b"), say()) == [(0,), (1, 2, 3), (4,)]
+
+
+def test_a_delayed_result_belongs_to_its_call_and_not_to_its_neighbours() -> None:
+    assert grouped(ask(), call("a"), say("meanwhile"), ask("still?"), result("a")) == [
+        (0,),
+        (1, 4),
+        (2,),
+        (3,),
+    ]
+
+
+def test_a_result_binds_to_the_latest_call_of_a_reused_id() -> None:
+    raws = [ask(), call("call_0"), result("call_0"), call("call_0"), result("call_0"), say()]
+    assert grouped(*raws) == [(0,), (1, 2), (3, 4), (5,)]
+    assert broken_tool_groups(raws) == 0
+
+
+def test_one_message_with_results_of_several_calls_joins_their_groups() -> None:
+    raws = [ask(), use("a"), use("b"), results("a", "b"), say()]
+    assert grouped(*raws) == [(0,), (1, 2, 3), (4,)]
+
+
+def test_text_beside_a_result_goes_with_its_group() -> None:
+    assert grouped(ask(), use("a"), results("a", text="and hurry"), say()) == [(0,), (1, 2), (3,)]
+
+
+def test_reasoning_alone_is_bound_to_the_rest_of_the_same_answer() -> None:
+    assert grouped(ask(), thought(), use("a"), results("a"), say()) == [(0,), (1, 2, 3), (4,)]
+    assert grouped(ask(), thought(), say("I look"), use("a"), results("a")) == [(0,), (1, 2, 3, 4)]
+    assert grouped(ask(), thought(), ask()) == [(0,), (1,), (2,)]
+
+
+def test_consecutive_assistants_without_reasoning_are_groups_of_their_own() -> None:
+    assert grouped(ask(), say("one"), say("two"), call("a"), result("a")) == [(0,), (1,), (2,), (3, 4)]
+
+
+def test_reasoning_of_openai_servers_is_bound_too() -> None:
+    hm = {"role": "assistant", "content": "", "reasoning_content": "hm"}
+    assert grouped(ask(), hm, call("a"), result("a")) == [(0,), (1, 2, 3)]
+
+
+def test_legacy_functions_bind_by_name() -> None:
+    raws = [
+        ask(),
+        {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
+        {"role": "function", "name": "ls", "content": "a.txt"},
+        {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
+        {"role": "function", "name": "ls", "content": "b.txt"},
+    ]
+    assert grouped(*raws) == [(0,), (1, 2), (3, 4)]
+    assert broken_tool_groups(raws) == 0
+
+
+def test_parallel_calls_without_ids_are_answered_in_their_order() -> None:
+    bare = {"function": {"name": "ls", "arguments": {}}}
+    answer = {"role": "tool", "tool_name": "ls", "content": "ok"}
+    both = [ask(), {"role": "assistant", "content": "", "tool_calls": [bare, bare]}, answer, answer]
+    assert groups(read_history(both)) == [Group((0,)), Group((1, 2, 3))]
+    assert groups(read_history(both[:3])) == [Group((0,)), Group((1, 2), pending=True)]
+
+
+def test_a_server_tool_is_answered_inside_its_own_message() -> None:
+    searched = {
+        "role": "assistant",
+        "content": [
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+            {"type": "text", "text": "found"},
+        ],
+    }
+    assert groups(read_history([ask(), searched])) == [Group((0,)), Group((1,))]
+
+
+def test_a_partly_answered_group_is_pending() -> None:
+    assert groups(read_history([ask(), call("a", "b"), result("a")])) == [
+        Group((0,)),
+        Group((1, 2), pending=True),
+    ]
+
+
+def test_an_empty_history_has_no_groups() -> None:
+    assert groups([]) == []
+    assert broken_tool_groups([]) == 0
+
+
+def test_broken_counts_results_without_a_call_before_them() -> None:
+    assert broken_tool_groups([ask(), result("a"), say()]) == 1
+    assert broken_tool_groups([ask(), result("a"), call("a"), say()]) == 2
+    assert broken_tool_groups([ask(), results("a", "b"), say()]) == 1
+
+
+def test_broken_counts_calls_that_can_get_no_result_any_more() -> None:
+    assert broken_tool_groups([ask(), call("a"), ask("stop"), say()]) == 1
+    assert broken_tool_groups([ask(), call("a", "b"), result("a"), say()]) == 1
+    assert broken_tool_groups([ask(), call("a"), ask("again"), call("a"), result("a")]) == 1
+
+
+def test_a_call_at_the_very_end_is_pending_and_not_broken() -> None:
+    assert broken_tool_groups([ask(), call("a", "b")]) == 0
+    assert broken_tool_groups([ask(), call("a", "b"), result("b")]) == 0
+    assert broken_tool_groups([ask(), use("a"), use("b"), results("b")]) == 0
+
+
+def test_broken_takes_messages_that_were_read() -> None:
+    assert broken_tool_groups(read_history([ask(), result("a")])) == 1
+
+
+def test_a_long_history_is_grouped_in_linear_time() -> None:
+    """One call whose results never end: the chain of links must not be walked again for each."""
+    raws = [ask(), call("a"), *[result("a") for _ in range(20_000)]]
+    assert len(groups(read_history(raws))) == 2

@@ -1,0 +1,108 @@
+"""Live objects of an SDK: read by what they dump, and given back as they are."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages import Part, decode, encode, message_size, read_history, read_message
+
+
+class Block:
+    """As the models of the SDKs: attributes, of which some were set and some are defaults."""
+
+    def __init__(self, defaults: dict[str, Any] | None = None, **fields: Any) -> None:
+        self.fields, self.defaults = fields, defaults or {}
+
+    def model_dump(
+        self, *, mode: str = "python", exclude_unset: bool = False, exclude_none: bool = False
+    ) -> dict[str, Any]:
+        assert mode == "json"
+        dumped = {key: _dumped(value) for key, value in self.fields.items()}
+        if not exclude_unset:
+            dumped = {**self.defaults, **dumped}
+        return {key: value for key, value in dumped.items() if value is not None or not exclude_none}
+
+
+def _dumped(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_dumped(item) for item in value]
+    return value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Block) else value
+
+
+def test_blocks_of_an_answer_may_be_appended_as_they_came() -> None:
+    text = Block({"citations": None}, type="text", text="I look")
+    use = Block(type="tool_use", id="a", name="ls", input={"path": "."})
+    raw = {"role": "assistant", "content": [text, use]}
+    message = read_message(raw, 0)
+    assert message.raw is raw
+    assert raw["content"][0] is text
+    assert message.dialect == "anthropic"
+    assert message.parts == (
+        Part("text", "I look"),
+        Part("tool_call", "", "a", "ls", '{"path":"."}'),
+    )
+
+
+def test_a_whole_message_may_be_an_object() -> None:
+    call = Block(id="a", type="function", function=Block(name="ls", arguments="{}"))
+    live = Block({"audio": None}, role="assistant", content=None, tool_calls=[call])
+    message = read_message(live, 0)
+    assert message.raw is live
+    assert message.parts == (Part("tool_call", "", "a", "ls", "{}"),)
+
+
+def test_an_object_is_written_as_what_the_sdk_would_send() -> None:
+    raw = {"role": "assistant", "content": [Block({"citations": None}, type="text", text="é")]}
+    text = '{"role":"assistant","content":[{"type":"text","text":"é"}]}'
+    assert encode(raw) == text
+    assert decode(encode(raw)) == {"role": "assistant", "content": [{"type": "text", "text": "é"}]}
+    assert message_size(raw) == (len(text.encode()), len(text))
+
+
+def test_an_object_built_by_hand_owes_its_type_to_a_default() -> None:
+    block = Block({"type": "text", "citations": None}, text="hi")
+    assert read_message({"role": "user", "content": [block]}, 0).parts == (Part("text", "hi"),)
+    live = Block({"role": "assistant", "refusal": None}, content="hi")
+    assert read_message(live, 0).role == "assistant"
+
+
+@pytest.mark.parametrize("kind", [UserDict, MappingProxyType])
+def test_any_mapping_is_a_message(kind: Any) -> None:
+    raw = kind({"role": "user", "content": [kind({"type": "text", "text": "hi"})]})
+    message = read_message(raw, 0)
+    assert message.raw is raw
+    assert message.parts == (Part("text", "hi"),)
+    assert encode(raw) == '{"role":"user","content":[{"type":"text","text":"hi"}]}'
+    assert message_size(raw) == (len(encode(raw)), len(encode(raw)))
+
+
+def test_an_object_inside_an_unknown_block_is_dumped() -> None:
+    raw = {"role": "user", "content": [{"type": "new", "inner": Block(type="text", text="hi")}]}
+    assert read_history([raw])[0].parts[0].kind == "other"
+
+
+def test_a_class_is_no_message() -> None:
+    with pytest.raises(InvalidMessageError):
+        read_message(Block, 0)  # type: ignore[arg-type]
+
+
+def test_an_object_that_cannot_dump_itself_is_refused() -> None:
+    class Broken:
+        def model_dump(self, **_: Any) -> dict[str, Any]:
+            raise ValueError("a field that no JSON has")
+
+    with pytest.raises(InvalidMessageError, match="Broken cannot dump itself: a field"):
+        read_message(Broken(), 4)
+
+
+def test_pydantic_models_are_read() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed")
+    block = pydantic.create_model("TextBlock", type=(str, ...), text=(str, ...), citations=(Any, None))
+    raw = {"role": "assistant", "content": [block(type="text", text="hi")]}
+    assert read_message(raw, 0).parts == (Part("text", "hi"),)
+    assert encode(raw) == '{"role":"assistant","content":[{"type":"text","text":"hi"}]}'

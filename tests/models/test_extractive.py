@@ -1,0 +1,252 @@
+"""The summariser without a language model: deterministic, within its budget, and it keeps what matters."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import Raw, assistant, exchange, run, system, user
+from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig, ThresholdCompactor, Trigger
+from siltstone.compaction.render import RequestMessages
+from siltstone.errors import ConfigError
+from siltstone.llm import CompletionRequest
+from siltstone.messages import broken_tool_groups, read_history
+from siltstone.models import ExtractiveModel
+from siltstone.tokens import estimate_tokens
+from strategies import histories, texts
+
+NOISE = [
+    "Looking at the next part of the module now.",
+    "This section reads the options and passes them along to the worker.",
+    "The loop goes over each of the values and adds them up as before.",
+    "Nothing unusual here, the structure is the same as in the other part.",
+    "Another helper that formats the values for the output of the report.",
+]
+
+RULES = st.sampled_from(["blocks", "bytes/4", "chars/3"])
+
+
+def request(raws: list[Any], max_tokens: int = 1_000) -> CompletionRequest:
+    return CompletionRequest(RequestMessages(read_history(raws), "Sum up.", SUMMARY_PREFIX), max_tokens)
+
+
+def summary(raws: list[Any], max_tokens: int = 1_000) -> str:
+    return ExtractiveModel()(request(raws, max_tokens)).text
+
+
+def noise(number: int) -> str:
+    """A paragraph of no interest, never twice the same."""
+    words = [
+        NOISE[(number + at) % len(NOISE)].replace("values", f"values of kind {chr(97 + number % 26)}")
+        for at in range(4)
+    ]
+    return " ".join(words)
+
+
+def work(facts: list[str], rounds: int = 40) -> list[Raw]:
+    """A working session of *rounds* exchanges, in which *facts* are said by the way."""
+    raws: list[Raw] = [user("Please make the nightly report faster and keep its format.")]
+    step = max(1, rounds // max(1, len(facts)))
+    for number in range(rounds):
+        raws += exchange(f"call_{number}", "\n".join(noise(number * 5 + line) for line in range(5)))
+        if number % step == 0 and number // step < len(facts):
+            raws.append(assistant(f"{noise(number)} {facts[number // step]} {noise(number + 3)}"))
+    return raws
+
+
+FACTS = [
+    "The staging database is at 10.20.30.40:5433 under the name ledger_2024.",
+    "Error: KeyError 'tariff_id' in billing/rates.py line 217.",
+    "We decided to keep PostgreSQL 14 because the hosting contract requires it.",
+    "The token bucket refills 250 units every 15 seconds.",
+    "TODO: rename parse_tariff() before the release of 2024-11-03.",
+    "The signing key lives in /etc/ledger/keys/sign_ed25519.pem.",
+]
+
+
+def test_it_keeps_paths_numbers_errors_decisions_and_open_tasks():
+    raws = work(FACTS)
+    text = summary(raws)
+    assert estimate_tokens(json.dumps(raws)) > 10 * 1_000
+    for fact in FACTS:
+        assert fact in text, fact
+
+
+def test_it_says_who_said_what_in_order():
+    lines = summary(work(FACTS)).split("\n")
+    assert lines[0] == "Lines selected from those messages, oldest first:"
+    assert lines[1] == "User: Please make the nightly report faster and keep its format."
+    assert all(
+        line.startswith(("User: ", "Assistant: ", "Tool call: ", "Tool result: ", "  ")) for line in lines[1:]
+    )
+    found = [next(at for at, line in enumerate(lines) if fact in line) for fact in FACTS]
+    assert found == sorted(found)
+
+
+def test_every_request_survives_at_least_in_short_form():
+    requests = [
+        f"Question {n}: what does the function handle_{n} do with " + "its argument " * 20 for n in range(30)
+    ]
+    raws = [message for text in requests for message in (user(text), assistant(noise(len(text))))]
+    text = summary(raws, 1_000)
+    for number in range(30):
+        assert f"User: Question {number}: what" in text
+
+
+def test_where_requests_are_too_many_the_first_and_the_newest_stay():
+    raws = [user(f"Request number {n} about the matter of {'abcdefghij'[n % 10] * 5}") for n in range(400)]
+    text = summary(raws, 300)
+    assert "Request number 0 " in text
+    assert "Request number 399 " in text
+
+
+def test_no_line_comes_twice():
+    raws = [user("Watch the log.")]
+    for number in range(50):
+        raws += exchange(f"c{number}", "WARNING: disk /dev/sda1 is at 91 %\nok\nERROR: retry 3 of 5 failed")
+    text = summary(raws)
+    assert text.count("WARNING: disk /dev/sda1 is at 91 %") == 1
+    assert text.count("retry 3 of 5 failed") == 1
+
+
+def test_it_reads_chinese_japanese_and_korean():
+    raws: list[Raw] = [user("请优化夜间报表，保持格式不变。")]
+    for number in range(30):
+        raws.append(assistant(f"继续查看模块的第{number}部分。" + "这里读取选项并传递给工作线程。" * 3))
+        raws.append(user("好的，继续。"))
+        if number == 7:
+            raws.append(assistant("我们决定使用PostgreSQL 14，因为托管合同要求。数据库地址是10.20.30.40。"))
+        if number == 9:
+            raws.append(assistant("エラー: tariff_id が見つかりません。次に rates.py を直す必要があります。"))
+        if number == 11:
+            raws.append(assistant("결정: 배포는 11월 3일 오전 4시에 합니다."))
+    text = summary(raws, 300)
+    assert "请优化夜间报表" in text
+    assert "我们决定使用PostgreSQL 14" in text
+    assert "エラー: tariff_id" in text
+    assert "11월 3일 오전 4시" in text
+
+
+def test_it_reads_code():
+    code = "\n".join(f"def helper_{n}(value):\n    return value + {n}" for n in range(60))
+    raws = [
+        user("Why does it fail?"),
+        *exchange(
+            "a", code + "\nTraceback (most recent call last):\nZeroDivisionError: division by zero\n" + code
+        ),
+    ]
+    assert "ZeroDivisionError: division by zero" in summary(raws, 120)
+
+
+def test_facts_of_the_first_compaction_survive_four_more():
+    """The earlier summary keeps up to half of the room, and facts outweigh noise every time."""
+    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=0, max_summary_tokens=800))
+    raws: list[Any] = [system("Rules."), *work(FACTS), assistant("Done.")]
+    for number in range(5):
+        _, compaction = run(raws, policy, ExtractiveModel())
+        raws = [message.raw for message in compaction.messages]
+        raws += [user(f"Now part {number} of the work."), *work([])[1:], assistant("Done.")]
+    assert compaction.level == 5
+    assert policy.token_rule.count_text(compaction.summary) <= 800
+    kept = [fact for fact in FACTS if fact in compaction.summary]
+    assert kept == FACTS
+    assert "Please make the nightly report faster" in compaction.summary
+
+
+@given(histories(), st.integers(1, 300), RULES)
+def test_the_answer_is_never_larger_than_asked_and_never_empty(raws: list[Any], max_tokens: int, rule: str):
+    completion = ExtractiveModel(rule)(request(raws, max_tokens))
+    assert estimate_tokens(completion.text, rule) <= max_tokens
+    assert completion.usage is not None
+    assert completion.usage.output_tokens == estimate_tokens(completion.text, rule)
+    assert completion.text or max_tokens < 4
+
+
+@given(st.lists(texts(max_size=200), max_size=8), st.integers(1, 200))
+def test_any_text_at_all_is_read(contents: list[str], max_tokens: int):
+    messages = [{"role": "user", "content": content} for content in contents]
+    model = ExtractiveModel()
+    asked = CompletionRequest([*messages, {"role": "user", "content": "Sum up."}], max_tokens)
+    assert model(asked) == model(asked)
+    assert estimate_tokens(model(asked).text, "blocks") <= max_tokens
+
+
+def test_it_only_quotes():
+    raws = work(FACTS)
+    spoken = " ".join(" ".join(str(raw["content"]).split()) for raw in raws)
+    for line in summary(raws).split("\n")[1:]:
+        text = line.strip().removeprefix("User: ").removeprefix("Assistant: ").removeprefix("Tool result: ")
+        assert text.startswith("Tool call: ") or text in spoken
+
+
+def test_usage_is_what_was_read_and_written():
+    asked = request(work(FACTS))
+    completion = ExtractiveModel()(asked)
+    assert completion.usage is not None
+    assert completion.usage.model == "extractive"
+    assert completion.usage.input_tokens == sum(
+        estimate_tokens(m["content"], "blocks") for m in asked.messages
+    )
+    assert completion.usage.purpose == "summary"
+
+
+def test_nothing_to_read_is_said():
+    assert ExtractiveModel()(CompletionRequest([{"role": "user", "content": "Sum up."}], 100)).text != ""
+    raws = [{"role": "assistant", "content": "..."}] * 40
+    assert summary(raws) == "The messages held no text."
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ConfigError):
+        ExtractiveModel("words")
+
+
+def test_half_a_megabyte_takes_no_more_than_a_few_times_a_tenth_of_it():
+    """Near-linear: ten times the text may take twenty times the time, on a busy machine too."""
+    small, large = request(work(FACTS, 35)), request(work(FACTS, 350))
+    assert len(large.messages[0]["content"]) > 500_000
+    small.messages[0]
+    seconds = []
+    for asked in (small, large):
+        started = time.process_time()
+        ExtractiveModel()(asked)
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 20 * seconds[0] + 0.5
+
+
+def test_one_line_of_half_a_megabyte_is_read_too():
+    started = time.process_time()
+    text = summary([user("Read."), *exchange("a", json.dumps(list(range(100_000))))])
+    assert time.process_time() - started < 10
+    assert text.startswith("Lines selected")
+
+
+def sessions(data_dir: Path) -> list[list[Any]]:
+    path = data_dir / "agent-messages-dev.jsonl"
+    if not path.is_file():
+        pytest.skip(f"no recorded sessions at {str(path)!r}; set SILTSTONE_DATA")
+    return [json.loads(line)["messages"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_real_sessions_are_compacted_within_their_windows(data_dir: Path):
+    """Two recorded agent sessions of about 50,000 tokens, few and long turns."""
+    policy = ThresholdCompactor()
+    for raws in sessions(data_dir):
+        for window in (20_000, 8_000):
+            history, compaction = run(
+                raws, policy, ExtractiveModel(), trigger=Trigger("manual", context_window=window)
+            )
+            assert policy.token_rule.count(compaction.messages) < window * 4 // 5
+            assert policy.token_rule.count_text(compaction.summary) <= window // 8
+            assert broken_tool_groups(compaction.messages) == 0
+            assert len(compaction.retained) + len(compaction.discarded) == len(history)
+            first_request = next(
+                message.text for message in history if message.role == "user" and message.text
+            )
+            assert first_request.split(".")[0] in compaction.summary

@@ -1,0 +1,110 @@
+"""Reading the material of a summary request back into who said what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from compacting import assistant, exchange, user
+from siltstone.compaction import SUMMARY_PREFIX
+from siltstone.compaction.prompts import framed
+from siltstone.compaction.render import render
+from siltstone.messages import SummaryMessage, read_history
+from siltstone.models.material import LONGEST_UNIT, Unit, read_material
+from strategies import histories
+
+
+def read(content: str, role: str = "user") -> list[Unit]:
+    return read_material([{"role": role, "content": content}], leave_out="A header:")
+
+
+def said(*raws: Any) -> list[tuple[str, str]]:
+    """Speakers and texts of messages that were rendered and read back."""
+    text = render(read_history(raws), SUMMARY_PREFIX)
+    return [(unit.speaker, unit.text) for unit in read(text)]
+
+
+def test_rendered_lines_are_read_with_their_speakers():
+    call, result = exchange("c1", "first line\nsecond line]")
+    assert said(user("Read it.\nAssistant: no"), call, result, assistant("Done: it is [1].")) == [
+        ("User", "Read it."),
+        ("User", "Assistant: no"),
+        ("Tool call", 'read_file({"path": "src/c1.py"})'),
+        ("Tool result", "first line"),
+        ("Tool result", "second line]"),
+        ("Assistant", "Done: it is [1]."),
+    ]
+
+
+def test_a_failed_tool_is_told_apart():
+    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no such file"}
+    assert said({"role": "user", "content": [result]}) == [("Tool error", "no such file")]
+
+
+def test_an_earlier_selection_is_read_with_its_speakers_and_known_as_earlier():
+    selection = "A header:\nUser: Fix it.\n  In src/a.py.\nTool error: No such file.\nDone so far."
+    units = read(render(read_history([SummaryMessage(framed(SUMMARY_PREFIX, selection), ((0, 4),))]), ""))
+    assert [(unit.speaker, unit.text, unit.is_earlier) for unit in units] == [
+        ("User", "Fix it.", True),
+        ("User", "In src/a.py.", True),
+        ("Tool error", "No such file.", True),
+        ("Tool error", "Done so far.", True),
+    ]
+    assert [unit.is_first for unit in units] == [True, False, True, False]
+
+
+def test_an_earlier_summary_of_a_model_is_read_as_plain_text():
+    summary = SummaryMessage(framed(SUMMARY_PREFIX, "## State\n\n* All tests pass."), ((0, 4),))
+    units = read(render(read_history([summary]), SUMMARY_PREFIX))
+    assert [(unit.speaker, unit.text) for unit in units] == [
+        ("Earlier", "## State"),
+        ("Earlier", "* All tests pass."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "speaker"), [("user", "User"), ("assistant", "Assistant"), ("bard", "User")]
+)
+def test_plain_messages_are_their_roles(role: str, speaker: str):
+    assert [unit.speaker for unit in read("It is so.", role)] == [speaker]
+
+
+def test_a_text_is_read_once_whoever_repeats_it():
+    assert [unit.text for unit in read("User: Same.\nAssistant: same.\n\n  \n---\nUser: Other.")] == [
+        "Same.",
+        "Other.",
+    ]
+
+
+def test_long_lines_are_parted_into_sentences_and_stretches():
+    one, two = (
+        "This sentence is long enough to fill most of a line by itself, or so it seems.",
+        "Is it? It is so.",
+    )
+    assert [unit.text for unit in read(f"User: {one} {two} {one.upper()}x")] == [
+        one,
+        "Is it?",
+        "It is so.",
+        f"{one.upper()}x",
+    ]
+    units = read("User: " + "word, " * 5_000 + "x" * 1_000)
+    assert 250 < max(len(unit.text) for unit in units) <= LONGEST_UNIT
+
+
+def test_the_lines_of_a_written_file_are_units_of_their_own():
+    call = '[Tool call c1: write({"path": "a.py", "text": "import os\\nimport sys\\n"})]'
+    assert [unit.text for unit in read(call)][1:2] == ["import sys"]
+
+
+@given(histories())
+def test_no_word_of_a_history_is_lost_between_rendering_and_reading(raws: list[Any]):
+    history = read_history(raws)
+    units = read(render(history, SUMMARY_PREFIX))
+    seen = "".join("".join(unit.text.split()) for unit in units).casefold()
+    for message in history:
+        for part in message.parts:
+            for line in part.text.split("\n") if part.kind == "text" else ():
+                if len(line) < 100 and any(map(str.isalnum, line)):
+                    assert "".join(line.split()).casefold() in seen

@@ -1,0 +1,131 @@
+"""Hashes, buckets and embeddings of the core: against xxhash, the vectors, and the slow twin."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from array import array
+from itertools import pairwise
+
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone import _native
+from siltstone._reference import embed as twin
+from siltstone.errors import ConfigError
+from strategies_text import texts_of_words
+from vector_cases import cases
+
+RULES = ["xxh3", "poly31"]
+LENGTHS = [*range(601), 1023, 1024, 1025, 4096, 65_537]
+
+rules = st.sampled_from(RULES)
+
+
+def sparse(texts: list[str], rule: str) -> list[dict[int, float]]:
+    """The rows of ``embed_sparse``, each as buckets in order with their values."""
+    indptr, indices, values = (
+        array(code, part) for code, part in zip("qif", _native.embed_sparse(texts, rule), strict=True)
+    )
+    assert len(indptr) == len(texts) + 1
+    assert indptr[0] == 0
+    assert indptr[-1] == len(indices) == len(values)
+    return [dict(zip(indices[start:end], values[start:end], strict=True)) for start, end in pairwise(indptr)]
+
+
+def dense(texts: list[str], rule: str) -> list[array[float]]:
+    rows = array("f", _native.embed_batch(texts, rule))
+    assert len(rows) == len(texts) * twin.DIMENSION
+    return [rows[start : start + twin.DIMENSION] for start in range(0, len(rows), twin.DIMENSION)]
+
+
+def test_hashes_are_those_of_xxhash_at_every_length_class():
+    drawn = random.Random(7)
+    for length in LENGTHS:
+        word = "".join(drawn.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=length))
+        assert _native.word_hash(word) == xxhash.xxh3_64_intdigest(word.encode()), length
+
+
+@given(st.text())
+def test_hashes_are_those_of_xxhash(word):
+    assert _native.word_hash(word) == xxhash.xxh3_64_intdigest(word.encode())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_buckets_are_those_of_the_vectors(rule):
+    for case in cases("buckets", rule):
+        assert _native.bucket(case["word"], rule) == twin.bucket(case["word"], rule) == case["bucket"]
+        if rule == "xxh3":
+            assert _native.word_hash(case["word"]) == case["hash"]
+
+
+@pytest.mark.parametrize("case", cases("embeddings"), ids=lambda case: ascii(case["text"]))
+def test_embeddings_are_those_of_the_vectors(case):
+    expected = dict(zip(case["buckets"], case["values"], strict=True))
+    assert sparse([case["text"]], case["hash_rule"]) == [expected]
+    assert twin.embed(case["text"], case["hash_rule"]) == expected
+    counted = twin.counts(case["text"], case["hash_rule"])
+    assert [counted[bucket] for bucket in case["buckets"]] == case["counts"]
+
+
+@given(texts_of_words(), rules)
+def test_buckets_are_those_of_the_twin(word, rule):
+    assert _native.bucket(word, rule) == twin.bucket(word, rule)
+
+
+@given(st.lists(texts_of_words(), max_size=4), rules)
+def test_embeddings_are_those_of_the_twin_to_the_last_bit(texts, rule):
+    rows = sparse(texts, rule)
+    assert rows == [twin.embed(text, rule) for text in texts]
+    assert all(list(row) == sorted(row) for row in rows)
+
+
+@given(st.lists(texts_of_words(), max_size=3), rules)
+def test_dense_rows_are_the_sparse_rows_with_their_zeros(texts, rule):
+    for row, expected in zip(dense(texts, rule), sparse(texts, rule), strict=True):
+        assert {bucket: value for bucket, value in enumerate(row) if value} == expected
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_text_of_a_million_equal_words_is_one_bucket_of_value_one(rule):
+    assert sparse(["silt " * 1_000_000], rule) == [{_native.bucket("silt", rule): 1.0}]
+
+
+@pytest.mark.parametrize("embed", [_native.embed_batch, _native.embed_sparse])
+def test_other_threads_run_while_a_batch_is_embedded(embed):
+    """With a switch interval of an hour, nobody else runs before the interpreter is let go of."""
+    texts = ["The quick brown fox jumps over the lazy dog. " * 2_000] * 2_000  # a fifth of a second
+    begun = threading.Event()
+    done: list[bool] = []
+
+    def work() -> None:
+        begun.set()
+        embed(texts, "xxh3")
+        done.append(True)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(3600)
+    try:
+        worker = threading.Thread(target=work)
+        worker.start()
+        begun.wait()
+        assert not done
+    finally:
+        sys.setswitchinterval(interval)
+        worker.join()
+    assert done
+
+
+@pytest.mark.parametrize("rule", ["md5", "", "XXH3", "it's"])
+def test_an_unknown_hash_rule_is_named_with_the_choices(rule):
+    for call in (
+        lambda: _native.bucket("word", rule),
+        lambda: _native.embed_batch([], rule),
+        lambda: _native.embed_sparse(["text"], rule),
+    ):
+        with pytest.raises(ConfigError, match="hash_rule must be 'xxh3' or 'poly31', got") as caught:
+            call()
+        assert vars(caught.value) | {"message": ""} == {"message": "", "field": "hash_rule", "value": rule}

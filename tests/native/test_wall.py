@@ -1,0 +1,71 @@
+"""What comes through the wall, whatever is thrown at it."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+
+from siltstone import _native
+from siltstone.errors import ConfigError, InternalError
+from strategies_text import any_texts
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_panic_is_an_internal_error_with_its_message(detached, capfd):
+    with pytest.raises(InternalError, match=r"the core panicked: on purpose; .* please report it"):
+        _native._panic("on purpose", detached)
+    assert "on purpose" in capfd.readouterr().err  # where it happened is on standard error
+    assert _native.words("still here") == ["still", "here"]
+
+
+@given(any_texts())
+def test_no_text_is_refused_for_its_content(text):
+    _native.words(text)
+    _native.whitespace_words(text)
+    _native.word_hash(text)
+    _native.text_size(text)
+    _native.text_sizes([text])
+    _native.json_size({text: [text]})
+    for rule in ("xxh3", "poly31"):
+        _native.bucket(text, rule)
+        _native.embed_batch([text], rule)
+        _native.embed_sparse([text], rule)
+
+
+@given(any_texts())
+def test_a_text_is_read_as_its_repaired_form(text):
+    """Surrogates are paired where they pair, and U+FFFD where they do not."""
+    repaired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert _native.words(text) == _native.words(repaired)
+    assert _native.word_hash(text) == _native.word_hash(repaired)
+    assert _native.embed_sparse([text], "poly31") == _native.embed_sparse([repaired], "poly31")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda texts: _native.embed_batch(texts, "xxh3"),
+        lambda texts: _native.embed_sparse(texts, "xxh3"),
+        _native.text_sizes,
+    ],
+)
+def test_an_item_that_is_no_str_is_named_with_its_place(call):
+    with pytest.raises(TypeError, match=r"texts\[2\] must be a str, got bytes"):
+        call(["a", "b", b"c"])
+    with pytest.raises(TypeError):
+        call("abc")
+
+
+def test_an_error_of_the_core_pickles_with_its_fields():
+    with pytest.raises(ConfigError) as caught:
+        _native.bucket("word", "md5")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert type(copy) is ConfigError
+    assert (str(copy), copy.field, copy.value) == (str(caught.value), "hash_rule", "md5")
+
+
+def test_the_build_says_what_it_is():
+    assert _native.build_profile in {"debug", "release"}
+    assert _native.__version__.count(".") == 2

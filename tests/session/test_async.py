@@ -1,0 +1,159 @@
+"""``AsyncSession`` is the twin of ``Session``, and stays whole under cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    CompletionRequest,
+    Failed,
+    Session,
+    ThresholdCompactor,
+)
+from siltstone.testing import RecordingHook, ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def conversation(count: int = 12) -> list[dict[str, Any]]:
+    return [message for turn in turns(count) for message in turn]
+
+
+async def test_it_does_what_its_twin_does(tmp_path: Path) -> None:
+    messages = conversation()
+    with Session.open(
+        tmp_path / "sync", "s", policy=POLICY, model=ScriptedModel(), context_window=1000
+    ) as twin:
+        async with await AsyncSession.open(
+            tmp_path / "async", "s", policy=POLICY, model=ScriptedModel(), context_window=1000
+        ) as session:
+            for message in messages:
+                if message["role"] == "assistant":
+                    expected, prepared = twin.prepare(), await session.prepare()
+                    assert prepared.messages == expected.messages
+                    assert prepared.tokens == expected.tokens
+                    assert type(prepared.compaction) is type(expected.compaction)
+                twin.append(message)
+                await session.append(message)
+            assert session.history() == twin.history()
+            assert await session.log() == twin.log()
+            assert session.usage == twin.usage
+            found, expected_hits = await session.search("topic0"), twin.search("topic0")
+            assert [hit.content for hit in found] == [hit.content for hit in expected_hits]
+            assert session.memory_search.definition() == twin.memory_search.definition()
+            assert "AsyncSession 's'" in repr(session)
+
+
+async def test_the_model_may_be_async_and_the_loop_goes_on_meanwhile(tmp_path: Path) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    async def model(request: CompletionRequest) -> str:
+        before = ticks
+        while ticks < before + 10:
+            await asyncio.sleep(0)
+        return "a summary"
+
+    ticker = asyncio.create_task(tick())
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        await session.append(*conversation(6))
+        assert isinstance(await session.compact(), Compacted)
+    ticker.cancel()
+
+
+async def test_messages_appended_meanwhile_follow_the_summary(tmp_path: Path) -> None:
+    late = user("late")
+
+    async def model(request: CompletionRequest) -> str:
+        await session.append(late)
+        outcome = await session.compact()
+        assert getattr(outcome, "reason", "") == "in_flight"
+        return "a summary"
+
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        await session.append(*conversation(6))
+        assert isinstance(await session.compact(), Compacted)
+        assert session.history()[-1] is late
+
+
+async def test_a_model_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
+    async def model(request: CompletionRequest) -> str:
+        raise TimeoutError("too slow")
+
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        await session.append(*conversation(6))
+        outcome = await session.compact()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "llm_failed"
+        assert "TimeoutError" in outcome.message
+
+
+async def test_cancelled_while_the_model_writes_changes_nothing(tmp_path: Path) -> None:
+    hook = RecordingHook()
+    asked = asyncio.Event()
+
+    async def model(request: CompletionRequest) -> str:
+        asked.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=model, hooks=[hook]) as session:
+        await session.append(*conversation(6))
+        before = session.history()
+        task = asyncio.create_task(session.compact())
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert session.history() == before
+        assert hook.names == ["CompactionStarted", "CompactionFailed"]
+        assert (await session.search("topic0")) == []
+
+
+async def test_cancelled_at_any_moment_the_view_and_the_store_agree(tmp_path: Path) -> None:
+    """Random cancellations over many operations: what memory holds is what a reopened session finds."""
+    rng = random.Random(7)
+
+    async def model(request: CompletionRequest) -> str:
+        await asyncio.sleep(0)
+        return "a summary"
+
+    for attempt in range(25):
+        path = tmp_path / str(attempt)
+        hook = RecordingHook()
+        session = await AsyncSession.open(path, "s", policy=POLICY, model=model, hooks=[hook])
+        await session.append(*conversation(6))
+
+        async def work(session: AsyncSession = session) -> None:
+            await session.compact()
+            await session.append(user("x"), assistant("y"))
+            await session.compact()
+
+        task = asyncio.create_task(work())
+        for _ in range(rng.randrange(60)):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        view, log = session.history(), await session.log()
+        await session.close()
+        with Session.open(path, "s") as again:
+            assert again.history() == view
+            assert again.log() == log
+        starts = hook.names.count("CompactionStarted")
+        assert starts == hook.names.count("CompactionCompleted") + hook.names.count("CompactionFailed")

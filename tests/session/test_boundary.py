@@ -1,0 +1,215 @@
+"""A session at its boundaries: what it sends, when it compacts, what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conversations import assistant, exchange, play, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    ContextOverflowError,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    estimate_tokens,
+)
+from siltstone.messages import broken_tool_groups
+from siltstone.testing import RecordingHook, ScriptedModel
+
+SYSTEM = {"role": "system", "content": "Be exact."}
+
+
+def small(threshold: int = 600, **options: int) -> ThresholdCompactor:
+    return ThresholdCompactor(
+        CompactionConfig(auto_compact_threshold=threshold, max_summary_tokens=50, **options)
+    )
+
+
+def test_what_was_appended_comes_back_as_the_same_objects(tmp_path: Path) -> None:
+    messages = [SYSTEM, user("hello"), assistant("hi")]
+    with Session.open(tmp_path, "s", policy=small()) as session:
+        session.append(*messages)
+        prepared = session.prepare()
+    assert all(a is b for a, b in zip(prepared.messages, messages, strict=True))
+    assert prepared.compaction is None
+    assert prepared.tokens == estimate_tokens(messages, "blocks")
+
+
+def test_a_long_conversation_stays_below_the_threshold_and_loses_nothing(tmp_path: Path) -> None:
+    hook = RecordingHook()
+    with Session.open(
+        tmp_path, "s", policy=small(), model=ScriptedModel(), context_window=1000, hooks=[hook]
+    ) as session:
+        session.append(SYSTEM)
+        played = [message for turn in turns(20) for message in turn]
+        prepared = play(session, played)
+        compactions = [p for p in prepared if isinstance(p.compaction, Compacted)]
+        assert len(compactions) >= 3
+        for p in prepared:
+            assert p.tokens <= 1000
+            assert p.messages[0] is SYSTEM
+            assert broken_tool_groups(p.messages) == 0
+        assert session.log() == [SYSTEM, *played]
+        assert hook.names.count("CompactionStarted") == len(compactions)
+        assert hook.names.count("CompactionCompleted") == len(compactions)
+        assert hook.names.count("MemoryIndexed") == len(compactions)
+        hits = session.search("topic0")
+        assert hits
+        assert "topic0" in hits[0].content
+
+
+def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        a = Session.open(None, "a", policy=small(), model=ScriptedModel(), memory=store)
+        b = Session.open(None, "b", policy=small(), model=ScriptedModel(), memory=store)
+        for session, word in ((a, "walrus"), (b, "condor")):
+            session.append(
+                user(f"tell me of the {word}"),
+                assistant("a long story " * 30),
+                user("and now?"),
+                assistant("now"),
+            )
+            assert isinstance(session.compact(), Compacted)
+        assert [hit.source_range for hit in a.search("walrus")] == [(0, 1)]
+        assert a.search("condor") == []
+        assert b.search("walrus") == []
+
+
+def test_a_second_prepare_without_a_message_in_between_is_the_first_one_again(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    with Session.open(tmp_path, "s", policy=small(100), model=model) as session:
+        play(session, [message for turn in turns(2) for message in turn])
+        session.append(user("next"))
+        calls = len(model.requests)
+        first, second = session.prepare(), session.prepare()
+        assert len(model.requests) <= calls + 1
+        assert first == second
+        assert first.messages is not second.messages
+
+
+def test_a_message_survives_without_close(tmp_path: Path) -> None:
+    session = Session.open(tmp_path, "s")
+    session.append(user("keep me"))
+    with Session.open(tmp_path, "s") as again:
+        assert again.history() == [user("keep me")]
+    session.close()
+
+
+def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        session.append(SYSTEM)
+        play(session, [message for turn in turns(12) for message in turn])
+        history, log, usage = session.history(), session.log(), session.usage
+        levels = [getattr(raw, "level", 0) for raw in history]
+        hits = session.search("topic1")
+        cadence = session._core.cadence
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        assert session.history() == history
+        assert [getattr(raw, "level", 0) for raw in session.history()] == levels
+        assert max(levels) >= 2
+        assert session.log() == log
+        assert session.usage == usage
+        assert session.search("topic1") == hits
+        assert session._core.cadence == cadence
+        play(session, [message for turn in turns(6) for message in turn])
+        assert session.log()[: len(log)] == log
+
+
+def test_mk_13_boundaries_count_over_the_life_of_a_session(tmp_path: Path) -> None:
+    big = user("word " * 2000)
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        session.append(user("a"), assistant("b"), big)
+        assert session.prepare().compaction is None, "boundary 0 never compacts"
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        session.append(assistant("c"), user("d"))
+        assert isinstance(session.prepare().compaction, Compacted)
+
+
+def test_compactions_are_numbered_and_their_ranges_are_exactly_what_was_discarded(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        outcomes = [
+            p.compaction
+            for p in play(session, [message for turn in turns(16) for message in turn])
+            if isinstance(p.compaction, Compacted)
+        ]
+        gone: set[int] = set()
+        log = session.log()
+        for outcome in outcomes:
+            gone |= {log.index(dict(raw)) for raw in outcome.discarded if dict(raw) in log}
+            covered = [seq for start, end in outcome.covers for seq in range(start, end)]
+            assert covered == sorted(gone)
+        ids = [outcome.compaction_id for outcome in outcomes]
+        assert ids == sorted(set(ids), key=lambda i: i or 0)
+
+
+def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small(5000), model=ScriptedModel()) as session:
+        session.append(user("a"))
+        session.prepare()
+        session.append(assistant("a long story " * 30), user("c"))
+        session.prepare()
+        session.append(assistant("d"), user("e"), usage={"prompt_tokens": 6000})
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "input_tokens"  # type: ignore[union-attr]
+        assert session._core.cadence.last_input_tokens == 0
+
+
+def test_a_request_larger_than_the_window_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    hook = RecordingHook()
+    with Session.open(
+        tmp_path, "s", policy=small(), model=ScriptedModel(), context_window=1000, hooks=[hook]
+    ) as session:
+        huge = user("word " * 4000)
+        session.append(SYSTEM, user("before"), assistant("ok"), huge)
+        before = session.history()
+        with pytest.raises(ContextOverflowError, match=r"5,?0\d\d.*1,?000") as caught:
+            session.prepare()
+        assert caught.value.context_window == 1000
+        assert caught.value.tokens > 1000
+        assert session.history() == before
+        assert hook.names.count("CompactionStarted") == hook.names.count("CompactionFailed")
+
+
+def test_one_huge_turn_in_flight_is_kept_within_the_window(tmp_path: Path) -> None:
+    with Session.open(
+        tmp_path, "s", policy=small(800), model=ScriptedModel(), context_window=1000
+    ) as session:
+        request = user("Do all forty steps, please.")
+        session.append(SYSTEM, request)
+        for number in range(40):
+            prepared = session.prepare()
+            assert prepared.tokens <= 1000
+            assert any(message is request for message in prepared.messages)
+            assert broken_tool_groups(prepared.messages) == 0
+            if number:
+                assert prepared.messages[-1]["content"].startswith(f"output {number - 1} ")
+            session.append(*exchange(number, f"output {number} " + "x " * 300))
+        assert len(session.log()) == 82
+
+
+def test_a_result_larger_than_the_window_is_archived_and_excerpted(tmp_path: Path) -> None:
+    with Session.open(
+        tmp_path, "s", policy=small(800), model=ScriptedModel(), context_window=1000
+    ) as session:
+        session.append(user("go"), *exchange(0, "NEEDLE " + "hay " * 5000))
+        prepared = session.prepare()
+        assert prepared.tokens <= 1000
+        assert broken_tool_groups(prepared.messages) == 0
+        assert "NEEDLE" in "".join(str(message["content"]) for message in prepared.messages)
+        assert "NEEDLE" in session.search("needle")[0].content
+
+
+def test_a_session_in_process_memory_keeps_the_same_promises() -> None:
+    store = SimpleMemoryStore()
+    with Session.open(None, "s", policy=small(), model=ScriptedModel(), memory=store) as session:
+        played = [message for turn in turns(12) for message in turn]
+        assert any(isinstance(p.compaction, Compacted) for p in play(session, played))
+        assert session.log() == played
+        assert session.search("topic0")
+    with Session.open(None, "s", memory=store) as session:
+        assert session.log() == played

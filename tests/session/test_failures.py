@@ -1,0 +1,314 @@
+"""Nothing is changed on failure: models that fail, stores that refuse, hooks that raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    Completion,
+    Failed,
+    InvalidMessageError,
+    MemoryStore,
+    MessageTooLargeError,
+    Session,
+    SimpleMemoryStore,
+    StoreError,
+    ThresholdCompactor,
+    UsageRecord,
+)
+from siltstone.errors import ReadOnlyStoreError, StoreClosedError, StoreConflictError, StoreIoError
+from siltstone.memory.entry import Entry
+from siltstone.memory.log import CommitReceipt, NewCompaction, SessionLog
+from siltstone.testing import RecordingHook, ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def filled(session: Session) -> None:
+    session.append(*(message for turn in turns(6) for message in turn))
+
+
+class RefusingLog:
+    """A log whose commits fail, as on a full disk; everything else is the real thing."""
+
+    def __init__(self, log: SessionLog) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def commit(
+        self, compaction: NewCompaction, entries: Sequence[Entry], *, expected_head: int | None, cadence: str
+    ) -> CommitReceipt:
+        raise StoreIoError("the disk is full")
+
+
+class RefusingStore(SimpleMemoryStore):
+    """A store that takes messages and refuses entries."""
+
+    def open_log(self, session_id: str) -> SessionLog:
+        log: Any = RefusingLog(super().open_log(session_id))
+        return log
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (RuntimeError("rate limited"), "llm_failed"),
+        ("", "empty_summary"),
+        ("  \n ", "empty_summary"),
+        (Completion("", UsageRecord("m", 10, 0)), "empty_summary"),
+        ("word " * 100_000, None),
+    ],
+)
+def test_mk_50_a_model_that_fails_leaves_the_history_as_it_was(
+    tmp_path: Path, answer: Any, reason: str | None
+) -> None:
+    hook = RecordingHook()
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel([answer]), hooks=[hook]) as session:
+        filled(session)
+        before = session.history()
+        outcome = session.compact()
+        if reason is None:
+            assert isinstance(outcome, Compacted)
+            assert outcome.tokens_after < outcome.tokens_before
+            return
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == reason
+        assert outcome.messages == before == session.history()
+        assert hook.names == ["CompactionStarted", "CompactionFailed"]
+        assert session.search("topic0") == []
+
+
+def test_a_model_that_answers_with_rubbish_is_a_failure(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=lambda request: 42) as session:  # type: ignore[arg-type, return-value]
+        filled(session)
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "llm_failed"
+        assert "int" in outcome.message
+
+
+def test_a_failed_attempt_s_usage_is_charged(tmp_path: Path) -> None:
+    model = ScriptedModel([Completion(" ", UsageRecord("m", 100, 7, 3))])
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        filled(session)
+        assert isinstance(session.compact(), Failed)
+        assert (session.usage.input_tokens, session.usage.output_tokens, session.usage.cached_tokens) == (
+            100,
+            7,
+            3,
+        )
+
+
+def test_mk_53_a_store_that_refuses_keeps_the_history_and_tells() -> None:
+    hook = RecordingHook()
+    store = RefusingStore()
+    with Session.open(None, "s", policy=POLICY, model=ScriptedModel(), memory=store, hooks=[hook]) as session:
+        filled(session)
+        session.append(user("next"))
+        before = session.history()
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "memory_indexing_failed"
+        assert "disk is full" in outcome.message
+        assert session.history() == before
+        assert hook.names == ["CompactionStarted", "CompactionFailed"]
+        assert store.enumerate("s").entries == ()
+        assert session._core.cadence.last_attempt is not None
+        session.append(assistant("the run goes on"))
+
+
+def test_a_read_only_store_refuses_a_message_and_stays_as_it_was(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s") as session:
+        session.append(user("hello"))
+    with (
+        MemoryStore.open(tmp_path, read_only=True) as store,
+        Session.open(None, "s", memory=store) as session,
+    ):
+        with pytest.raises(ReadOnlyStoreError):
+            session.append(assistant("no"))
+        assert session.history() == [user("hello")]
+        assert session.prepare().messages == [user("hello")]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        "hello",
+        [],
+        {},
+        {"content": "no role"},
+        {"role": "wizard", "content": "hi"},
+        {"role": "user", "content": 7},
+        {"role": "user", "content": [{"type": "text", "text": object()}]},
+    ],
+)
+def test_what_is_not_a_message_is_refused_and_its_batch_with_it(tmp_path: Path, message: Any) -> None:
+    with Session.open(tmp_path, "s") as session:
+        session.append(user("first"))
+        with pytest.raises(InvalidMessageError):
+            session.append(user("second"), message)
+        assert session.history() == session.log() == [user("first")]
+
+
+def test_a_message_of_50_megabytes_is_over_the_limit(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s") as session:
+        with pytest.raises(MessageTooLargeError) as caught:
+            session.append(user("x" * 50_000_000))
+        assert caught.value.size > caught.value.limit
+        assert session.log() == []
+
+
+@pytest.mark.parametrize("text", ["", " ", "\x00", "\ud83d alone", "a\x00b", "\udc00\ud800"])
+def test_no_content_is_refused(tmp_path: Path, text: str) -> None:
+    message = user(text)
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(message, assistant("a long story " * 30), user("more"), assistant("ok"))
+        assert session.prepare().messages[0] is message
+        assert isinstance(session.compact(), Compacted)
+    with Session.open(tmp_path, "s") as session:
+        assert session.log()[0] == message
+
+
+def test_an_empty_history_is_prepared(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=100) as session:
+        assert session.prepare().messages == []
+        assert session.compact().messages == []
+
+
+def test_a_hook_that_raises_breaks_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def hook(event: object) -> None:
+        raise ValueError("no")
+
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), hooks=[hook]) as session:
+        filled(session)
+        assert isinstance(session.compact(), Compacted)
+    assert "a hook failed on CompactionStarted" in caplog.text
+
+
+def test_mk_59_bad_usage_data_do_not_end_a_turn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        for usage in ("many", {"input_tokens": "7"}, -1, object(), {"prompt_tokens": None}):
+            session.append(user("a"), usage=usage)
+        assert session._core.cadence.last_input_tokens == 0
+        session.append(user("b"), usage={"input_tokens": 5, "cache_read_input_tokens": 3})
+        assert session._core.cadence.last_input_tokens == 8
+    assert "taken as unknown" in caplog.text
+
+
+def test_a_closed_session_says_so(tmp_path: Path) -> None:
+    session = Session.open(tmp_path, "s")
+    session.close()
+    session.close()
+    for use in (
+        lambda: session.append(user("x")),
+        session.prepare,
+        session.compact,
+        lambda: session.search("x"),
+    ):
+        with pytest.raises(StoreClosedError):
+            use()
+
+
+def test_two_writers_of_one_session_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s") as one, Session.open(tmp_path, "s") as other:
+        one.append(user("from one"))
+        with pytest.raises(StoreConflictError):
+            other.append(user("from the other"))
+        assert other.history() == []
+        assert one.log() == [user("from one")]
+
+
+def test_a_compaction_on_a_view_that_another_rewrote_is_stale(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as one:
+        filled(one)
+        with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as other:
+            assert isinstance(one.compact(), Compacted)
+            outcome = other.compact()
+            assert isinstance(outcome, Failed)
+            assert outcome.reason == "stale"
+
+
+def test_messages_appended_while_the_model_writes_follow_the_summary_verbatim(tmp_path: Path) -> None:
+    late = user("and one more thing")
+
+    def model(request: object) -> str:
+        session.append(late)
+        assert session.compact().reason == "in_flight"  # type: ignore[union-attr]
+        return "a summary"
+
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        filled(session)
+        assert isinstance(session.compact(), Compacted)
+        assert session.history()[-1] is late
+        view = session.history()
+    with Session.open(tmp_path, "s") as session:
+        assert session.history() == view
+
+
+def test_rule_11_a_model_that_is_interrupted_still_ends_in_an_event(tmp_path: Path) -> None:
+    hook = RecordingHook()
+    with Session.open(
+        tmp_path, "s", policy=POLICY, model=ScriptedModel([KeyboardInterrupt(), "fine"]), hooks=[hook]
+    ) as session:
+        filled(session)
+        with pytest.raises(KeyboardInterrupt):
+            session.compact()
+        assert hook.names == ["CompactionStarted", "CompactionFailed"]
+        assert isinstance(session.compact(), Compacted), "the place for a compaction was given back"
+
+
+def test_a_policy_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
+    class Broken(ThresholdCompactor):
+        def flow(self, history: Any, trigger: Any) -> Iterator[Any]:  # type: ignore[override]
+            raise ZeroDivisionError("by accident")
+            yield
+
+    with Session.open(tmp_path, "s", policy=Broken(), model=ScriptedModel()) as session:
+        filled(session)
+        before = session.history()
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "internal"
+        assert isinstance(outcome.cause, ZeroDivisionError)
+        assert session.history() == before
+
+
+def test_a_failing_model_is_not_asked_at_every_boundary(tmp_path: Path) -> None:
+    """Three failures in a row, then one attempt in ten boundaries: the net guards the window."""
+    model = ScriptedModel([RuntimeError("down")])
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        filled(session)
+        for number in range(33):
+            session.append(user(f"u{number}"))
+            session.prepare()
+            session.append(assistant(f"a{number}"))
+        assert 3 <= len(model.requests) <= 7
+
+
+def test_a_refusing_store_over_the_window_raises_instead_of_sending_too_much() -> None:
+    with Session.open(
+        None, "s", policy=POLICY, model=ScriptedModel(), memory=RefusingStore(), context_window=500
+    ) as session:
+        filled(session)
+        session.append(user("go on"))
+        before = session.history()
+        with pytest.raises((StoreError, ValueError), match="disk is full"):
+            session.prepare()
+        assert session.history() == before
+
+
+def test_a_session_cannot_be_pickled(tmp_path: Path) -> None:
+    import pickle
+
+    with Session.open(tmp_path, "s") as session, pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(session)

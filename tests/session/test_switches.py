@@ -1,0 +1,98 @@
+"""Compaction alone, memory alone, both, neither, and an override for one boundary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conversations import assistant, play, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    ConfigError,
+    Emergency,
+    MemoryStore,
+    Session,
+    Skipped,
+    ThresholdCompactor,
+)
+from siltstone.testing import ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def conversation() -> list[dict[str, object]]:
+    return [message for turn in turns(10) for message in turn]
+
+
+def test_compaction_alone_compacts_and_indexes_nothing(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), memory=False) as session:
+        assert any(isinstance(p.compaction, Compacted) for p in play(session, conversation()))
+        assert session.log() == conversation()
+        with pytest.raises(ConfigError, match="memory=False"):
+            session.search("topic0")
+        with pytest.raises(ConfigError, match="memory=False"):
+            _ = session.memory_search
+    with MemoryStore.open(tmp_path) as store:
+        assert store.stats("s").entries == 0
+
+
+def test_memory_alone_keeps_the_whole_history(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", context_window=100) as session:
+        prepared = play(session, conversation())
+        assert all(p.compaction is None for p in prepared)
+        assert session.history() == conversation()
+        assert isinstance(session.compact(), Skipped)
+        assert session.search("topic0") == []
+
+
+def test_another_policy_for_one_boundary(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        play(session, conversation()[:4])
+        session.append(user("word " * 2000))
+        assert session.prepare(policy=None).compaction is None
+        assert isinstance(session.prepare().compaction, Compacted)
+        session.append(assistant("ok"), user("word " * 3000))
+        outcome = session.prepare(policy=ThresholdCompactor()).compaction
+        assert outcome is None, "the default threshold is far above"
+
+
+def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=Emergency(), context_window=600) as session:
+        prepared = play(session, conversation())
+        assert all(p.tokens <= 600 for p in prepared)
+        assert any(isinstance(p.compaction, Compacted) for p in prepared)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"context_window": 0}, "context_window must be an integer > 0, got 0"),
+        ({"context_window": 1.5}, "context_window must be an integer > 0, got 1.5"),
+        ({"policy": ThresholdCompactor}, "policy must be a policy"),
+        ({"policy": "threshold"}, "policy must be a policy"),
+        ({"recall": True}, "recall=True is not part of this version"),
+    ],
+)
+def test_a_switch_that_cannot_be_is_refused_by_name(
+    tmp_path: Path, options: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Session.open(tmp_path, "s", **options)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    assert not (tmp_path / "memory").exists()
+
+
+def test_a_session_without_a_path_needs_a_store() -> None:
+    with pytest.raises(ConfigError, match="needs a path"):
+        Session.open(None, "s")
+
+
+def test_instructions_and_usage_are_there(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        assert "memory_search" in session.memory_instructions
+        assert session.usage.output_tokens == 0
+        play(session, conversation())
+        assert session.usage.output_tokens > 0
+        assert session.usage.input_tokens > session.usage.output_tokens

@@ -1,0 +1,50 @@
+"""Messages written by hand, one short function a shape, for tests that spell a history out.
+
+``call`` and ``result`` are of the OpenAI chat dialect, ``use``, ``results`` and ``thought`` of
+Anthropic's; ``ask`` and ``say`` read alike in both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["ask", "call", "result", "results", "say", "thought", "use"]
+
+
+def ask(text: str = "go") -> dict[str, Any]:
+    """A user message."""
+    return {"role": "user", "content": text}
+
+
+def say(text: str = "done") -> dict[str, Any]:
+    """An assistant message without calls."""
+    return {"role": "assistant", "content": text}
+
+
+def call(*ids: str, text: str | None = None) -> dict[str, Any]:
+    """An assistant message with a call for each id."""
+    calls = [{"id": i, "type": "function", "function": {"name": "ls", "arguments": "{}"}} for i in ids]
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def result(call_id: str, text: str = "ok") -> dict[str, Any]:
+    """A tool message."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def use(*ids: str) -> dict[str, Any]:
+    """An assistant message with a ``tool_use`` block for each id."""
+    blocks = [{"type": "tool_use", "id": i, "name": "ls", "input": {}} for i in ids]
+    return {"role": "assistant", "content": blocks}
+
+
+def results(*ids: str, text: str | None = None) -> dict[str, Any]:
+    """A user message with a ``tool_result`` block for each id, and *text* beside them."""
+    blocks = [{"type": "tool_result", "tool_use_id": i, "content": "ok"} for i in ids]
+    beside = [{"type": "text", "text": text}] if text is not None else []
+    return {"role": "user", "content": [*blocks, *beside]}
+
+
+def thought() -> dict[str, Any]:
+    """An assistant message of nothing but signed reasoning."""
+    return {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}

@@ -1,0 +1,81 @@
+"""Entries, messages and compactions for the tests of stores, and a look inside from another process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from siltstone.memory import Entry, MemoryStore, SearchHit
+from siltstone.memory.log import NewCompaction, NewMessage
+
+#: Ids that look alike, or that mean something to file systems and databases.
+STRANGE_IDS = [
+    "a", "a.b", "ab", "A", "a ", " ", "../x", "/etc/passwd", "..", "a\x00b", "a\x00", "%", "_", "a%2e",
+    "CON", "'; DROP TABLE entry; --", "😀", "é", "e\u0301", "x" * 1024,
+]  # fmt: skip
+
+
+def entries(*texts: str, **fields: Any) -> list[Entry]:
+    """Entries of these texts, a second apart."""
+    return [Entry(text, (n, n + 1), created_at=1_000.0 + n, **fields) for n, text in enumerate(texts)]
+
+
+def contents(hits: Sequence[SearchHit]) -> list[str]:
+    return [hit.content for hit in hits]
+
+
+def message(raw: str = "{}", **fields: Any) -> NewMessage:
+    given: dict[str, Any] = {
+        "role": "user", "dialect": "any", "provenance": "original", "tokens": 3, "created_at": 1_000,
+    }  # fmt: skip
+    return NewMessage(raw, **given | fields)
+
+
+def compaction(summary: str = "what was said", **fields: Any) -> NewCompaction:
+    given: dict[str, Any] = {
+        "policy": "threshold", "reason": "input_tokens", "level": 1, "degraded": False,
+        "covers": ((0, 3), (5, 9)), "view": (None, (3, 5)), "next_seq": 9, "model": "m", "usage": "[]",
+        "tokens_before": 900, "tokens_after": 90, "messages_before": 9, "messages_after": 3,
+        "created_at": 2_000,
+    }  # fmt: skip
+    return NewCompaction(summary=summary, **given | fields)
+
+
+def database(path: Path) -> Path:
+    """The file of the store at *path*."""
+    return path / "memory" / "memory.sqlite3"
+
+
+def elsewhere(code: str, *arguments: object) -> str:
+    """What *code* prints in a process of its own.
+
+    Two SQLites in one process must not share a file, so a test looks inside a store from another one.
+    """
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def sql(path: Path, *statements: str) -> None:
+    """Runs *statements* on the database of the store at *path*, which must be closed."""
+    code = (
+        "import sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "for statement in sys.argv[2:]:\n"
+        "    connection.execute(statement)\n"
+        "connection.close()\n"
+    )
+    elsewhere(code, database(path), *statements)
+
+
+def fill(path: Path) -> None:
+    """Makes a store at *path* with a session ``a``: four entries, four messages, a compaction."""
+    with MemoryStore.open(path) as store:
+        store.index("a", entries("silt settles", "the river is slow", "more silt"))
+        log = store.open_log("a")
+        log.append([message(f'"{n}"') for n in range(4)], expected_next=0, cadence="c")
+        log.commit(compaction(), entries("silt of old"), expected_head=None, cadence="d")

@@ -1,0 +1,42 @@
+"""What texts do the tests of the tokeniser and of sizes run on?
+
+Python and Rust bring Unicode tables of different versions, and Python's are the older ones. So twins are
+compared over the code points that are assigned in Python's tables: ``native/test_tokenize.py`` shows that
+the two classify each of them alike.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+from hypothesis import strategies as st
+
+__all__ = ["any_texts", "assigned", "texts_of_words"]
+
+
+def assigned() -> Iterator[str]:
+    """Every code point that Python's tables know, surrogates apart."""
+    return (c for c in map(chr, range(0x110000)) if unicodedata.category(c) not in {"Cn", "Cs"})
+
+
+_known = st.characters(exclude_categories=["Cn"])  # lone surrogates too: they read as U+FFFD
+_scripts = st.characters(
+    codec="utf-8", categories=["L", "M", "N"], max_codepoint=0xFFFF, exclude_characters=[]
+).filter(lambda c: unicodedata.category(c) != "Cn")
+_corners = st.sampled_from(
+    ["İ", "ẞ", "ς", "Σ", "か\u3099", "漢字", "ー", "한글", "\u0301", "❤\ufe0f", "👩\u200d🚀", "1\ufe0f\u20e3",
+     "\ud83d", "\ude00", "\ud83d\ude00", "\x00", "\x1c", "\x85", "\u2028", "_", "Ⓐ", "—"]
+)  # fmt: skip
+_ascii = st.text(st.characters(max_codepoint=0x7F), max_size=150)  # more than one block of the fast path
+_pieces = st.one_of(_ascii, st.text(_known, max_size=8), st.text(_scripts, max_size=8), _corners)
+
+
+def texts_of_words() -> st.SearchStrategy[str]:
+    """Texts on which the twins agree: stretches of ASCII, all scripts, marks, emoji, surrogates."""
+    return st.lists(_pieces, max_size=6).map("".join)
+
+
+def any_texts() -> st.SearchStrategy[str]:
+    """Any str that Python can hold."""
+    return st.text(st.characters(exclude_categories=[]), max_size=300) | texts_of_words()

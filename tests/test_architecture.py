@@ -1,0 +1,151 @@
+"""Does every file keep to its floor, its length and its name? The tables: architecture/layers.py."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from architecture.layers import APART, FLOORS, RUST_FLOORS, UNSAFE, broken, room, rust_broken, upward
+from architecture.python_imports import Import, imports
+from architecture.rust_paths import code, uses
+
+CHECKOUT = Path(__file__).parent.parent
+PACKAGE = CHECKOUT / "python" / "siltstone"
+CORE = CHECKOUT / "rust" / "core" / "src"
+WALL = CHECKOUT / "rust" / "py" / "src"
+
+LONGEST = 400  # lines of a file
+VAGUE = {"util", "utils", "helper", "helpers", "common", "misc"}  # names that say nothing
+
+
+def python_module(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def rust_module(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(CORE).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "mod" else parts
+
+
+PYTHON = {python_module(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+RUST = [path for path in sorted(CORE.rglob("*.rs")) if path != CORE / "lib.rs"]
+SOURCES = [
+    path
+    for folder in ("python", "rust", "tests", "benches", "scripts")
+    for path in sorted((CHECKOUT / folder).rglob("*"))
+    if path.suffix in {".py", ".pyi", ".rs"}
+]
+
+
+def read(module: str) -> list[Import]:
+    path = PYTHON[module]
+    known = {*PYTHON, "siltstone._native"}
+    return imports(path.read_text("utf-8"), module, known, package=path.name == "__init__.py")
+
+
+def cargo(path: str) -> dict[str, Any]:
+    return tomllib.loads((CHECKOUT / path).read_text("utf-8"))
+
+
+def where(path: Path) -> str:
+    return path.relative_to(CHECKOUT).as_posix()
+
+
+def none(found: Iterable[str]) -> None:
+    """Fails with every one of *found*, a line each."""
+    lines = list(found)
+    assert not lines, "\n".join(["", *lines])
+
+
+def test_python_imports_go_down():
+    none(line for module in PYTHON for line in broken(module, read(module)))
+
+
+def test_imports_inside_a_room_go_down():
+    rooms: dict[str, dict[str, set[str]]] = {}
+    for module in PYTHON:
+        home, _, file = module.removeprefix("siltstone.").partition(".")
+        inner = [each.module for each in read(module) if each.module.split(".")[1:2] == [home]]
+        files = {name.removeprefix(f"siltstone.{home}").lstrip(".") or "__init__" for name in inner}
+        rooms.setdefault(home, {})[file or "__init__"] = files
+    none(line for home, graph in rooms.items() for line in upward(home, graph))
+
+
+def test_every_room_of_the_table_is_there_and_every_room_is_in_the_table():
+    assert {room(module) for module in PYTHON} | {"_native"} == set(FLOORS) | {APART}
+    assert {rust_module(path)[0] for path in RUST} == set(RUST_FLOORS)
+
+
+def test_modules_of_the_core_use_lower_ones():
+    found = [(rust_module(path), uses(path.read_text("utf-8"), rust_module(path))) for path in RUST]
+    assert any(paths for _, paths in found)
+    none(line for module, paths in found for line in rust_broken(module, paths))
+
+
+def test_the_core_has_never_heard_of_python():
+    crate = cargo("rust/core/Cargo.toml")
+    tables = [crate.get(kind, {}) for kind in ("dependencies", "dev-dependencies", "build-dependencies")]
+    none(name for table in tables for name in table if "pyo3" in name or "python" in name)
+    assert "features" not in crate
+
+
+def test_the_wall_imports_the_core_and_pyo3_alone():
+    allowed = {"pyo3", "siltstone_core"}
+    assert {name.replace("-", "_") for name in cargo("rust/py/Cargo.toml")["dependencies"]} == allowed
+    crates = {use.path[0] for path in WALL.rglob("*.rs") for use in uses(path.read_text("utf-8"), ())}
+    assert allowed <= crates <= allowed | {"crate", "std"}
+
+
+def test_unsafe_code_stands_where_it_may():
+    assert cargo("Cargo.toml")["workspace"]["lints"]["rust"]["unsafe_code"] in {"deny", "forbid"}
+    for member in cargo("Cargo.toml")["workspace"]["members"]:
+        assert cargo(f"{member}/Cargo.toml")["lints"] == {"workspace": True}, member
+    unsafe = [
+        where(path)
+        for path in [*CORE.rglob("*.rs"), *WALL.rglob("*.rs")]
+        if re.search(r"\bunsafe(_code)?\b", code(path.read_text("utf-8")))
+        and not (path.is_relative_to(CORE) and path.relative_to(CORE).with_suffix("").parts[0] in UNSAFE)
+    ]
+    none(unsafe)
+
+
+def test_data_never_panics():
+    """``expect`` states an invariant; ``unwrap`` states nothing."""
+    unwraps = [
+        f"{where(path)}:{number}"
+        for path in [*CORE.rglob("*.rs"), *WALL.rglob("*.rs")]
+        for number, line in enumerate(code(path.read_text("utf-8")).splitlines(), start=1)
+        if re.search(r"\.unwrap\(\)|\b(todo|unimplemented)!", line)
+    ]
+    none(unwraps)
+
+
+def test_no_file_is_longer_than_it_can_be_read():
+    lengths = {where(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
+    none(f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST)
+
+
+def test_the_first_line_says_which_question_a_file_answers():
+    silent = []
+    for path in SOURCES:
+        text = path.read_text("utf-8")
+        said = text.startswith("//! ") if path.suffix == ".rs" else ast.get_docstring(ast.parse(text))
+        if not said:
+            silent.append(where(path))
+    none(silent)
+
+
+def test_no_property_sets_its_own_number_of_examples():
+    """The profiles of conftest.py and PROPTEST_CASES say how many, or `make test-slow` would not reach it."""
+    fixed = re.compile(r"max_examples=\d|with_cases\(\d|\bcases: \d")
+    found = [where(path) for path in SOURCES if fixed.search(path.read_text("utf-8"))]
+    assert found == ["tests/conftest.py"]
+
+
+def test_a_file_is_named_after_its_subject():
+    none(where(path) for path in SOURCES if path.stem.strip("_") in VAGUE)

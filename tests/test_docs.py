@@ -1,0 +1,181 @@
+"""Do the examples of README and docs/ run, and do their links lead somewhere?"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
+RUN = [page for page in PAGES if page.name == "README.md" or page.is_relative_to(CHECKOUT / "docs")]
+MOST_NOT_RUN = 3  #: examples of the whole project that may be excused; an example that cannot run is prose
+
+_FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<word>\w*)")
+_EXCUSE = re.compile(r"<!-- not run: \S.* -->")
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<reference>\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its word, its text, the line its text begins on, and whether it is excused."""
+
+    word: str
+    text: str
+    line: int
+    excused: bool = False
+
+
+def blocks(markdown: str) -> Iterator[Block]:
+    """Every fenced block of a page, in order."""
+    lines = markdown.splitlines()
+    at = 0
+    while at < len(lines):
+        opening = _FENCE.match(lines[at])
+        if opening is None:
+            at += 1
+            continue
+        closing = re.compile(rf"^ *{opening['ticks']}\s*$")
+        end = next((n for n in range(at + 1, len(lines)) if closing.match(lines[n])), len(lines))
+        indent = len(opening["indent"])
+        text = "\n".join(line[indent:] for line in lines[at + 1 : end])
+        before = next((line for line in reversed(lines[:at]) if line.strip()), "")
+        yield Block(opening["word"], text, at + 2, excused=bool(_EXCUSE.search(before)))
+        at = end + 1
+
+
+def run(block: Block, page: Path, namespace: dict[str, Any]) -> None:
+    """Runs *block* as if it stood alone in the file *page*: a traceback names the page and its line."""
+    source = "\n" * (block.line - 1) + block.text
+    compiled = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    result = eval(compiled, namespace)
+    if inspect.iscoroutine(result):
+        asyncio.run(result)
+
+
+def prose(markdown: str) -> str:
+    """The page without its fenced blocks."""
+    return re.sub(r"^ *```.*?^ *```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def links(markdown: str) -> list[str]:
+    """Where the links of a page lead; what only looks like one in inline code is none."""
+    found = _LINK.finditer(re.sub(r"`[^`\n]*`", "code", prose(markdown)))
+    return [match["inline"] or match["reference"] for match in found]
+
+
+def anchors(markdown: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", prose(markdown), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def where(page: Path) -> str:
+    return page.relative_to(CHECKOUT).as_posix()
+
+
+def test_the_pages_of_the_house_are_there():
+    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/index.md"} <= {
+        where(page) for page in PAGES
+    }
+
+
+@pytest.mark.parametrize("page", RUN, ids=where)
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page.read_text("utf-8")):
+        if block.word == "python" and not block.excused:
+            run(block, page, namespace)
+
+
+def test_there_are_examples_and_few_are_excused():
+    examples = [block for page in RUN for block in blocks(page.read_text("utf-8")) if block.word == "python"]
+    excused = [block for block in examples if block.excused]
+    assert len(excused) <= MOST_NOT_RUN
+    assert len(examples) > len(excused)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=where)
+def test_every_link_inside_the_project_leads_somewhere(page):
+    dead = []
+    for target in links(page.read_text("utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text("utf-8"))):
+            dead.append(target)
+    assert dead == []
+
+
+def test_every_page_is_reached_from_the_index():
+    index = CHECKOUT / "docs" / "index.md"
+    reached = {(index.parent / link.partition("#")[0]).resolve() for link in links(index.read_text("utf-8"))}
+    assert [where(page) for page in RUN if page.parent != CHECKOUT and page not in {*reached, index}] == []
+
+
+PAGE = """
+# A title, and more
+
+Some prose with a [link](#a-title-and-more) and `[none](nowhere.md)`.
+
+```python
+value = 1
+```
+
+- in a list:
+
+  ```python
+  value += 1
+  assert value == 2
+  ```
+
+<!-- not run: needs a key -->
+
+```python
+raise SystemExit
+```
+
+```console
+$ python
+```
+"""
+
+
+def test_blocks_are_read_with_their_line_and_their_excuse():
+    found = list(blocks(PAGE))
+    assert [(block.word, block.line, block.excused) for block in found] == [
+        ("python", 7, False),
+        ("python", 13, False),
+        ("python", 20, True),
+        ("console", 24, False),
+    ]
+    assert found[1].text == "value += 1\nassert value == 2"
+
+
+def test_an_example_that_is_wrong_fails_and_names_its_line():
+    namespace: dict[str, Any] = {}
+    first, second, *_ = blocks(PAGE.replace("value == 2", "value == 3"))
+    run(first, Path("page.md"), namespace)
+    with pytest.raises(AssertionError) as caught:
+        run(second, Path("page.md"), namespace)
+    assert caught.traceback[-1].lineno == 14 - 1  # counted from 0
+
+
+def test_an_example_may_await():
+    namespace: dict[str, Any] = {}
+    run(Block("python", "import asyncio\nawait asyncio.sleep(0)\ndone = True", 1), Path("page.md"), namespace)
+    assert namespace["done"] is True
+
+
+def test_links_in_code_are_none_and_headings_are_anchors():
+    assert links(PAGE) == ["#a-title-and-more"]
+    assert anchors(PAGE) == {"a-title-and-more"}

@@ -1,0 +1,121 @@
+"""Is the public face sorted, documented, complete, and light to import?"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import siltstone
+
+CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltstone, name))]
+
+# What users type. A name leaves this list only together with a line in the changelog.
+PROMISED = {
+    "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
+    "CompactionFailed", "CompactionStarted", "Compactor", "Completion", "CompletionRequest", "ConfigError",
+    "ContextOverflowError", "Emergency", "Entry", "ExtractiveModel", "Failed", "InvalidMessageError",
+    "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "SearchHit",
+    "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError",
+    "ThresholdCompactor", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact",
+    "embed", "embed_batch", "embed_sparse", "estimate_tokens", "plan",
+}  # fmt: skip
+
+# Imported when they are needed: an array, a command, an event loop.
+LATE = {"asyncio", "numpy", "pydantic", "rich", "sqlite3", "typer"}
+
+
+def test_all_is_sorted_and_names_nothing_twice():
+    assert siltstone.__all__ == sorted(set(siltstone.__all__))
+
+
+def test_what_is_promised_is_exported_and_nothing_else():
+    assert set(siltstone.__all__) == PROMISED
+
+
+def test_nothing_is_reachable_that_is_not_exported():
+    names = {name for name, value in vars(siltstone).items() if not isinstance(value, types.ModuleType)}
+    assert {name for name in names if not name.startswith("_")} <= PROMISED
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED - {"__version__"}))
+def test_every_public_name_says_what_it_is(name):
+    value = getattr(siltstone, name)
+    said = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
+    assert said
+    assert not said.startswith(f"{name}("), "a dataclass's own signature is no docstring"
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_public_method_says_what_it_does(name):
+    kind = getattr(siltstone, name)
+    methods = {
+        method: value
+        for owner in kind.__mro__
+        if owner.__module__.startswith("siltstone")
+        for method, value in vars(owner).items()
+        if not method.startswith("_") and (callable(value) or isinstance(value, property | classmethod))
+    }
+    assert [
+        method for method, value in methods.items() if not inspect.getdoc(getattr(kind, method, value))
+    ] == []
+
+
+def test_every_error_is_a_siltstone_error():
+    errors = [name for name in CLASSES if issubclass(getattr(siltstone, name), BaseException)]
+    assert len(errors) >= 8
+    assert [
+        name for name in errors if not issubclass(getattr(siltstone, name), siltstone.SiltstoneError)
+    ] == []
+
+
+def test_the_version_is_that_of_the_distribution():
+    from importlib.metadata import version
+
+    assert siltstone.__version__ == version("siltstone")
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(siltstone.__file__).parent / "py.typed").exists()
+
+
+def imported_by(statement: str) -> set[str]:
+    """The modules that a new process holds after *statement*."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_an_import_brings_nothing_that_is_needed_later():
+    modules = imported_by("import siltstone")
+    assert {name for name in modules if name.startswith("siltstone.")} == set()
+    assert {name.split(".")[0] for name in modules} & LATE == set()
+
+
+def test_every_room_together_needs_no_array_and_no_event_loop():
+    modules = imported_by("from siltstone import *")
+    assert modules >= {"siltstone.session", "siltstone.embedding", "siltstone._native"}
+    assert {name.split(".")[0] for name in modules} & LATE == set()
+
+
+def test_every_name_is_listed_and_an_unknown_one_is_refused_by_name():
+    assert set(dir(siltstone)) >= PROMISED
+    with pytest.raises(AttributeError, match="no attribute 'sesion'"):
+        _ = siltstone.sesion
+
+
+def test_type_checkers_are_told_of_the_same_homes_as_the_interpreter():
+    tree = ast.parse(Path(siltstone.__file__).read_text(encoding="utf-8"))
+    told = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    told.pop("import_module")
+    assert told == siltstone._HOMES

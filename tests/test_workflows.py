@@ -1,0 +1,115 @@
+"""Are the workflows what GitHub accepts, pinned, and no more powerful than they must be?"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator, ValidationError
+
+CHECKOUT = Path(__file__).parent.parent
+WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
+SCHEMA = Draft7Validator(json.loads((CHECKOUT / "tests/data/github-workflow.json").read_text("utf-8")))
+
+PINNED = re.compile(r"uses: [\w-]+(/[\w-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+
+
+def load(text: str) -> dict[str, Any]:
+    """A workflow as GitHub reads it. YAML 1.1 takes the key ``on`` for a truth value; GitHub does not."""
+    workflow = yaml.safe_load(text)
+    if True in workflow:
+        workflow["on"] = workflow.pop(True)
+    return workflow
+
+
+def jobs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from load(path.read_text("utf-8"))["jobs"].items()
+
+
+@pytest.fixture(params=WORKFLOWS, ids=lambda path: path.stem)
+def workflow(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_the_workflows_of_the_house_are_there():
+    assert [path.stem for path in WORKFLOWS] == ["bench", "ci", "wheels"]
+
+
+def test_a_workflow_is_valid_by_the_schema(workflow):
+    SCHEMA.validate(load(workflow.read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda flow: flow.pop("jobs"), id="no jobs"),
+        pytest.param(lambda flow: flow.pop("on"), id="never started"),
+        pytest.param(lambda flow: flow["jobs"]["test"].pop("runs-on"), id="no machine"),
+        pytest.param(lambda flow: flow["jobs"]["test"].update(step=[]), id="a misspelt key"),
+        pytest.param(lambda flow: flow["jobs"]["test"]["steps"][0].update(run=1), id="a step of two kinds"),
+        pytest.param(lambda flow: flow.update(permissions={"contents": "all"}), id="an unknown permission"),
+    ],
+)
+def test_a_broken_workflow_is_not_valid(spoil):
+    flow = copy.deepcopy(load((CHECKOUT / ".github/workflows/ci.yml").read_text("utf-8")))
+    SCHEMA.validate(flow)
+    spoil(flow)
+    with pytest.raises(ValidationError):
+        SCHEMA.validate(flow)
+
+
+def test_every_action_is_pinned_by_commit_and_says_its_version(workflow):
+    uses = [
+        line.strip().removeprefix("- ")
+        for line in workflow.read_text("utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert uses
+    assert [line for line in uses if not PINNED.match(line)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "uses: actions/checkout@v7",
+        "uses: actions/checkout@main # v7.0.1",
+        f"uses: actions/checkout@{'0' * 40}",
+    ],
+)
+def test_an_action_that_can_move_is_not_pinned(line):
+    assert not PINNED.match(line)
+
+
+def test_nothing_is_permitted_but_what_a_job_asks_for(workflow):
+    assert load(workflow.read_text("utf-8"))["permissions"] == {}
+    for name, job in jobs(workflow):
+        expected = {"id-token": "write"} if name == "publish" else {"contents": "read"}
+        assert job["permissions"] == expected, f"{workflow.name}: {name}"
+
+
+def test_a_checkout_keeps_no_credentials(workflow):
+    for name, job in jobs(workflow):
+        for step in job["steps"]:
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False, f"{workflow.name}: {name}"
+
+
+def test_no_expression_reaches_a_shell(workflow):
+    """What an expression holds may come from a stranger's branch name; a variable is quoted, it is not."""
+    for name, job in jobs(workflow):
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", ""), f"{workflow.name}: {name}"
+
+
+def test_every_make_word_of_a_workflow_is_a_target(workflow):
+    targets = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for _, job in jobs(workflow):
+        for step in job["steps"]:
+            called = re.findall(r"^make ([a-z-]+)", step.get("run", ""), re.MULTILINE)
+            assert set(called) <= targets

@@ -1,0 +1,165 @@
+"""The tool ``memory_search``: schema, results, refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from siltstone import CompactionConfig, ConfigError, Entry, MemoryStore, Session, ThresholdCompactor, Tool
+from siltstone.errors import InvalidArgumentsError, StoreClosedError, ToolNotFoundError
+from siltstone.tools import dispatch
+
+DESCRIPTION = (
+    "Search semantic memory for past conversation content. Memory contains text from earlier conversation "
+    "turns that were compacted away to save context space. Use this to recall information from earlier in "
+    "the conversation."
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MemoryStore]:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("s", [Entry(f"the fox number {n} jumps", (n, n + 1)) for n in range(30)])
+        yield store
+
+
+@pytest.fixture
+def tool(store: MemoryStore) -> Tool:
+    return Session.open(None, "s", memory=store).memory_search
+
+
+def test_mk_70_one_tool_with_a_required_query_and_an_optional_limit(tool: Tool) -> None:
+    assert tool.name == "memory_search"
+    assert tool.parameters["required"] == ["query"]
+    assert tool.parameters["properties"]["query"]["type"] == "string"
+    assert tool.parameters["properties"]["limit"] == {
+        "type": "integer",
+        "minimum": 0,
+        "default": 5,
+        "description": "The most results to return; at most 20.",
+    }
+
+
+def test_mk_76_the_description_makes_no_claim_about_other_sessions(tool: Tool, store: MemoryStore) -> None:
+    assert tool.description == DESCRIPTION
+    assert "session" not in Session.open(None, "s", memory=store).memory_instructions
+
+
+def test_definitions_in_the_words_of_each_provider(tool: Tool) -> None:
+    assert tool.definition("openai") == {
+        "type": "function",
+        "function": {"name": tool.name, "description": DESCRIPTION, "parameters": tool.parameters},
+    }
+    assert tool.definition("anthropic") == {
+        "name": tool.name,
+        "description": DESCRIPTION,
+        "input_schema": tool.parameters,
+    }
+    assert tool.definition("mcp") == {
+        "name": tool.name,
+        "description": DESCRIPTION,
+        "inputSchema": tool.parameters,
+    }
+    with pytest.raises(ConfigError, match="'gemini'"):
+        tool.definition("gemini")  # type: ignore[arg-type]
+
+
+def test_a_definition_is_the_caller_s_to_change(tool: Tool) -> None:
+    tool.definition("anthropic")["input_schema"]["properties"].clear()
+    assert tool.parameters["properties"]
+
+
+def test_mk_71_results_have_content_score_and_source_range_alone(store: MemoryStore) -> None:
+    store.index("t", [Entry("the only otter", (7, 8))])
+    tool = Session.open(None, "t", memory=store).memory_search
+    [hit] = json.loads(tool.call({"query": "otter"}))
+    assert list(hit) == ["content", "score", "source_range"]
+    assert hit["content"] == "the only otter"
+    assert hit["source_range"] == {"start": 7, "end": 8}
+    assert 0 < hit["score"] <= 1
+
+
+def test_mk_73_nothing_found_is_an_empty_array(tool: Tool) -> None:
+    assert tool.call({"query": "zebra"}) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        ({"query": "fox"}, 5),
+        ({"query": "fox", "limit": 3}, 3),
+        ({"query": "fox", "limit": 3.0}, 3),
+        ({"query": "fox", "limit": None}, 5),
+        ({"query": "fox", "limit": 0}, 0),
+        ({"query": "fox", "limit": 21}, 20),
+        ({"query": "fox", "limit": 10**30}, 20),
+        ({"query": "fox", "unknown": True}, 5),
+        ('{"query": "fox", "limit": 2}', 2),
+    ],
+)
+def test_mk_74_limit_is_5_by_default_and_capped_at_20(tool: Tool, arguments: Any, count: int) -> None:
+    hits = json.loads(tool.call(arguments))
+    assert len(hits) == count
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({}, "'query' is missing"),
+        ({"query": None}, "'query' is missing"),
+        ({"query": 3}, "'query' must be a string, got int"),
+        ({"query": "fox", "limit": -1}, "'limit' must be an integer >= 0, got -1"),
+        ({"query": "fox", "limit": 2.5}, "'limit' must be an integer >= 0, got 2.5"),
+        ({"query": "fox", "limit": "3"}, "'limit' must be an integer >= 0, got '3'"),
+        ({"query": "fox", "limit": True}, "'limit' must be an integer >= 0, got True"),
+        ("{", "not JSON"),
+        ("[1]", "must be an object, got list"),
+        (["query"], "must be an object, got list"),
+    ],
+)
+def test_mk_75_bad_arguments_are_refused_with_the_reason(tool: Tool, arguments: Any, reason: str) -> None:
+    with pytest.raises(InvalidArgumentsError) as caught:
+        tool.call(arguments)
+    assert caught.value.name == "memory_search"
+    assert reason in caught.value.reason
+
+
+def test_mk_75_a_wrong_name_is_not_found(tool: Tool) -> None:
+    assert json.loads(dispatch([tool], "memory_search", {"query": "fox", "limit": 1}))
+    with pytest.raises(ToolNotFoundError, match=r"'memory_find'.*'memory_search'"):
+        dispatch([tool], "memory_find", {"query": "fox"})
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\n", "?!", "\x00"])
+def test_mk_77_a_query_without_words_has_no_hits(tool: Tool, query: str) -> None:
+    assert tool.call({"query": query}) == "[]"
+
+
+def test_text_comes_back_as_it_was_written(store: MemoryStore) -> None:
+    text = 'naïve "quotes" 東京 🦊 \x00 end'
+    store.index("u", [Entry(text)])
+    [hit] = json.loads(Session.open(None, "u", memory=store).memory_search.call({"query": "naïve"}))
+    assert hit["content"] == text
+
+
+def test_a_closed_store_says_so(tool: Tool, store: MemoryStore) -> None:
+    store.close()
+    with pytest.raises(StoreClosedError):
+        tool.call({"query": "fox"})
+
+
+def test_what_was_compacted_away_is_found_through_the_tool(tmp_path: Path) -> None:
+    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1))
+    with Session.open(tmp_path / "s", "s", policy=policy, model=lambda request: "Summary.") as session:
+        for n in range(4):
+            session.append({"role": "user", "content": f"The code of door {n} is {n}{n}{n}."})
+            session.append({"role": "assistant", "content": "Noted."})
+        session.compact()
+        [hit, *_] = json.loads(session.memory_search.call({"query": "code of door 1"}))
+        assert "111" in hit["content"]
+        assert hit["source_range"] == {"start": 2, "end": 3}

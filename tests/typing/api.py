@@ -1,0 +1,137 @@
+"""What does a type checker make of the public face? Read by mypy in strict mode, never run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_type
+
+import siltstone
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionCompleted,
+    CompactionConfig,
+    CompactionFailed,
+    CompactionStarted,
+    Compactor,
+    Completion,
+    CompletionRequest,
+    Emergency,
+    Entry,
+    ExtractiveModel,
+    Failed,
+    MemoryIndexed,
+    MemoryStore,
+    Plan,
+    Prepared,
+    SearchHit,
+    Session,
+    SimpleMemoryStore,
+    Skipped,
+    ThresholdCompactor,
+    Tool,
+    UsageRecord,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    vector: NDArray[np.float32] = siltstone.embed("one text")
+    rows: NDArray[np.float32] = siltstone.embed_batch(["one text", "another"], hash_rule="poly31")
+    indptr, indices, values = siltstone.embed_sparse(["one text"])
+    starts: NDArray[np.int64] = indptr
+    buckets: NDArray[np.int32] = indices
+    weights: NDArray[np.float32] = values
+
+assert_type(siltstone.__version__, str)
+assert_type(siltstone.estimate_tokens("one text"), int)
+assert_type(siltstone.estimate_tokens({"role": "user", "content": "one"}, rule="chars/3"), int)
+assert_type(siltstone.estimate_tokens([{"role": "user", "content": "one"}], rule="blocks"), int)
+
+history: list[dict[str, Any]] = [{"role": "user", "content": "one"}]
+
+
+def summarise(request: CompletionRequest) -> str:
+    return f"{len(request.messages)} messages in {request.max_tokens} tokens"
+
+
+async def summarise_later(request: CompletionRequest) -> Completion:
+    return Completion(summarise(request), usage=UsageRecord(model="m", input_tokens=1))
+
+
+def on_event(event: CompactionStarted | CompactionCompleted | CompactionFailed | MemoryIndexed) -> None:
+    if isinstance(event, CompactionCompleted):
+        assert_type(event.tokens_after, int)
+
+
+def level_1(path: str) -> None:
+    with MemoryStore.open(path, ranker="lexical") as store:
+        receipt = store.index("chat-1", [Entry("a text", source_range=(3, 4), role="user", name="Ann")])
+        assert_type(receipt.entry_ids, tuple[int | None, ...])
+        hits = store.search("chat-1", "text", limit=5, ranker="cosine", min_score=0.1, explain=True)
+        assert_type(hits, list[SearchHit])
+        assert_type(hits[0].source_range.start, int)
+    with SimpleMemoryStore() as simple:
+        assert_type(simple.search("chat-1", "text"), list[SearchHit])
+
+
+def level_2() -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=50_000, recent_turn_budget=2))
+    outcome = siltstone.compact(history, policy, model=summarise, hooks=[on_event])
+    assert_type(outcome, Compacted | Skipped | Failed)
+    if isinstance(outcome, Compacted):
+        assert_type(outcome.summary, str)
+    elif isinstance(outcome, Failed | Skipped):
+        assert_type(outcome.reason, str)
+    assert_type(outcome.tokens_after, int)
+    assert_type(siltstone.plan(history, policy), Plan)
+    policies: list[Compactor] = [policy, ThresholdCompactor(), Emergency()]
+    siltstone.compact(history, policies[-1])
+
+
+async def level_2_async() -> None:
+    outcome = await siltstone.acompact(history, ThresholdCompactor(), model=summarise_later)
+    assert_type(outcome, Compacted | Skipped | Failed)
+    await siltstone.acompact(history, ThresholdCompactor(), model=summarise)
+
+
+def level_3(path: str) -> None:
+    with Session.open(
+        path,
+        "chat-1",
+        policy=ThresholdCompactor(),
+        model=ExtractiveModel(),
+        context_window=200_000,
+        memory=True,
+        hooks=[on_event],
+    ) as session:
+        assert_type(session, Session)
+        session.append(history[0], usage={"input_tokens": 10})
+        prepared = session.prepare()
+        assert_type(prepared, Prepared)
+        assert_type(prepared.tokens, int)
+        session.prepare(policy=None)
+        assert_type(session.search("text", limit=3), list[SearchHit])
+        assert_type(session.compact(focus="the plan"), Compacted | Skipped | Failed)
+        assert_type(session.usage, UsageRecord)
+        assert_type(session.memory_search, Tool)
+        assert_type(session.memory_search.definition("anthropic"), dict[str, Any])
+        assert_type(session.memory_search.call({"query": "text"}), str)
+        assert_type(session.memory_instructions, str)
+
+
+async def level_3_async(path: str) -> None:
+    async with await AsyncSession.open(
+        path, "chat-1", model=summarise_later, memory=SimpleMemoryStore()
+    ) as session:
+        await session.append(history[0])
+        assert_type(await session.prepare(), Prepared)
+
+
+def refused() -> None:
+    """What a type checker must refuse: an unused ``type: ignore`` is an error too."""
+    siltstone.embed("one text", hash_rule="md5")  # type: ignore[arg-type]
+    siltstone.estimate_tokens("one text", rule="words")  # type: ignore[call-overload, unused-ignore]
+    siltstone.compact(history, ThresholdCompactor)  # type: ignore[arg-type]
+    siltstone.compact(history, ThresholdCompactor(), model=summarise_later)  # type: ignore[arg-type]
+    CompactionConfig().recent_turn_budget = 3  # type: ignore[misc]
