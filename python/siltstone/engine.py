@@ -21,6 +21,8 @@ from siltstone.messages import Message, RawMessage, read_history
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.usage import UsageRecord
 
+_HALVINGS = 12  # of a summary's budget, when a plan looks for one with which the history shrinks
+
 __all__ = ["acompact", "attempt", "compact", "plan", "rescue"]
 
 
@@ -72,11 +74,17 @@ async def acompact(
 def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
     """What :func:`compact` would do: ranges, counts and tokens. No model call, no change.
 
-    Each summary is taken to fill its budget, so ``tokens_after`` is an upper bound.
+    Each summary is taken to fill its budget, or the largest halving of it with which the history
+    shrinks; so ``tokens_after`` is an upper bound.
     """
     history, trigger = _manual(messages, context_window, None)
     before = policy.token_rule.count(history)
-    requests, result = _rehearse(policy.flow(history, trigger))
+    requests = 0
+    result: Compaction | Skip = Skip("nothing_to_discard")
+    for halving in range(_HALVINGS):
+        requests, result = _rehearse(policy.flow(history, trigger), 2**halving)
+        if isinstance(result, Compaction) or result.reason != "no_reduction":
+            break
     if not isinstance(result, Compaction):
         return Plan(False, result.reason, len(history), 0, (), requests, before, before)
     after = policy.token_rule.count(result.messages)
@@ -290,14 +298,14 @@ def _refuse(field: str, value: Any) -> NoReturn:
     raise ConfigError(f"{field} must be > 0, got {value!r}", field=field, value=value)
 
 
-def _rehearse(flow: Flow[Compaction | Skip]) -> tuple[int, Compaction | Skip]:
-    """Runs *flow* with stand-ins that fill each answer's budget; the number of requests, and the result."""
+def _rehearse(flow: Flow[Compaction | Skip], divisor: int) -> tuple[int, Compaction | Skip]:
+    """Runs *flow* with stand-ins that fill each answer's budget over *divisor*; requests, and result."""
     requests = 0
     try:
         request = next(flow)
         while True:
             requests += 1
-            request = flow.send(Completion("word " * max(1, request.max_tokens * 4 // 5)))
+            request = flow.send(Completion("word" * max(1, request.max_tokens // divisor)))
     except StopIteration as stop:
         return requests, stop.value
     except CompactionError as error:

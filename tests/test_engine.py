@@ -1,0 +1,170 @@
+"""``compact``, ``acompact`` and ``plan`` on plain lists: acting now, without a session."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from conversations import Raw, assistant, exchange, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    Completion,
+    CompletionRequest,
+    ConfigError,
+    ContextOverflowError,
+    Emergency,
+    Failed,
+    InvalidMessageError,
+    Skipped,
+    ThresholdCompactor,
+    UsageRecord,
+    acompact,
+    compact,
+    plan,
+)
+from siltstone.testing import RecordingHook, ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+SYSTEM: Raw = {"role": "system", "content": "Be exact."}
+
+
+def conversation(count: int = 10) -> list[Raw]:
+    return [SYSTEM, *(message for turn in turns(count) for message in turn)]
+
+
+def test_the_outcome_tells_what_happened_and_the_list_given_is_untouched() -> None:
+    messages = conversation()
+    before = copy.deepcopy(messages)
+    model = ScriptedModel([Completion("They spoke of topics.", UsageRecord("m", 900, 6))])
+    outcome = compact(messages, POLICY, model=model)
+    assert isinstance(outcome, Compacted)
+    assert messages == before
+    assert outcome.summary == "They spoke of topics."
+    assert outcome.tokens_after < outcome.tokens_before
+    assert outcome.messages[0] is SYSTEM
+    assert str(outcome.messages[1]["content"]).startswith("[Context compacted]")
+    assert [id(raw) for raw in outcome.retained] == [id(raw) for raw in outcome.messages if raw in messages]
+    assert sorted(map(id, (*outcome.retained, *outcome.discarded))) == sorted(map(id, messages))
+    assert sum(end - start for start, end in outcome.covers) == len(outcome.discarded)
+    assert outcome.usage == (UsageRecord("m", 900, 6),)
+    assert [type(event).__name__ for event in outcome.events] == ["CompactionStarted", "CompactionCompleted"]
+
+
+def test_a_second_compaction_reads_the_first_summary_and_covers_what_it_covered() -> None:
+    model = ScriptedModel(["The first summary.", "The second summary."])
+    first = compact(conversation(), POLICY, model=model)
+    second = compact([*first.messages, *(m for turn in turns(6) for m in turn)], POLICY, model=model)
+    assert isinstance(first, Compacted)
+    assert isinstance(second, Compacted)
+    assert "The first summary." in model.requests[1].messages[0]["content"]
+    assert second.covers[0][0] == first.covers[0][0]
+    assert second.covers[-1][1] > first.covers[-1][1]
+    assert second.level == 2
+    kept = [raw for raw in second.messages if str(raw["content"]).startswith("[Context compacted]")]
+    assert len(kept) == 1
+
+
+@pytest.mark.anyio
+async def test_the_async_door_gives_the_same_and_takes_either_kind_of_model() -> None:
+    async def model(request: CompletionRequest) -> str:
+        return "A summary."
+
+    expected = compact(conversation(), POLICY, model=ScriptedModel())
+    for given in (model, ScriptedModel()):
+        outcome = await acompact(conversation(), POLICY, model=given)
+        assert outcome.messages == expected.messages
+        assert outcome.tokens_after == expected.tokens_after
+
+
+def test_a_plan_calls_no_model_and_says_what_compact_does() -> None:
+    messages = conversation()
+    before = copy.deepcopy(messages)
+    planned = plan(messages, POLICY)
+    outcome = compact(messages, POLICY, model=ScriptedModel())
+    assert isinstance(outcome, Compacted)
+    assert messages == before
+    assert planned.compacts
+    assert planned.requests == 1
+    assert planned.covers == outcome.covers
+    assert (planned.retained, planned.discarded) == (len(outcome.retained), len(outcome.discarded))
+    assert planned.tokens_before == outcome.tokens_before
+    assert outcome.tokens_after <= planned.tokens_after < planned.tokens_before
+
+
+def test_a_plan_of_a_history_smaller_than_a_summary_may_be_still_finds_one_that_shrinks_it() -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=4096))
+    planned = plan(conversation(), policy)
+    assert planned.compacts
+    assert planned.tokens_after < planned.tokens_before
+
+
+@pytest.mark.parametrize("messages", [[], [SYSTEM], [SYSTEM, user("hello")]])
+def test_where_nothing_can_go_plan_and_compact_say_so(messages: list[Raw]) -> None:
+    outcome = compact(messages, POLICY, model=ScriptedModel())
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason == "nothing_to_discard"
+    assert outcome.messages == messages
+    assert outcome.events == ()
+    planned = plan(messages, POLICY)
+    assert not planned.compacts
+    assert planned.reason == "nothing_to_discard"
+    assert planned.tokens_before == planned.tokens_after == outcome.tokens_before
+
+
+def test_without_a_model_a_policy_that_wants_one_fails_and_says_what_to_pass() -> None:
+    outcome = compact(conversation(), POLICY)
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "llm_failed"
+    assert "pass model=" in outcome.message
+    assert outcome.messages == conversation()
+
+
+def test_a_policy_without_a_model_fits_the_window_or_raises_with_both_numbers() -> None:
+    outcome = compact(conversation(), Emergency(), context_window=400)
+    assert isinstance(outcome, Compacted)
+    assert outcome.degraded
+    assert outcome.tokens_after <= 400
+    hook = RecordingHook()
+    with pytest.raises(ContextOverflowError) as caught:
+        compact([user("word " * 4000)], Emergency(), context_window=400, hooks=[hook])
+    assert caught.value.context_window == 400
+    assert caught.value.tokens > 400
+    assert hook.names == ["CompactionStarted", "CompactionFailed"]
+
+
+def test_a_focus_reaches_the_model() -> None:
+    model = ScriptedModel()
+    compact(conversation(), POLICY, model=model, focus="the door codes")
+    assert "the door codes" in model.requests[0].messages[-1]["content"]
+
+
+def test_tool_pairs_survive_in_anthropic_form_too() -> None:
+    messages: list[dict[str, Any]] = []
+    for n in range(12):
+        call = {"type": "tool_use", "id": f"t{n}", "name": "f", "input": {"n": n}}
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": "x " * 100}
+        messages += [
+            user(f"question {n}"),
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+            assistant(f"answer {n}"),
+        ]
+    outcome = compact(messages, POLICY, model=ScriptedModel())
+    assert isinstance(outcome, Compacted)
+    text = str(outcome.messages)
+    for n in range(12):
+        assert text.count(f"'t{n}'") in (0, 2)
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_that_holds_nothing_is_refused(window: int) -> None:
+    with pytest.raises(ConfigError, match=f"context_window must be > 0, got {window}"):
+        compact(conversation(), POLICY, context_window=window)
+
+
+def test_what_is_not_a_message_is_refused_with_its_place() -> None:
+    with pytest.raises(InvalidMessageError, match="message 2"):
+        compact([SYSTEM, user("a"), 7, *exchange(0)], POLICY)  # type: ignore[list-item]
