@@ -1,84 +1,86 @@
-//! What does an embedding cost? Words, hashes and counts of texts of 600 bytes.
+//! What words, embeddings and sizes cost, a text of about 600 bytes at a time.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use siltstone_benches::texts;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use siltstone_benches::{texts, texts_with_a_dash};
 use siltstone_core::embed::hash::HashRule;
-use siltstone_core::embed::hashed_tf::HashedTf;
-use siltstone_core::tokenize::words;
+use siltstone_core::embed::hashed_tf::{HashedTf, counts};
+use siltstone_core::json::string_size;
+use siltstone_core::tokenize::words::Scanner;
 
-const TEXTS: usize = 1_000;
+const COUNT: usize = 1_000;
 const BYTES: usize = 600;
 
-fn embed(criterion: &mut Criterion) {
-    let texts = texts(TEXTS, BYTES, 600);
-    for rule in [HashRule::Xxh3, HashRule::Poly31] {
-        check(&texts, rule);
+fn bench(criterion: &mut Criterion) {
+    if cfg!(debug_assertions) {
+        panic!("a debug build is not worth measuring");
     }
-    let bytes = texts.iter().map(|text| text.len() as u64).sum();
-    let mut group = criterion.benchmark_group("embed");
-    group.throughput(Throughput::Bytes(bytes));
-    group.bench_function("words/600-bytes", |bencher| {
-        bencher.iter(|| {
-            let mut found = 0;
-            for text in &texts {
-                words::for_each_word(text, |word| found += word.len());
-            }
-            black_box(found)
+    let kinds = [
+        ("ascii", texts(7, COUNT, BYTES)),
+        ("dash", texts_with_a_dash(7, COUNT, BYTES)),
+    ];
+    for (kind, texts) in &kinds {
+        check(texts);
+        let mut group = criterion.benchmark_group(format!("{kind}/{COUNT}-texts"));
+        let bytes: usize = texts.iter().map(String::len).sum();
+        group.throughput(Throughput::Bytes(bytes as u64));
+
+        let mut scanner = Scanner::default();
+        group.bench_function("words", |bencher| {
+            bencher.iter(|| {
+                let mut letters = 0;
+                for text in texts {
+                    scanner.for_each_word(black_box(text), |word| letters += word.len());
+                }
+                letters
+            });
         });
-    });
-    for rule in [HashRule::Xxh3, HashRule::Poly31] {
-        group.bench_with_input(
-            BenchmarkId::new("hashed-tf/600-bytes", rule),
-            &rule,
-            |bencher, &rule| {
-                let mut embedder = HashedTf::new(rule);
+        for rule in HashRule::ALL {
+            let mut embedder = HashedTf::new(rule);
+            group.bench_function(format!("embed/{rule}"), |bencher| {
                 bencher.iter(|| {
-                    for text in &texts {
-                        for value in embedder.embed(text) {
-                            black_box(value);
-                        }
+                    let mut sum = 0.0;
+                    for text in texts {
+                        sum += embedder
+                            .embed(black_box(text))
+                            .map(|(_, value)| value)
+                            .sum::<f32>();
                     }
+                    sum
                 });
-            },
-        );
+            });
+        }
+        group.bench_function("json-size", |bencher| {
+            bencher.iter(|| {
+                texts
+                    .iter()
+                    .map(|text| string_size(black_box(text).as_bytes()).bytes)
+                    .sum::<usize>()
+            });
+        });
+        group.finish();
     }
-    group.finish();
 }
 
-/// The rows are what counting each word's bucket by hand gives.
-fn check(texts: &[String], rule: HashRule) {
-    let mut embedder = HashedTf::new(rule);
+/// Panics unless the counts are those that a plain loop over plain words finds.
+fn check(texts: &[String]) {
+    let mut embedder = HashedTf::new(HashRule::Xxh3);
     for text in texts {
-        let mut counts = BTreeMap::<u16, u32>::new();
-        let mut count = |word: &str| *counts.entry(rule.bucket(word)).or_default() += 1;
-        match rule {
-            HashRule::Xxh3 => words::for_each_word(text, count),
-            HashRule::Poly31 => text.split_whitespace().for_each(&mut count),
+        let mut expected = std::collections::BTreeMap::new();
+        for word in text
+            .to_lowercase()
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+        {
+            *expected.entry(HashRule::Xxh3.bucket(word)).or_insert(0) += 1;
         }
-        let length = counts
-            .values()
-            .map(|&n| f64::from(n).powi(2))
-            .sum::<f64>()
-            .sqrt();
-        let expected = counts
-            .iter()
-            .map(|(&bucket, &n)| (bucket, f64::from(n) / length));
-        let found: Vec<(u16, f32)> = embedder.embed(text).collect();
-        assert!(
-            found.len() == expected.len(),
-            "{rule}: another number of buckets"
-        );
-        for ((bucket, value), (other, exact)) in found.into_iter().zip(expected) {
-            assert!(
-                bucket == other && (f64::from(value) - exact).abs() < 1e-6,
-                "{rule}: another row"
-            );
-        }
+        let row = embedder.counts(text);
+        assert!(row.iter().eq(expected), "the counts of {text:?}");
+        assert_eq!(row, counts(text, HashRule::Xxh3), "a used embedder");
+        assert_eq!(row.iter().count(), embedder.embed(text).len());
     }
 }
 
-criterion_group!(benches, embed);
+criterion_group!(benches, bench);
 criterion_main!(benches);

@@ -1,87 +1,70 @@
-//! What do the benches run on? Seeded corpora: the same texts on every machine and in every run.
+//! Corpora for the benches: made from a seed, so the same on every machine.
 
-/// A generator of numbers: `splitmix64`. Small, and the same everywhere.
+/// Syllables that words are put together from.
+const SYLLABLES: [&str; 32] = [
+    "al", "an", "ar", "be", "co", "de", "di", "el", "en", "er", "fa", "in", "ka", "la", "le", "lo",
+    "ma", "me", "mo", "ne", "on", "or", "pa", "re", "ri", "sa", "se", "si", "ta", "te", "ti", "ve",
+];
+
+/// A small generator of numbers: a multiplication, and the high bits of its result.
 #[derive(Clone, Debug)]
-pub struct Seeded(u64);
+pub struct Numbers(u64);
 
-impl Seeded {
-    /// The sequence of `seed`.
+impl Numbers {
+    /// The numbers of `seed`.
     #[must_use]
-    pub const fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// The next number below `bound`, which is not 0.
-    pub const fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+    /// The next number, below `bound`.
+    ///
+    /// # Panics
+    ///
+    /// Where `bound` is 0: nothing is below it.
+    pub fn below(&mut self, bound: usize) -> usize {
+        // Knuth's MMIX generator; its high bits are the good ones.
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits fit") % bound
     }
 }
 
-/// A word of the vocabulary: one to four syllables, the same for the same number.
+/// `count` texts of about `bytes` bytes of ASCII: a few words often, most of them seldom.
 #[must_use]
-pub fn word(number: u64) -> String {
-    const SYLLABLES: [&str; 16] = [
-        "ka", "lo", "mi", "ne", "su", "ta", "ri", "vo", "shel", "trans", "port", "ing", "er",
-        "con", "pre", "dom",
-    ];
-    let mut word = String::new();
-    let mut rest = number;
-    loop {
-        word.push_str(SYLLABLES[usize::try_from(rest % 16).unwrap_or(0)]);
-        rest /= 16;
-        if rest == 0 {
-            return word;
-        }
-    }
+pub fn texts(seed: u64, count: usize, bytes: usize) -> Vec<String> {
+    let mut numbers = Numbers::new(seed);
+    let words: Vec<String> = (0..20_000).map(|_| word(&mut numbers)).collect();
+    (0..count)
+        .map(|_| {
+            let mut text = String::with_capacity(bytes + 16);
+            while text.len() < bytes {
+                // The smaller of two draws, squared: the head of the list is drawn most.
+                let rank = numbers.below(words.len()).min(numbers.below(words.len()));
+                text.push_str(&words[rank * rank / words.len()]);
+                text.push_str([" ", " ", " ", ", ", ". ", "\n", "_", "()"][numbers.below(8)]);
+            }
+            text
+        })
+        .collect()
 }
 
-/// `count` texts of about `bytes` bytes: words of a vocabulary of 20,000, the frequent ones frequent, with
-/// capitals and punctuation as prose has them.
+/// The same texts with a dash in each, which is not ASCII.
 #[must_use]
-pub fn texts(count: usize, bytes: usize, seed: u64) -> Vec<String> {
-    let mut seeded = Seeded::new(seed);
-    (0..count).map(|_| text(&mut seeded, bytes)).collect()
+pub fn texts_with_a_dash(seed: u64, count: usize, bytes: usize) -> Vec<String> {
+    let mut texts = texts(seed, count, bytes);
+    for text in &mut texts {
+        let middle = text.len() / 2;
+        text.replace_range(middle..=middle, "—");
+    }
+    texts
 }
 
-fn text(seeded: &mut Seeded, bytes: usize) -> String {
-    let mut text = String::with_capacity(bytes + 32);
-    while text.len() < bytes {
-        // The minimum of three draws: a word's frequency falls as its number grows.
-        let number = (0..3).map(|_| seeded.below(20_000)).min().unwrap_or(0);
-        let mut next = word(number);
-        if seeded.below(12) == 0 {
-            next[..1].make_ascii_uppercase();
-        }
-        text.push_str(&next);
-        text.push_str(match seeded.below(12) {
-            0 => ". ",
-            1 => ", ",
-            _ => " ",
-        });
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_seed_gives_the_same_texts() {
-        assert_eq!(texts(3, 600, 7), texts(3, 600, 7));
-        assert_ne!(texts(3, 600, 7), texts(3, 600, 8));
-        assert!(
-            texts(3, 600, 7)
-                .iter()
-                .all(|text| (600..640).contains(&text.len()))
-        );
-    }
+fn word(numbers: &mut Numbers) -> String {
+    let syllables = 1 + numbers.below(4).min(numbers.below(4));
+    (0..syllables)
+        .map(|_| SYLLABLES[numbers.below(SYLLABLES.len())])
+        .collect()
 }

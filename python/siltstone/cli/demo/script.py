@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from siltstone.cli.demo.library import module_file, run_tool
+from siltstone.cli.demo.sources import module_file, run_tool
 
 __all__ = ["SYSTEM", "Turn", "turns"]
 
