@@ -19,11 +19,13 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 PROMISED = {
     "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
     "CompactionFailed", "CompactionStarted", "Compactor", "Completion", "CompletionRequest", "ConfigError",
-    "ContextOverflowError", "Emergency", "Entry", "ExtractiveModel", "Failed", "InvalidMessageError",
-    "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "SearchHit",
+    "ContextOverflowError", "Dataset", "DatasetError", "Emergency", "Entry", "ExtractiveModel", "Failed",
+    "InvalidMessageError",
+    "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "Report",
+    "SearchHit",
     "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError",
     "ThresholdCompactor", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact",
-    "embed", "embed_batch", "embed_sparse", "estimate_tokens", "plan",
+    "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from siltstone.errors import (
         ConfigError,
         ContextOverflowError,
+        DatasetError,
         InvalidMessageError,
         MessageTooLargeError,
         ModelError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         StoreError,
         ToolError,
     )
+    from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import Entry, MemoryStore, SearchHit, SimpleMemoryStore, SourceRange
@@ -59,6 +61,8 @@ __all__ = [
     "CompletionRequest",
     "ConfigError",
     "ContextOverflowError",
+    "Dataset",
+    "DatasetError",
     "Emergency",
     "Entry",
     "ExtractiveModel",
@@ -70,6 +74,7 @@ __all__ = [
     "ModelError",
     "Plan",
     "Prepared",
+    "Report",
     "SearchHit",
     "Session",
     "SiltstoneError",
@@ -89,6 +94,7 @@ __all__ = [
     "embed_batch",
     "embed_sparse",
     "estimate_tokens",
+    "evaluate",
     "plan",
 ]
 
@@ -107,6 +113,8 @@ _HOMES = {
     "CompletionRequest": "siltstone.llm",
     "ConfigError": "siltstone.errors",
     "ContextOverflowError": "siltstone.errors",
+    "Dataset": "siltstone.evaluation",
+    "DatasetError": "siltstone.errors",
     "Emergency": "siltstone.compaction",
     "Entry": "siltstone.memory",
     "ExtractiveModel": "siltstone.models",
@@ -118,6 +126,7 @@ _HOMES = {
     "ModelError": "siltstone.errors",
     "Plan": "siltstone.outcome",
     "Prepared": "siltstone.session",
+    "Report": "siltstone.evaluation",
     "SearchHit": "siltstone.memory",
     "Session": "siltstone.session",
     "SiltstoneError": "siltstone.errors",
@@ -137,6 +146,7 @@ _HOMES = {
     "embed_batch": "siltstone.embedding",
     "embed_sparse": "siltstone.embedding",
     "estimate_tokens": "siltstone.tokens",
+    "evaluate": "siltstone.evaluation",
     "plan": "siltstone.engine",
 }
 

@@ -7,6 +7,7 @@
     │   └── MessageTooLargeError                       a message over the size limit
     ├── ConfigError                  ValueError        a setting out of its bounds, or unknown
     ├── ContextOverflowError         ValueError        what must be kept is larger than the window
+    ├── DatasetError                 ValueError        evaluation data that is not there, or not right
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
     ├── ToolError
     │   ├── ToolNotFoundError        LookupError       no tool of that name
@@ -35,6 +36,7 @@ from typing import Any
 __all__ = [
     "ConfigError",
     "ContextOverflowError",
+    "DatasetError",
     "EntryNotFoundError",
     "InternalError",
     "InvalidArgumentsError",
@@ -95,6 +97,10 @@ class ConfigError(SiltstoneError, ValueError):
 
 class ContextOverflowError(SiltstoneError, ValueError):
     """What must be kept is larger than the window. Carries ``tokens`` and ``context_window``."""
+
+
+class DatasetError(SiltstoneError, ValueError):
+    """Evaluation data that cannot be read, or whose questions do not fit its conversations."""
 
 
 class ModelError(SiltstoneError, RuntimeError):

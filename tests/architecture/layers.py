@@ -19,6 +19,7 @@ FLOORS = {
     "tokens": 3, "llm": 3, "events": 3, "memory": 3,
     "compaction": 4, "models": 4, "outcome": 4,
     "engine": 5, "tools": 5, "testing": 5,
+    "evaluation": 5,
     "session": 6,
     "__init__": 7,
     "cli": 8,
@@ -31,6 +32,14 @@ WALLS: dict[str, dict[str, set[str]]] = {
     "models": {"memory": set()},
     "engine": {"memory": set()},
     "tools": {"compaction": set(), "memory": {"memory.base", "memory.entry"}},
+    # It measures whatever has the face of a store, and knows none.
+    "evaluation": {
+        "memory": {"memory.entry"},
+        "compaction": set(),
+        "models": set(),
+        "messages": set(),
+        "embedding": set(),
+    },
     "session": {"models": set(), "compaction": {"compaction.base"}},  # it runs any policy and knows none
 }
 
@@ -45,6 +54,7 @@ FAMILIES = {
         "net",
         "emergency threshold",
     ],
+    "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
 }
 
 NATIVE = {"__init__", "embedding", "memory", "messages", "models", "tokens"}  # who calls the core

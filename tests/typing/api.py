@@ -15,6 +15,7 @@ from siltstone import (
     Compactor,
     Completion,
     CompletionRequest,
+    Dataset,
     Emergency,
     Entry,
     ExtractiveModel,
@@ -23,6 +24,7 @@ from siltstone import (
     MemoryStore,
     Plan,
     Prepared,
+    Report,
     SearchHit,
     Session,
     SimpleMemoryStore,
@@ -73,6 +75,12 @@ def level_1(path: str) -> None:
         assert_type(hits[0].source_range.start, int)
     with SimpleMemoryStore() as simple:
         assert_type(simple.search("chat-1", "text"), list[SearchHit])
+
+
+def level_1_measured(path: str, dataset: Dataset) -> None:
+    assert_type(siltstone.evaluate(SimpleMemoryStore, dataset), Report)
+    report = siltstone.evaluate(lambda: MemoryStore.open(path), dataset, ranker="cosine", ties="earlier")
+    assert_type(report.pooled.recall[10], float)
 
 
 def level_2() -> None:

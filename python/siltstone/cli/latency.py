@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Stopwatch", "percentile"]
+__all__ = ["Stopwatch"]
 
 
 class Stopwatch:
@@ -29,12 +29,3 @@ class Stopwatch:
         """Ends the turn."""
         self.samples.append(self._current * 1e6)
         self._current = 0.0
-
-
-def percentile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that at least *share* of them do not exceed; 0 where there is none."""
-    if not samples:
-        return 0.0
-    ordered = sorted(samples)
-    rank = -(-len(ordered) * share // 1)
-    return ordered[max(int(rank) - 1, 0)]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from siltstone.cli.latency import Stopwatch, percentile
+from siltstone.cli.latency import Stopwatch
 from siltstone.cli.transcript import Transcript
 from siltstone.compaction import CompactionConfig, Compactor, Emergency, ThresholdCompactor
+from siltstone.evaluation.measures import percentile
 from siltstone.llm import Model
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store

@@ -12,8 +12,9 @@ from typing import Any
 
 from siltstone.cli.demo.questions import Question, answerable
 from siltstone.cli.demo.script import SYSTEM, turns
-from siltstone.cli.latency import Stopwatch, percentile
+from siltstone.cli.latency import Stopwatch
 from siltstone.compaction import CompactionConfig, ThresholdCompactor
+from siltstone.evaluation.measures import percentile
 from siltstone.memory import MemoryStore
 from siltstone.messages import read_history, read_message
 from siltstone.models import ExtractiveModel

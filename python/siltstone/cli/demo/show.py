@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from siltstone.cli.demo.run import Answer, Demo
-from siltstone.cli.latency import percentile
+from siltstone.evaluation.measures import percentile
 
 __all__ = ["picture", "show"]
 

@@ -1,0 +1,165 @@
+"""What is measured: conversations, and questions whose evidence is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from siltstone.errors import DatasetError
+from siltstone.memory.entry import Entry
+
+__all__ = ["Conversation", "Dataset", "Question", "Turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing that was said: one entry of a store.
+
+    Attributes:
+        id: Its name, unique in the conversation; the evidence of a question refers to it.
+        text: What a store indexes and gives back.
+        role: Who said it: ``user``, ``assistant``, or a host's own word.
+        name: The speaker's or the tool's name.
+        kind: What it is: ``message``, or a host's own word.
+        created_at: When it was said. A datetime without a zone is UTC.
+        session: The number of the sitting it belongs to, where a conversation has several.
+    """
+
+    id: str
+    text: str
+    role: str = "user"
+    name: str | None = None
+    kind: str = "message"
+    created_at: datetime | float | None = None
+    session: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and the turns that answer it.
+
+    Attributes:
+        text: The query, as it is given to a store.
+        evidence: Ids of turns of the same conversation; at least one.
+        category: What the figures are grouped by.
+    """
+
+    text: str
+    evidence: tuple[str, ...]
+    category: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Turns in their order, and the questions about them.
+
+    Attributes:
+        id: The session's id in the store.
+        turns: In the order in which they were said.
+        questions: What is asked of this conversation.
+        ordered: Whether the turns follow one another. Those of a collection of facts do not: their entries
+            get the empty source range, so that no ranker takes the one before for context.
+
+    Raises:
+        DatasetError: two turns of one id, a question without evidence, or evidence that is no turn.
+    """
+
+    id: str
+    turns: tuple[Turn, ...]
+    questions: tuple[Question, ...] = ()
+    ordered: bool = True
+
+    def __post_init__(self) -> None:
+        ids = _once((turn.id for turn in self.turns), f"turns of the conversation {self.id!r}")
+        for question in self.questions:
+            if not question.evidence:
+                raise DatasetError(f"the question {question.text!r} of {self.id!r} has no evidence")
+            for each in question.evidence:
+                if each not in ids:
+                    raise DatasetError(
+                        f"the evidence {each!r} of the question {question.text!r} is no turn of {self.id!r}"
+                    )
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether every turn names its session."""
+        return bool(self.turns) and all(turn.session is not None for turn in self.turns)
+
+    def entries(self) -> list[Entry]:
+        """What a store is given: an entry a turn, in order, the nth with the source range ``(n, n + 1)``."""
+        return [
+            Entry(
+                text=turn.text,
+                source_range=(place, place + 1) if self.ordered else (0, 0),
+                role=turn.role,
+                name=turn.name,
+                kind=turn.kind,
+                created_at=turn.created_at,
+            )
+            for place, turn in enumerate(self.turns)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Conversations with questions. Make one by hand, or with the readers of ``siltstone.evaluation``.
+
+    Attributes:
+        name: What reports call it.
+        conversations: Each is measured in a store of its own.
+        apart: Categories that are left out of the pooled figures and reported by themselves, such as
+            questions that have no answer.
+
+    Raises:
+        DatasetError: two conversations of one id.
+    """
+
+    name: str
+    conversations: tuple[Conversation, ...]
+    apart: frozenset[str] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        _once((each.id for each in self.conversations), f"conversations of the dataset {self.name!r}")
+
+    @property
+    def entries(self) -> int:
+        """How many turns it has."""
+        return sum(len(each.turns) for each in self.conversations)
+
+    @property
+    def questions(self) -> int:
+        """How many questions it has, those apart included."""
+        return sum(len(each.questions) for each in self.conversations)
+
+    def text_only(self) -> Dataset:
+        """The same without names and times: what a ranker finds by the texts alone.
+
+        Every turn is of one moment, the epoch: without any, a store would note when it was filled.
+        """
+        return self._each_turn(lambda turn: replace(turn, name=None, created_at=0.0), "text only")
+
+    def only(self, *kinds: str) -> Dataset:
+        """The same with the texts of other kinds of turns left blank, which a store does not keep.
+
+        Their turns stay, so that evidence in them is evidence that is not found.
+        """
+        return self._each_turn(
+            lambda turn: turn if turn.kind in kinds else replace(turn, text=""), " and ".join(kinds)
+        )
+
+    def _each_turn(self, change: Callable[[Turn], Turn], suffix: str) -> Dataset:
+        conversations = tuple(
+            replace(each, turns=tuple(change(turn) for turn in each.turns)) for each in self.conversations
+        )
+        return replace(self, name=f"{self.name}, {suffix}", conversations=conversations)
+
+
+def _once(ids: Iterable[str], what: str) -> set[str]:
+    """The *ids*, none of which may come twice."""
+    counts = Counter(ids)
+    twice = [each for each, count in counts.items() if count > 1]
+    if twice:
+        raise DatasetError(f"{what} must have different ids, got {twice[0]!r} {counts[twice[0]]} times")
+    return set(counts)

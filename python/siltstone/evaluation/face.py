@@ -1,0 +1,50 @@
+"""What does a store need to be measured? Less than the whole contract, so that others' can be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+from siltstone.memory.entry import Entry
+
+__all__ = ["Indexed", "Measurable", "Ranked"]
+
+
+class Indexed(Protocol):
+    """What ``index`` gives back. A :class:`~siltstone.memory.entry.Receipt` is one."""
+
+    @property
+    def entry_ids(self) -> Sequence[Hashable | None]:
+        """One per entry given, in order; None for an entry that was not kept."""
+
+
+class Ranked(Protocol):
+    """A hit. A :class:`~siltstone.memory.entry.SearchHit` is one."""
+
+    @property
+    def entry_id(self) -> Hashable:
+        """One of the ids that ``index`` gave."""
+
+    @property
+    def score(self) -> float:
+        """Higher is better; compared between queries for abstention alone."""
+
+    @property
+    def content(self) -> str:
+        """What is handed over."""
+
+
+class Measurable(Protocol):
+    """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or one of your own."""
+
+    def index(self, session_id: str, entries: Sequence[Entry], /) -> Indexed:
+        """Makes *entries* found by the next search."""
+
+    def search(self, session_id: str, query: str, /, *, limit: int) -> Sequence[Ranked]:
+        """At most *limit* hits, best first.
+
+        It is also given ``ranker`` and ``min_score``, each only where :func:`siltstone.evaluate` was.
+        """
+
+    def close(self) -> None:
+        """Releases everything."""

@@ -1,0 +1,78 @@
+"""How good is a ranking? Each measure as a function, its formula above its code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+__all__ = ["area_under_curve", "first_rank", "hit", "mean", "ndcg", "percentile", "recall", "reciprocal_rank"]
+
+
+def recall(ranked: Sequence[str], evidence: Collection[str], k: int) -> float:
+    """The share of the evidence among the first *k*: ``|E ∩ top k| / |E|``, 0..1."""
+    wanted = set(evidence)
+    return len(wanted.intersection(ranked[:k])) / len(wanted)
+
+
+def hit(ranked: Sequence[str], evidence: Collection[str], k: int) -> float:
+    """1.0 where any evidence is among the first *k*, else 0.0."""
+    return float(0 < first_rank(ranked, evidence) <= k)
+
+
+def ndcg(ranked: Sequence[str], evidence: Collection[str], k: int) -> float:
+    """Normalised discounted cumulative gain of binary relevance, 0..1.
+
+    ``sum of 1 / log2(rank + 1) over the evidence in the top k``, as a share of the same sum with the
+    evidence on the ranks 1 to ``min(k, |E|)``. Source: Järvelin and Kekäläinen 2002, with a gain of 1.
+    """
+    wanted = set(evidence)
+    found = [rank for rank, each in enumerate(ranked[:k], start=1) if each in wanted]
+    return _gain(found) / _gain(range(1, min(k, len(wanted)) + 1))
+
+
+def _gain(ranks: Iterable[int]) -> float:
+    return math.fsum(1 / math.log2(rank + 1) for rank in ranks)
+
+
+def reciprocal_rank(ranked: Sequence[str], evidence: Collection[str], depth: int) -> float:
+    """``1 / rank`` of the first evidence; 0.0 where it comes after *depth*, or not at all."""
+    rank = first_rank(ranked, evidence)
+    return 1 / rank if 0 < rank <= depth else 0.0
+
+
+def first_rank(ranked: Sequence[str], evidence: Collection[str]) -> int:
+    """The rank of the first evidence, from 1; 0 where there is none."""
+    return next((rank for rank, each in enumerate(ranked, start=1) if each in evidence), 0)
+
+
+def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> float:
+    """How often a positive score exceeds a negative one, 0..1; equal ones count one half.
+
+    ``(sum of the positives' ranks - p (p + 1) / 2) / (p n)``, equal scores sharing their mean rank: the area
+    under the ROC curve, by Mann and Whitney. 0.5 is what guessing reaches. Both must have a score.
+    """
+    counts: dict[float, tuple[int, int]] = {}
+    for score in positive:
+        above, below = counts.get(score, (0, 0))
+        counts[score] = above + 1, below
+    for score in negative:
+        above, below = counts.get(score, (0, 0))
+        counts[score] = above, below + 1
+    # In halves, so that the sum is of integers and exact.
+    halves, passed = 0, 0
+    for _, (above, below) in sorted(counts.items()):
+        halves += above * (2 * passed + below)
+        passed += below
+    return halves / (2 * len(positive) * len(negative))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean, the same for every order of *values*; 0.0 of none."""
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """The smallest sample that at least *share* (0..1) of them do not exceed; 0.0 where there is none."""
+    if not samples:
+        return 0.0
+    return sorted(samples)[max(math.ceil(len(samples) * share), 1) - 1]

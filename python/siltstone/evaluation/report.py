@@ -1,0 +1,132 @@
+"""What a measurement came to: figures by category and pooled, and how they are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["CUTOFFS", "DEPTH", "SESSION_CUTOFFS", "Abstention", "Figures", "Latency", "Report"]
+
+CUTOFFS = (1, 5, 10, 20)  #: the ks of Recall@k, Hit@k and of the tokens handed over
+SESSION_CUTOFFS = (1, 5)  #: the ks of Hit@k over sessions
+DEPTH = 100  #: hits that a ranking is read to; a first evidence beyond has a reciprocal rank of 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Means over questions, each 0..1 but for the tokens.
+
+    Attributes:
+        questions: How many.
+        recall: Recall@k, by k: the share of a question's evidence in the top k.
+        hit: Hit@k, by k: whether any evidence is in the top k.
+        ndcg: nDCG@10 with a gain of 1.
+        mrr: 1 / rank of the first evidence; 0 past rank 100.
+        tokens: What the top k hand over, by k: characters / 4.
+        session_hit: Hit@k over sessions, by k: hits stand for their sessions, each counted once. None where
+            the turns name no sessions.
+    """
+
+    questions: int
+    recall: Mapping[int, float]
+    hit: Mapping[int, float]
+    ndcg: float
+    mrr: float
+    tokens: Mapping[int, float]
+    session_hit: Mapping[int, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """Whether the score of the best hit tells a question with an answer from one without.
+
+    Attributes:
+        auc: How often a conversation's own question scores higher than one of another conversation whose
+            names were removed, 0..1; 0.5 is guessing. A question without hits is below any with.
+        auc_nameless: The same with the names removed from the own questions too, so that neither side has
+            any to be told by.
+        off_topic: How many questions of other conversations were asked.
+        silent: The share of own questions without hits, 0..1.
+        silent_off_topic: The share of the others without hits, 0..1.
+    """
+
+    auc: float
+    auc_nameless: float
+    off_topic: int
+    silent: float
+    silent_off_topic: float
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """What a search for 10 hits takes, in microseconds, after one that was not counted."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a store finds of a dataset. Equal reports found the same; how long it took is not compared.
+
+    Attributes:
+        dataset: The dataset's name.
+        conversations: How many it has.
+        entries: How many turns.
+        pooled: Over all questions but those of categories that the dataset reports apart.
+        categories: By category, in the order of their names.
+        everything: Over all questions; None where none are apart.
+        abstention: None where there is only one conversation, or when it was not asked for.
+        latency: The one part that differs from run to run.
+    """
+
+    dataset: str
+    conversations: int
+    entries: int
+    pooled: Figures
+    categories: Mapping[str, Figures]
+    everything: Figures | None
+    abstention: Abstention | None
+    latency: Latency = field(compare=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as nested dictionaries of plain values, ready for JSON."""
+        return asdict(self)
+
+    def to_markdown(self) -> str:
+        """The figures as a table, a row a category, and a line on abstention and latency."""
+        rows = [("pooled", self.pooled)]
+        if self.everything is not None:
+            rows.append(("everything", self.everything))
+        rows += [(f"- {name}", figures) for name, figures in self.categories.items()]
+        return "\n".join(
+            [
+                f"| | {' | '.join(_COLUMNS)} |",
+                f"| :--- | {' | '.join(['---:'] * len(_COLUMNS))} |",
+                *(_row(name, figures) for name, figures in rows),
+                "",
+                self._last_line(),
+            ]
+        )
+
+    def _last_line(self) -> str:
+        latency = f"p50 {self.latency.p50:.1f} us, p95 {self.latency.p95:.1f} us a search"
+        if self.abstention is None:
+            return latency
+        auc, nameless = self.abstention.auc, self.abstention.auc_nameless
+        return f"abstention AUC {auc:.3f}, without names {nameless:.3f}; {latency}"
+
+
+_COLUMNS = (
+    "questions", "R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "Hit@10", "session Hit@1", "session Hit@5",
+    "tokens, top 10",
+)  # fmt: skip
+
+
+def _row(name: str, figures: Figures) -> str:
+    shares = [*(figures.recall[k] for k in CUTOFFS), figures.ndcg, figures.mrr, figures.hit[10]]
+    sessions = [f"{share:.3f}" for share in (figures.session_hit or {}).values()] or ["", ""]
+    cells = [f"{figures.questions:,}", *(f"{share:.3f}" for share in shares), *sessions]
+    return f"| {name} | {' | '.join(cells)} | {figures.tokens[10]:.0f} |"

@@ -1,0 +1,262 @@
+"""Fills stores with conversations, asks the questions, and works out the report."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal, TypeAlias, get_args
+
+from siltstone.errors import ConfigError, DatasetError, StoreError
+from siltstone.evaluation import measures
+from siltstone.evaluation.abstention import off_topic, without_names_in
+from siltstone.evaluation.dataset import Conversation, Dataset, Question
+from siltstone.evaluation.face import Measurable, Ranked
+from siltstone.evaluation.report import (
+    CUTOFFS,
+    DEPTH,
+    SESSION_CUTOFFS,
+    Abstention,
+    Figures,
+    Latency,
+    Report,
+)
+
+__all__ = ["Ties", "evaluate"]
+
+Ties: TypeAlias = Literal["store", "earlier"]
+
+SILENT = -math.inf  # the best score of a question without hits: below any, whatever the store's scale
+TIMED = 10  # hits that a timed search asks for: what a tool hands to a model, not what a ranking is read to
+
+
+def evaluate(
+    store_factory: Callable[[], Measurable],
+    dataset: Dataset,
+    *,
+    ranker: str | None = None,
+    min_score: float = 0.0,
+    ties: Ties = "store",
+    abstention: bool = True,
+) -> Report:
+    """What a store finds of *dataset*, as figures that are the same in every run but for the latency.
+
+    Each conversation gets a store of its own, filled with an entry a turn, and each of its questions is a
+    query as it stands. An entry that a store finds twice counts where it comes first.
+
+    Args:
+        store_factory: Makes an empty store: a ``MemoryStore`` in a new directory, a ``SimpleMemoryStore``,
+            or anything with their ``index``, ``search`` and ``close``. It is called once a conversation,
+            and what it made is closed.
+        dataset: What is asked; see ``siltstone.evaluation`` for readers.
+        ranker: Given to every search; None leaves the choice to the store.
+        min_score: Given to every search; 0 leaves nothing out.
+        ties: The order of neighbouring hits of equal score: the store's own, or the earlier turn first, for
+            figures that compare stores of different habits.
+        abstention: Whether to ask the questions of other conversations too.
+
+    Returns:
+        The figures by category and pooled. Pooled means over questions, all conversations together.
+
+    Raises:
+        DatasetError: there is no question outside the categories apart.
+        ConfigError: a ``min_score`` out of 0..1, unknown ``ties``, or a ranker that the store does not have.
+        StoreError: ``index`` did not name every entry, or a hit names one that it did not.
+    """
+    if not 0.0 <= min_score <= 1.0:
+        raise ConfigError(f"min_score must be in 0..1, got {min_score}", field="min_score", value=min_score)
+    if ties not in get_args(Ties):
+        raise ConfigError(f"ties must be one of {get_args(Ties)}, got {ties!r}", field="ties", value=ties)
+    foreign = off_topic(dataset) if abstention else {}
+    options: dict[str, Any] = {} if ranker is None else {"ranker": ranker}
+    if min_score > 0.0:
+        options["min_score"] = min_score
+    measured = [
+        _measure(store_factory, each, foreign.get(each.id, []), dataset.apart, ties, options)
+        for each in dataset.conversations
+    ]
+    return _report(dataset, measured)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one question came to."""
+
+    category: str
+    recall: tuple[float, ...]
+    hit: tuple[float, ...]
+    ndcg: float
+    mrr: float
+    tokens: tuple[float, ...]
+    session_hit: tuple[float, ...]
+    best: float
+    microseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What one conversation came to: answers, and the best scores of nameless questions, own and others'."""
+
+    answers: list[_Answer]
+    nameless: list[float]
+    foreign: list[float]
+
+
+def _measure(
+    store_factory: Callable[[], Measurable],
+    conversation: Conversation,
+    foreign: Sequence[str],
+    apart: frozenset[str],
+    ties: Ties,
+    options: dict[str, Any],
+) -> _Measured:
+    store = store_factory()
+    try:
+        session = _Session(store, conversation, ties, options)
+        answers = [session.answer(question) for question in conversation.questions]
+        if not foreign:
+            return _Measured(answers, [], [])
+        nameless = [
+            session.best(query)
+            for question, query in zip(conversation.questions, without_names_in(conversation), strict=True)
+            if question.category not in apart
+        ]
+        return _Measured(answers, nameless, [session.best(query) for query in foreign])
+    finally:
+        store.close()
+
+
+class _Session:
+    """A conversation in a store, and what is needed to judge its rankings."""
+
+    def __init__(
+        self, store: Measurable, conversation: Conversation, ties: Ties, options: dict[str, Any]
+    ) -> None:
+        receipt = store.index(conversation.id, conversation.entries())
+        if len(receipt.entry_ids) != len(conversation.turns):
+            raise StoreError(
+                f"index() was given {len(conversation.turns)} entries of {conversation.id!r} "
+                f"and named {len(receipt.entry_ids)}"
+            )
+        self._store = store
+        self._id = conversation.id
+        self._ties = ties
+        self._options = options
+        self._places: dict[Hashable, int] = {
+            entry_id: place for place, entry_id in enumerate(receipt.entry_ids) if entry_id is not None
+        }
+        self._turns = {entry_id: conversation.turns[place].id for entry_id, place in self._places.items()}
+        self._sessions = (
+            {turn.id: str(turn.session) for turn in conversation.turns} if conversation.has_sessions else {}
+        )
+        if conversation.questions:  # a store may get ready on its first search; that is not a search's time
+            self.search(conversation.questions[0].text, TIMED)
+
+    def search(self, query: str, limit: int) -> Sequence[Ranked]:
+        return self._store.search(self._id, query, limit=limit, **self._options)
+
+    def answer(self, question: Question) -> _Answer:
+        start = time.perf_counter()
+        first = self.search(question.text, TIMED)
+        microseconds = (time.perf_counter() - start) * 1e6
+        hits = self._ranking(question.text)
+        ranked = [self._turns[hit.entry_id] for hit in hits]
+        evidence = question.evidence
+        return _Answer(
+            category=question.category,
+            recall=tuple(measures.recall(ranked, evidence, k) for k in CUTOFFS),
+            hit=tuple(measures.hit(ranked, evidence, k) for k in CUTOFFS),
+            ndcg=measures.ndcg(ranked, evidence, 10),
+            mrr=measures.reciprocal_rank(ranked, evidence, DEPTH),
+            tokens=tuple(sum(len(hit.content) for hit in hits[:k]) / 4 for k in CUTOFFS),
+            session_hit=self._session_hits(ranked, evidence),
+            best=_best(first),
+            microseconds=microseconds,
+        )
+
+    def best(self, query: str) -> float:
+        return _best(self.search(query, TIMED))
+
+    def _ranking(self, query: str) -> list[Ranked]:
+        """The hits that are judged, each entry once, in the order that is judged."""
+        first: dict[Hashable, Ranked] = {}
+        for hit in self.search(query, DEPTH):
+            if hit.entry_id not in self._places:
+                raise StoreError(
+                    f"a hit in {self._id!r} has the entry id {hit.entry_id!r}, which index() did not give",
+                    entry_id=hit.entry_id,
+                )
+            first.setdefault(hit.entry_id, hit)
+        if self._ties == "store":
+            return list(first.values())
+        runs = groupby(first.values(), key=lambda hit: hit.score)
+        return [hit for _, run in runs for hit in sorted(run, key=lambda hit: self._places[hit.entry_id])]
+
+    def _session_hits(self, ranked: Sequence[str], evidence: Sequence[str]) -> tuple[float, ...]:
+        if not self._sessions:
+            return ()
+        sessions = list(dict.fromkeys(self._sessions[turn] for turn in ranked))
+        wanted = {self._sessions[turn] for turn in evidence}
+        return tuple(measures.hit(sessions, wanted, k) for k in SESSION_CUTOFFS)
+
+
+def _best(hits: Sequence[Ranked]) -> float:
+    return hits[0].score if hits else SILENT
+
+
+def _report(dataset: Dataset, measured: Sequence[_Measured]) -> Report:
+    answers = [answer for each in measured for answer in each.answers]
+    pooled = [answer for answer in answers if answer.category not in dataset.apart]
+    if not pooled:
+        raise DatasetError(f"the dataset {dataset.name!r} has no question to be measured by")
+    by_category: dict[str, list[_Answer]] = {}
+    for answer in answers:
+        by_category.setdefault(answer.category, []).append(answer)
+    return Report(
+        dataset=dataset.name,
+        conversations=len(dataset.conversations),
+        entries=dataset.entries,
+        pooled=_figures(pooled),
+        categories={name: _figures(by_category[name]) for name in sorted(by_category)},
+        everything=_figures(answers) if len(pooled) < len(answers) else None,
+        abstention=_abstention(pooled, measured),
+        latency=_latency([answer.microseconds for answer in answers]),
+    )
+
+
+def _figures(answers: Sequence[_Answer]) -> Figures:
+    by_session = all(answer.session_hit for answer in answers)
+    return Figures(
+        questions=len(answers),
+        recall=_means(CUTOFFS, [answer.recall for answer in answers]),
+        hit=_means(CUTOFFS, [answer.hit for answer in answers]),
+        ndcg=measures.mean([answer.ndcg for answer in answers]),
+        mrr=measures.mean([answer.mrr for answer in answers]),
+        tokens=_means(CUTOFFS, [answer.tokens for answer in answers]),
+        session_hit=_means(SESSION_CUTOFFS, [a.session_hit for a in answers]) if by_session else None,
+    )
+
+
+def _means(cutoffs: Sequence[int], rows: Sequence[Sequence[float]]) -> dict[int, float]:
+    return {k: measures.mean(column) for k, column in zip(cutoffs, zip(*rows, strict=True), strict=True)}
+
+
+def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> Abstention | None:
+    scores = [answer.best for answer in own]
+    nameless = [score for each in measured for score in each.nameless]
+    foreign = [score for each in measured for score in each.foreign]
+    if not foreign:
+        return None
+    return Abstention(
+        auc=measures.area_under_curve(scores, foreign),
+        auc_nameless=measures.area_under_curve(nameless, foreign),
+        off_topic=len(foreign),
+        silent=measures.mean([float(score == SILENT) for score in scores]),
+        silent_off_topic=measures.mean([float(score == SILENT) for score in foreign]),
+    )
+
+
+def _latency(samples: Sequence[float]) -> Latency:
+    return Latency(*(measures.percentile(samples, share) for share in (0.50, 0.95, 0.99)))

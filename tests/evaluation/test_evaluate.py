@@ -1,0 +1,319 @@
+"""Reports: worked by hand on a store whose hits are written down, and on stores of the package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from siltstone import Dataset, Entry, MemoryStore, Report, SimpleMemoryStore, StoreError, evaluate
+from siltstone.errors import ConfigError, DatasetError, StoreClosedError
+from siltstone.evaluation import Conversation, Question, Turn, load_dataset
+from siltstone.evaluation.face import Measurable
+
+
+@dataclass(frozen=True)
+class Hit:
+    entry_id: str
+    score: float
+    content: str = "abcdefgh"  # 2 tokens
+
+
+@dataclass
+class Receipt:
+    entry_ids: list[str | None]
+
+
+@dataclass
+class Scripted:
+    """A store that answers each query with the hits written down for it; an entry's id is its text."""
+
+    hits: dict[str, list[Hit]]
+    asked: list[tuple[str, str, int, dict[str, Any]]] = field(default_factory=list)
+    closed: int = 0
+
+    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+        return Receipt([entry.text or None for entry in entries])
+
+    def search(self, session_id: str, query: str, *, limit: int, **options: Any) -> list[Hit]:
+        self.asked.append((session_id, query, limit, options))
+        return self.hits.get(query, [])[:limit]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def turns(*texts: str) -> tuple[Turn, ...]:
+    """Turns whose ids are their texts in capitals; two to a session."""
+    return tuple(Turn(text.upper(), text, session=place // 2) for place, text in enumerate(texts))
+
+
+TWO = Dataset(
+    "two",
+    (
+        Conversation(
+            "one",
+            turns("a", "b", "c", "d"),
+            (
+                Question("first of Ann", ("A", "D"), "x"),
+                Question("second", ("C",), "y"),
+                Question("third", ("B",), "apart"),
+            ),
+        ),
+        Conversation("other", turns("e", "f"), (Question("fourth", ("E",), "x"),)),
+    ),
+    apart=frozenset({"apart"}),
+)
+HITS = {
+    "first of Ann": [Hit("b", 0.9), Hit("a", 0.8), Hit("b", 0.7), Hit("c", 0.6)],
+    "second": [Hit("c", 0.5)],
+    "third": [],
+    "fourth": [Hit("f", 0.4), Hit("e", 0.4)],
+    "first of": [Hit("a", 0.45)],  # without the name; also what "other" is asked
+}
+
+
+def scripted(hits: dict[str, list[Hit]] = HITS) -> tuple[list[Scripted], Callable[[], Scripted]]:
+    """A factory of stores, and the ones that it made."""
+    made: list[Scripted] = []
+
+    def make() -> Scripted:
+        made.append(Scripted(hits))
+        return made[-1]
+
+    return made, make
+
+
+def test_every_figure_is_what_it_is_by_hand() -> None:
+    hits = HITS | {"first of": []}
+    report = evaluate(scripted(hits)[1], TWO)
+    # first of Ann: b a c, where b is on rank 1 once and again on 3. Evidence A and D: A on rank 2, D nowhere.
+    #   R@1 0, R@5 1/2; hit@1 0, hit@5 1; MRR 1/2; nDCG (1/log2 3) / (1 + 1/log2 3) = 0.63093 / 1.63093
+    #   sessions: b and a are of session 0, c of 1; evidence in 0 and 1: Hit@1 1
+    #   tokens: 2 at 1, 6 at 5 (three entries of 8 characters)
+    # second: rank 1, all 1; session 1; tokens 2.
+    # fourth: f, e; E on rank 2: nDCG 0.63093; session 0; tokens 2 and 4.
+    pooled = report.pooled
+    assert pooled.questions == 3
+    assert pooled.recall == pytest.approx({1: 1 / 3, 5: 2.5 / 3, 10: 2.5 / 3, 20: 2.5 / 3})
+    assert pooled.hit == pytest.approx({1: 1 / 3, 5: 1, 10: 1, 20: 1})
+    assert pooled.mrr == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)
+    assert pooled.ndcg == pytest.approx((0.386853 + 1 + 0.630930) / 3, abs=1e-6)
+    assert pooled.tokens == {1: 2, 5: 4, 10: 4, 20: 4}
+    assert pooled.session_hit == {1: 1, 5: 1}
+
+    x, y, apart = (report.categories[name] for name in ("x", "y", "apart"))
+    assert list(report.categories) == ["apart", "x", "y"]
+    assert (x.questions, y.questions, apart.questions) == (2, 1, 1)
+    assert x.recall[5] == 0.75
+    assert y.recall[1] == 1
+    assert (apart.recall[20], apart.mrr, apart.ndcg, apart.tokens[20]) == (0, 0, 0, 0)
+    assert apart.session_hit == {1: 0, 5: 0}
+    assert report.everything is not None
+    assert report.everything.questions == 4
+    assert report.everything.recall[5] == pytest.approx(2.5 / 4)
+    assert (report.dataset, report.conversations, report.entries) == ("two", 2, 6)
+
+
+def test_abstention_compares_own_questions_with_nameless_ones_of_others() -> None:
+    abstention = evaluate(scripted()[1], TWO).abstention
+    # own: 0.9, 0.5, 0.4; foreign: "fourth" to one (0.4), "first of" to other (0.45), "second" to other (0.5).
+    # 0.9 beats 3; 0.5 beats 2 and ties once; 0.4 ties once: (3 + 2.5 + 0.5) / 9
+    # nameless own: "first of" 0.45, "second" 0.5, "fourth" 0.4: (1.5 + 2.5 + 0.5) / 9
+    assert abstention is not None
+    assert abstention.auc == pytest.approx(6 / 9)
+    assert abstention.auc_nameless == pytest.approx(4.5 / 9)
+    assert (abstention.off_topic, abstention.silent, abstention.silent_off_topic) == (3, 0, 0)
+
+
+def test_a_question_without_hits_is_below_any_with() -> None:
+    hits = {"second": [Hit("c", -3.0)]}
+    abstention = evaluate(scripted(hits)[1], TWO).abstention
+    # own: -3, none, none; foreign: none, none, -3: 2 wins, 1 tie, then 2 * (2 ties): (2 + 0.5 + 2) / 9
+    assert abstention is not None
+    assert abstention.auc == pytest.approx(4.5 / 9)
+    assert abstention.silent == pytest.approx(2 / 3)
+    assert abstention.silent_off_topic == pytest.approx(2 / 3)
+
+
+def test_without_other_conversations_there_is_no_abstention() -> None:
+    made, make = scripted()
+    assert evaluate(make, replace(TWO, conversations=TWO.conversations[:1])).abstention is None
+    assert evaluate(make, TWO, abstention=False).abstention is None
+    assert "first of" not in {query for store in made for _, query, _, _ in store.asked}
+
+
+def test_each_conversation_has_a_store_of_its_own_which_is_closed() -> None:
+    made, make = scripted()
+    evaluate(make, TWO)
+    assert [store.closed for store in made] == [1, 1]
+    assert [{asked[0] for asked in store.asked} for store in made] == [{"one"}, {"other"}]
+
+
+def test_options_reach_the_store_where_they_were_given() -> None:
+    made, make = scripted()
+    evaluate(make, TWO)
+    evaluate(make, TWO, ranker="own", min_score=0.2)
+    options = [[asked[3] for asked in store.asked] for store in made]
+    assert all(each == {} for each in options[0] + options[1])
+    assert all(each == {"ranker": "own", "min_score": 0.2} for each in options[2] + options[3])
+
+
+def test_ties_go_as_the_store_has_them_or_to_the_earlier_turn() -> None:
+    store, earlier = (evaluate(scripted()[1], TWO, ties=ties) for ties in ("store", "earlier"))
+    # Only "fourth" has a tie: f before e, or e first.
+    assert store.categories["x"].recall[1] == 0
+    assert earlier.categories["x"].recall[1] == 1 / 2
+    assert store.categories["y"] == earlier.categories["y"]
+
+
+def test_only_neighbours_of_equal_score_change_places() -> None:
+    hits = {"fourth": [Hit("f", 0.3), Hit("e", 0.4)]}  # a store may rank by more than its score
+    assert evaluate(scripted(hits)[1], TWO, ties="earlier").categories["x"].recall[1] == 0
+
+
+def test_sessions_are_left_out_where_the_turns_name_none() -> None:
+    bare = tuple(
+        replace(each, turns=tuple(replace(turn, session=None) for turn in each.turns))
+        for each in TWO.conversations
+    )
+    report = evaluate(scripted()[1], replace(TWO, conversations=bare))
+    assert report.pooled.session_hit is None
+    assert "| 0.673 | 0.667 | 1.000 |  |  | 4 |" in report.to_markdown().splitlines()[2]
+
+
+def test_a_turn_that_the_store_did_not_keep_is_not_found() -> None:
+    blank = Dataset("blank", (Conversation("one", turns("a", ""), (Question("first", ("", "A")),)),))
+    assert evaluate(scripted({"first": [Hit("a", 1.0)]})[1], blank).pooled.recall[10] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"min_score": 1.5}, "min_score must be in 0..1, got 1.5"),
+        ({"min_score": float("nan")}, "got nan"),
+        ({"ties": "later"}, "ties must be one of .* got 'later'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_a_store_is_made(arguments: Any, said: str) -> None:
+    made, make = scripted()
+    with pytest.raises(ConfigError, match=said):
+        evaluate(make, TWO, **arguments)
+    assert made == []
+
+
+def test_a_dataset_without_questions_is_refused() -> None:
+    with pytest.raises(DatasetError, match="'two' has no question"):
+        evaluate(scripted()[1], replace(TWO, apart=frozenset({"x", "y", "apart"})))
+
+
+def test_a_hit_that_was_never_indexed_is_an_error_and_the_store_is_closed() -> None:
+    made, make = scripted({"second": [Hit("z", 1.0)]})
+    with pytest.raises(StoreError, match="a hit in 'one' has the entry id 'z'"):
+        evaluate(make, TWO)
+    assert made[0].closed == 1
+
+
+def test_a_store_that_does_not_name_every_entry_is_an_error() -> None:
+    class Forgetful(Scripted):
+        def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+            return Receipt(["a"])
+
+    with pytest.raises(StoreError, match="given 4 entries of 'one' and named 1"):
+        evaluate(lambda: Forgetful({}), TWO)
+
+
+SILT = Dataset(
+    "silt",
+    (
+        Conversation(
+            "river",
+            (
+                Turn("1", "the river carries silt", name="Ann"),
+                Turn("2", "the delta grows", name="Bob"),
+                Turn("3", "where the water slows down silt settles", name="Ann"),
+            ),
+            (Question("where does silt settle", ("3",), "what"), Question("delta", ("2",), "what")),
+        ),
+        Conversation(
+            "kitchen",
+            (Turn("1", "the kettle is on", name="Cid"), Turn("2", "bread and salt", name="Dee")),
+            (Question("is the kettle on", ("1",), "yes or no"),),
+        ),
+    ),
+)
+
+
+def check(report: Report) -> None:
+    assert report.pooled.recall == {1: 1, 5: 1, 10: 1, 20: 1}
+    assert report.pooled.mrr == report.pooled.ndcg == 1
+    assert report.latency.p99 >= report.latency.p95 >= report.latency.p50 > 0
+    assert report.abstention is not None
+    assert report.abstention.off_topic == 3
+
+
+def test_a_store_in_process_memory_is_measured() -> None:
+    report = evaluate(SimpleMemoryStore, SILT)
+    check(report)
+    # "is the kettle on" finds one text of each query's words; 16 characters are 4 tokens.
+    assert report.categories["yes or no"].tokens[1] == 4
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine"])
+def test_a_store_on_disk_is_measured_and_closed(tmp_path: Path, ranker: str) -> None:
+    made: list[MemoryStore] = []
+
+    def make() -> MemoryStore:
+        made.append(MemoryStore.open(tmp_path / f"{ranker}-{len(made)}"))
+        return made[-1]
+
+    check(evaluate(make, SILT, ranker=ranker))
+    assert len(made) == 2
+    for store in made:
+        with pytest.raises(StoreClosedError):
+            store.stats()
+
+
+def test_a_store_refuses_a_ranker_that_it_does_not_have() -> None:
+    with pytest.raises(ConfigError, match="ranker must be None, got 'cosine'"):
+        evaluate(SimpleMemoryStore, SILT, ranker="cosine")
+
+
+def test_two_runs_differ_in_latency_alone() -> None:
+    first, second = evaluate(SimpleMemoryStore, SILT), evaluate(SimpleMemoryStore, SILT)
+    assert first == second
+    assert first.as_dict() | {"latency": None} == second.as_dict() | {"latency": None}
+    assert first != evaluate(SimpleMemoryStore, SILT, min_score=1.0)
+
+
+def test_a_report_is_plain_values_and_a_table() -> None:
+    report = evaluate(scripted()[1], TWO)
+    given = json.loads(json.dumps(report.as_dict()))
+    assert given["pooled"]["recall"]["10"] == report.pooled.recall[10]
+    lines = report.to_markdown().splitlines()
+    assert lines[2].startswith("| pooled | 3 | 0.333 | 0.833 |")
+    assert [line.split(" | ")[0] for line in lines[2:7]] == [
+        "| pooled", "| everything", "| - apart", "| - x", "| - y",
+    ]  # fmt: skip
+    assert len({line.count("|") for line in lines[:7]}) == 1
+    assert lines[-1].startswith("abstention AUC 0.667, without names 0.500; p50 ")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("locomo-dev", (0.137, 0.184, 0.123)), ("agent-dev", (0.232, 0.281, 0.162))],
+)
+def test_the_documented_embedding_reproduces_the_published_figures(
+    data_dir: Path, tmp_path: Path, name: str, expected: tuple[float, float, float]
+) -> None:
+    made = iter(range(100))
+
+    def make() -> Measurable:
+        return MemoryStore.open(tmp_path / str(next(made)), "cosine", hash_rule="poly31")
+
+    pooled = evaluate(make, load_dataset(name, data_dir), ties="earlier", abstention=False).pooled
+    assert (pooled.recall[5], pooled.recall[10], pooled.ndcg) == pytest.approx(expected, abs=1e-3)
