@@ -13,9 +13,11 @@ SLOW_CASES ?= 10000
 ifeq ($(OS),Windows_NT)
   BIN := .venv/Scripts
   PY := $(BIN)/python.exe
+  PEERS_PY := .venv-peers/Scripts/python.exe
 else
   BIN := .venv/bin
   PY := $(BIN)/python
+  PEERS_PY := .venv-peers/bin/python
 endif
 export VIRTUAL_ENV := $(CURDIR)/.venv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,11 +25,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where things stand: files whose time says what was last done.
 TOOLS := .venv/.tools-installed
 INSTALLED := .venv/.siltstone-installed
+PEERS := .venv-peers/.peers-installed
 # By wildcard, so that no shell is needed to read it.
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow demo bench docs ci clean
+.PHONY: help install build format lint test test-slow demo bench quality docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -81,6 +84,16 @@ demo: install ## An agent reads the standard library through a small window, and
 bench: install ## Measure, beside the slow twins; each bench checks its answer first
 	set -e; for script in benches/python/bench_*.py; do echo "== $$script"; $(PY) "$$script"; done
 	cargo bench -p siltstone-benches $(CARGO_FLAGS)
+
+# What siltstone is measured beside needs an environment of its own: it is no part of lint and test.
+$(PEERS): pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	$(PEERS_PY) -m pip install --quiet --upgrade 'pip>=25.1'
+	$(PEERS_PY) -m pip install --quiet --group peers
+	@touch $@
+
+quality: install $(PEERS) ## What each ranker and its peers find of recorded conversations (SILTSTONE_DATA)
+	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record
 
 docs: install ## Build the documentation of the crates and run the examples of README and docs/
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
