@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from siltstone._native import json_size
-from siltstone.messages import Part, read_message
+from siltstone.messages import Part, indexable_text, read_message
 from strategies import PIXEL
 
 
@@ -124,3 +124,30 @@ def test_a_system_message_may_stand_in_a_history() -> None:
     raw = {"role": "system", "content": [{"type": "text", "text": "rules"}]}
     message = read_message(raw, 0, dialect="anthropic")
     assert (message.role, message.text) == ("system", "rules")
+
+
+def test_a_compaction_of_the_provider_is_read_and_never_indexed() -> None:
+    block = {"type": "compaction", "content": "What was said.", "signature": "c2ln", "encrypted_content": "x"}
+    message = read_message({"role": "assistant", "content": [block]}, 0)
+    assert message.parts == (Part("compaction", "What was said."),)
+    assert indexable_text(message) == ""
+    assert parts_of({"type": "compaction", "content": None}) == (Part("compaction"),)
+
+
+def test_an_upload_and_a_cited_document_are_kept_as_they_came() -> None:
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    note = {"type": "text", "media_type": "text/plain", "data": "the minutes"}
+    document = {"type": "document", "source": note, "title": "Monday", "citations": {"enabled": True}}
+    cited = {"type": "text", "text": "so", "citations": [{"type": "char_location", "cited_text": "minutes"}]}
+    assert parts_of(upload, document, cited, role="user") == (
+        Part("other", "", size=json_size(upload)[0]),
+        Part("other", "Monday\nthe minutes"),
+        Part("text", "so"),
+    )
+
+
+def test_a_tool_of_a_remote_server_is_a_call_and_a_result() -> None:
+    assert parts_of(
+        {"type": "mcp_tool_use", "id": "m", "name": "ls", "server_name": "files", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": "a.txt"},
+    ) == (Part("tool_call", "", "m", "ls", "{}"), Part("tool_result", "a.txt", "m"))

@@ -21,6 +21,7 @@ from siltstone.messages import (
     read_message,
     validate,
 )
+from siltstone.messages.dialects.openai_responses import ITEMS
 from siltstone.messages.json_text import MAX_DEPTH
 from siltstone.tokens import rule
 
@@ -197,6 +198,8 @@ WORDS = [
     *("file", "thinking", "tool_use", "tool_result", "tool_use_id", "tool_calls", "tool_call_id"),
     *("function", "function_call", "arguments", "refusal", "image_url", "url", "media_type", "custom"),
     *("duration_ms", "is_error", "title", "reasoning_content", "transcript"),
+    *("call_id", "output", "outputs", "results", "result", "summary", "caller", "caller_id", "error"),
+    *("action", "queries", "approval_request_id", "encrypted_content", "status", "reason", "code"),
 ]
 
 
@@ -214,15 +217,18 @@ def json_of_our_words() -> st.SearchStrategy[Any]:
 
 
 @given(
-    role=st.sampled_from(["system", "user", "assistant", "tool", "function"]),
+    role=st.sampled_from([None, "system", "user", "assistant", "tool", "function"]),
     content=json_of_our_words(),
     extra=st.dictionaries(st.sampled_from(WORDS), json_of_our_words(), max_size=3),
-    dialect=st.sampled_from([None, "any", "openai.chat", "anthropic"]),
+    kind=st.sampled_from(sorted(ITEMS | {"item_of_tomorrow", "foo_output", "text"})),
+    dialect=st.sampled_from([None, "any", "openai.chat", "openai.responses", "anthropic"]),
 )
 def test_whatever_json_comes_it_is_read_or_refused_by_our_error(
-    role: str, content: Any, extra: dict[str, Any], dialect: Any
+    role: str | None, content: Any, extra: dict[str, Any], kind: str, dialect: Any
 ) -> None:
     raw = {**extra, "role": role, "content": content}
+    if role is None:  # an item of the Responses API: its type says what it is
+        raw["type"] = kind
     try:
         message = read_message(raw, 0, dialect=dialect)
     except InvalidMessageError:

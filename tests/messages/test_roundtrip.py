@@ -26,12 +26,15 @@ from strategies import (
     openai_histories,
     openai_messages,
     plain_messages,
+    responses_histories,
+    responses_items,
     texts,
 )
 
 BY_DIALECT = {
     "any": plain_messages(),
     "openai.chat": openai_messages(),
+    "openai.responses": responses_items(),
     "anthropic": anthropic_messages(),
 }
 
@@ -65,7 +68,9 @@ def test_keys_that_nobody_knows_are_kept(extra: dict[str, Any], message: dict[st
 
 
 @pytest.mark.parametrize(
-    "histories", [openai_histories(), anthropic_histories()], ids=["openai", "anthropic"]
+    "histories",
+    [openai_histories(), responses_histories(), anthropic_histories()],
+    ids=["openai", "responses", "anthropic"],
 )
 @given(data=st.data())
 def test_a_history_is_read_into_the_same_objects_in_order(histories: Any, data: st.DataObject) -> None:
@@ -80,13 +85,13 @@ def test_a_history_is_read_into_the_same_objects_in_order(histories: Any, data: 
 @given(message=plain_messages())
 def test_a_plain_message_reads_alike_in_every_dialect(message: dict[str, Any]) -> None:
     expected = read_message(message, 0, dialect="any")
-    for dialect in ("openai.chat", "anthropic"):
+    for dialect in ("openai.chat", "openai.responses", "anthropic"):
         if message["role"] == "developer" and dialect == "anthropic":
             continue  # a role that Anthropic does not have
         assert read_message(message, 0, dialect=dialect).parts == expected.parts
 
 
-@given(raw=st.one_of(openai_messages(), anthropic_messages()))
+@given(raw=st.one_of(openai_messages(), responses_items(), anthropic_messages()))
 def test_the_size_is_that_of_the_json_text(raw: dict[str, Any]) -> None:
     text = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
     assert message_size(raw) == (len(text.encode("utf-8", "surrogatepass")), len(text))

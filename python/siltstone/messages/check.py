@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from siltstone.messages.message import Message, PartKind, RawMessage
+from siltstone.messages.message import REFERENCE, Message, PartKind, RawMessage
 from siltstone.messages.read import read_message
 
 __all__ = ["broken_tool_groups"]
@@ -19,6 +19,7 @@ def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
     """
     messages = [_read(item, place) for place, item in enumerate(history)]
     called: set[object] = set()
+    referred = False
     broken: set[int] = set()
     unanswered: dict[object, int] = {}
     for place, message in enumerate(messages):
@@ -31,8 +32,10 @@ def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
                 unanswered[key] = place
             elif part.kind == "tool_result":
                 unanswered.pop(key, None)
-                if key not in called:
+                if key not in called and not referred:
                     broken.add(place)
+            elif part.kind == "other" and part.name == REFERENCE:
+                referred = True  # it may stand for any call
     end = _start_of_last_exchange(messages)
     return len(broken | {place for place in unanswered.values() if place < end})
 
@@ -42,7 +45,7 @@ def _start_of_last_exchange(messages: list[Message]) -> int:
     place = len(messages)
     while place > 0 and _is(messages[place - 1], "tool_result"):
         place -= 1
-    while place > 0 and _is(messages[place - 1], "tool_call"):
+    while place > 0 and (_is(messages[place - 1], "tool_call") or _is_item(messages[place - 1])):
         place -= 1
     return place
 
@@ -52,6 +55,11 @@ def _is(message: Message, kind: PartKind) -> bool:
     if (message.role == "assistant") != (kind == "tool_call"):
         return False
     return any(part.kind == kind for part in message.parts)
+
+
+def _is_item(message: Message) -> bool:
+    """Whether *message* is one item of an assistant's answer, which may have others before it."""
+    return message.role == "assistant" and message.dialect == "openai.responses"
 
 
 def _read(item: RawMessage | Message, place: int) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from siltstone.messages.message import Message, Part
+from siltstone.messages.message import REFERENCE, Message, Part
 
 __all__ = ["Group", "call_key", "groups", "unanswered"]
 
@@ -27,21 +27,34 @@ def groups(history: Sequence[Message]) -> list[Group]:
     """The groups of a history, in the order of their first messages; every message is in exactly one.
 
     A call, all its results and the reasoning bound to it are one group. A result belongs to the latest
-    call before it that has its id, so an id may be used again. A message that several calls share joins
-    their groups. An assistant message of nothing but reasoning is bound to the assistant messages that
-    directly follow it. Any other message is a group of its own. Time is linear.
+    call before it that has its id, so an id may be used again; one without a call belongs to the latest
+    reference before it, which may stand for its call. A message that several calls share joins their
+    groups, and so do unknown parts that have the id of a call, or of one another, and items of calls that
+    stand side by side. An assistant message of
+    nothing but reasoning is bound to the assistant messages that directly follow it. Any other message is
+    a group of its own. Time is linear.
     """
     links = _Links(len(history))
     calls = _Calls()
+    sharing: dict[str, int] = {}  # id: where an unknown part had it last
+    reference: int | None = None
     for position, message in enumerate(history):
         for part in message.parts:
+            bound: int | None = None
             if part.kind == "tool_call":
                 calls.open(call_key(part), position)
             elif part.kind == "tool_result":
-                called_at = calls.answer(call_key(part))
-                if called_at is not None:
-                    links.join(called_at, position)
+                bound = calls.answer(call_key(part))
+                bound = reference if bound is None else bound
+            elif part.kind == "other" and part.call_id is not None:
+                bound = calls.called_at(part.call_id, sharing.get(part.call_id))
+                sharing[part.call_id] = position
+            elif part.kind == "other" and part.name == REFERENCE:
+                reference = position
+            if bound is not None:
+                links.join(bound, position)
     _bind_reasoning(history, links)
+    _bind_parallel_items(history, links)
     return links.groups(calls.waiting())
 
 
@@ -89,6 +102,11 @@ class _Calls:
             self._waiting[position] -= 1
         return position
 
+    def called_at(self, call_id: str, otherwise: int | None) -> int | None:
+        """The position of the latest call of that id, without an answer to it."""
+        queue = self._by_key.get(call_id)
+        return queue[-1][0] if queue else otherwise
+
     def waiting(self) -> set[int]:
         """The positions of the messages that have a call without a result."""
         return {position for position, count in self._waiting.items() if count}
@@ -132,6 +150,16 @@ def _bind_reasoning(history: Sequence[Message], links: _Links) -> None:
         if bound:
             links.join(position - 1, position)
         bound = bound or _is_reasoning_only(message)
+
+
+def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
+    """Joins calls that stand side by side as items of their own: the model made them in one answer."""
+    before = False
+    for position, message in enumerate(history):
+        calls = message.dialect == "openai.responses" and any(p.kind == "tool_call" for p in message.parts)
+        if calls and before:
+            links.join(position - 1, position)
+        before = calls
 
 
 def _is_reasoning_only(message: Message) -> bool:

@@ -27,7 +27,7 @@ def indexable_text(message: Message, *, index_tools: bool = True) -> str:
 def _passage(part: Part, index_tools: bool) -> str:
     if part.kind == "text" or (part.kind == "other" and part.call_id is None):
         return part.text
-    if not index_tools or part.kind not in ("tool_call", "tool_result"):
+    if not index_tools or part.kind not in ("tool_call", "tool_result", "other"):
         return ""
     body = part.arguments if part.kind == "tool_call" else part.text
     return " ".join(filter(None, (part.name, body)))

@@ -22,6 +22,7 @@ _UNKNOWN: dict[Modality, str] = {
     "document": "application/octet-stream",
 }
 _DATA_KEYS = frozenset({"data", "file_data", "b64_json"})
+_PICTURE_CALL = "image_generation_call"  # an item of the Responses API; its ``result`` is the picture
 _TEXT_TYPES = ("text", "redacted_thinking")  # their ``data`` is text, or opaque text
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # shorter ones cost nothing worth the doubt
 
@@ -37,6 +38,7 @@ _MODALITIES: dict[str, Modality] = {
     "document": "document",
     "file": "document",
     "input_file": "document",
+    "computer_screenshot": "image",
 }
 
 
@@ -119,9 +121,11 @@ def without_inline_data(value: Any) -> tuple[Any, int]:
     if fields is None:
         return value, 0
     kept, total = {}, 0
-    opaque = fields.get("type") in _TEXT_TYPES
+    kind = fields.get("type")
+    opaque = isinstance(kind, str) and kind in _TEXT_TYPES
     for key, item in fields.items():
-        if key in _DATA_KEYS and not opaque and _is_base64(item):
+        carries = key in _DATA_KEYS or (key == "result" and kind == _PICTURE_CALL)
+        if carries and not opaque and _is_base64(item):
             kept[key], cut = "", len(item)
         else:
             kept[key], cut = without_inline_data(item)

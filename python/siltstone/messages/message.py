@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 __all__ = [
     "Dialect",
@@ -21,15 +21,20 @@ __all__ = [
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 """``system`` and ``developer`` carry rules; ``tool`` is OpenAI's role of a tool result."""
 
-PartKind: TypeAlias = Literal["text", "reasoning", "tool_call", "tool_result", "blob", "other"]
+PartKind: TypeAlias = Literal["text", "reasoning", "tool_call", "tool_result", "blob", "compaction", "other"]
+"""``compaction`` is a summary that the provider made: it is sent back as it came, and never indexed."""
 
 Provenance: TypeAlias = Literal[
     "original", "compaction_summary", "injected_context", "recalled_context", "placeholder", "repaired"
 ]
 """Where a message came from. Only ``original`` messages open turns and are indexed."""
 
-Dialect: TypeAlias = Literal["any", "openai.chat", "anthropic"]
+Dialect: TypeAlias = Literal["any", "openai.chat", "openai.responses", "anthropic"]
 """``any`` is a plain ``{"role", "content": str}``, which reads alike in every dialect."""
+
+
+REFERENCE: Final = "item_reference"
+"""The name of an ``other`` part that stands for something which the provider alone can read."""
 
 
 class LiveObject(Protocol):
@@ -54,7 +59,8 @@ class Part:
         text: Its text projection: what is indexed, counted and shown to a summariser. A blob's is
             ``[image: image/png]`` and the like; reasoning keeps its text, but is never indexed.
         call_id: Of a tool call or a tool result: the id that ties them together. Media inside a
-            result are parts of their own that follow it, with its id.
+            result are parts of their own that follow it, with its id. An ``other`` part that has one
+            belongs to the same group.
         name: Of a tool call: the tool's name (of a result too, where the dialect says it).
         arguments: Of a tool call: its arguments as JSON text, as received where they were text.
         is_error: Of a tool result: the tool failed.

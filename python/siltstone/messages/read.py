@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.dialects import anthropic, openai_chat
+from siltstone.messages.dialects import anthropic, openai_chat, openai_responses
 from siltstone.messages.dialects.base import Malformed
 from siltstone.messages.json_text import unwritable
 from siltstone.messages.limits import check_carried
@@ -21,6 +21,7 @@ _READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {
     # What reads alike in every dialect is read by the one with the most roles.
     "any": (openai_chat.read, openai_chat.ROLES),
     "openai.chat": (openai_chat.read, openai_chat.ROLES),
+    "openai.responses": (openai_responses.read, openai_responses.ROLES),
     "anthropic": (anthropic.read, anthropic.ROLES),
 }
 
@@ -61,7 +62,8 @@ def validate(raw: RawMessage, *, index: int = 0, dialect: Dialect | None = None)
 def detect(raw: RawMessage) -> Dialect:
     """The dialect of one message: what gives it away first, or ``any`` where nothing does.
 
-    A role or a key that only OpenAI chat has, then a block type that only one dialect has.
+    A type in the place of a role, or the type of an item, is the Responses API; then a role or a key that
+    only OpenAI chat has, then a block type that only one dialect has.
 
     Raises:
         InvalidMessageError: *raw* is not a mapping, nor an object that dumps itself as one.
@@ -94,7 +96,8 @@ def _project(raw: RawMessage, index: int, dialect: Dialect | None) -> tuple[Dial
     dialect = dialect or _detect(fields)
     reader, roles = _reader(dialect)
     spoken = fields.get("role")
-    if not isinstance(spoken, str) or spoken not in roles:
+    is_item = spoken is None and dialect == openai_responses.NAME and openai_responses.item_type(fields)
+    if not is_item and (not isinstance(spoken, str) or spoken not in roles):
         raise _unknown_role(spoken, roles, index)
     role, parts = reader(fields)
     return dialect, role, parts
@@ -102,12 +105,18 @@ def _project(raw: RawMessage, index: int, dialect: Dialect | None) -> tuple[Dial
 
 def _detect(fields: Mapping[str, Any]) -> Dialect:
     role = fields.get("role")
+    if "type" in fields or role is None:
+        kind = openai_responses.item_type(fields)
+        if kind in openai_responses.ITEMS or (kind and role is None and not _is_block(kind)):
+            return openai_responses.NAME
     if role == "tool" or role == "developer" or role == "function" or not openai_chat.KEYS.isdisjoint(fields):
         return openai_chat.NAME
     content = fields.get("content")
     if isinstance(content, (list, tuple)):
         return _detect_blocks(content)
-    return "any" if isinstance(content, str) else openai_chat.NAME
+    if not isinstance(content, str):
+        return openai_chat.NAME
+    return openai_responses.NAME if fields.get("type") == "message" else "any"
 
 
 def _detect_blocks(blocks: Iterable[object]) -> Dialect:
@@ -118,9 +127,17 @@ def _detect_blocks(blocks: Iterable[object]) -> Dialect:
             continue
         if kind in anthropic.TYPES or anthropic.is_result(kind):
             return anthropic.NAME
+        if kind in openai_responses.TYPES:
+            return openai_responses.NAME
         if kind in openai_chat.TYPES:
             return openai_chat.NAME
     return "any"
+
+
+def _is_block(kind: str) -> bool:
+    """Whether *kind* is a piece of a message in some dialect: by itself it is no message in any."""
+    blocks = (anthropic.TYPES, openai_chat.TYPES, openai_responses.TYPES, {"text", "message"})
+    return anthropic.is_result(kind) or any(kind in types for types in blocks)
 
 
 def _reader(dialect: Dialect) -> tuple[Reader, dict[str, Role]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from siltstone.messages.groups import unanswered
-from siltstone.messages.message import Message
+from siltstone.messages.message import Dialect, Message
 
 __all__ = ["Turn", "in_flight", "opens_turn", "turns"]
 
+ITEMS: Final[Dialect] = "openai.responses"
 _INJECTED = frozenset({"injected_context", "recalled_context"})
 
 
@@ -58,4 +60,12 @@ def in_flight(history: Sequence[Message]) -> bool:
     """
     if not any(opens_turn(message) for message in reversed(history)):
         return False
-    return history[-1].role != "assistant" or unanswered(history[-1:])
+    return history[-1].role != "assistant" or unanswered(_last_answer(history))
+
+
+def _last_answer(history: Sequence[Message]) -> Sequence[Message]:
+    """The assistant's last answer: one message, or in the Responses API all items at the end."""
+    start = len(history) - 1
+    while start > 0 and history[start - 1].role == "assistant" and history[start - 1].dialect == ITEMS:
+        start -= 1
+    return history[start:]

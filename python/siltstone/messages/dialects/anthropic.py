@@ -13,6 +13,7 @@ from siltstone.messages.dialects.base import (
     read_content,
     result_parts,
     string,
+    text_of,
 )
 from siltstone.messages.message import Dialect, Part, Role
 from siltstone.messages.plain import as_fields
@@ -28,7 +29,10 @@ ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assi
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 #: Block types that no other dialect has; ``is_result`` knows the open family of results.
-TYPES = _CALLS | {"thinking", "redacted_thinking", "image", "document"}
+TYPES = _CALLS | {
+    *("thinking", "redacted_thinking", "image", "document"),
+    *("search_result", "container_upload", "compaction"),
+}
 
 
 def is_result(kind: str) -> bool:
@@ -54,6 +58,8 @@ def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
         return (Part("reasoning", string(block, "thinking", path)),)
     if kind == "redacted_thinking":
         return (Part("reasoning"),)
+    if kind == "compaction":
+        return (Part("compaction", text_of(block)),)
     if is_result(kind):
         return _server_result(block, path)
     return known_parts(kind, block)

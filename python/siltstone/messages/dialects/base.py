@@ -34,7 +34,10 @@ BlockReader: TypeAlias = Callable[[str, Fields, str], Iterable[Part]]
 """``(type, block, path) -> parts``: reads the blocks of one dialect."""
 
 # Where blocks keep what can be read, in reading order. Encrypted texts and addresses are not among them.
-_TEXT_KEYS = ("title", "context", "text", "refusal", "transcript", "stdout", "stderr", "content", "source")
+_TEXT_KEYS = (
+    *("title", "context", "text", "refusal", "transcript"),
+    *("stdout", "stderr", "logs", "output", "content", "source"),
+)
 
 
 class Malformed(Exception):  # noqa: N818 - never leaves this family

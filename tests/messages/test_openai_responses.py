@@ -1,0 +1,362 @@
+"""How items of the OpenAI Responses API are read, and what of them stays together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shapes import ask, say
+from siltstone.errors import InvalidMessageError
+from siltstone.messages import (
+    Part,
+    broken_tool_groups,
+    detect,
+    groups,
+    in_flight,
+    indexable_text,
+    read_history,
+    read_message,
+    turns,
+)
+from siltstone.messages.dialects.pairs import CALLS, OUTPUTS
+from siltstone.tokens import IMAGE_TOKENS, estimate_tokens
+from strategies import PIXEL
+
+PICTURE = f"data:image/png;base64,{PIXEL}"
+BIG = f"data:image/png;base64,{'QUJD' * 25_000}"  # 100,000 bytes of base64
+
+
+def call(call_id: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": "ls", "arguments": "{}", **more}
+
+
+def output(call_id: str, text: Any = "ok") -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def thought(item_id: str = "rs_1") -> dict[str, Any]:
+    return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": "Z3VhcmRlZA=="}
+
+
+def read(raw: dict[str, Any]) -> tuple[str, tuple[Part, ...]]:
+    message = read_message(raw, 0)
+    assert message.dialect == "openai.responses"
+    return message.role, message.parts
+
+
+def grouped(*raws: dict[str, Any]) -> list[tuple[int, ...]]:
+    return [group.positions for group in groups(read_history(raws))]
+
+
+@pytest.mark.parametrize(
+    ("raw", "role", "parts"),
+    [
+        (call("a", id="fc_1"), "assistant", (Part("tool_call", "", "a", "ls", "{}"),)),
+        (output("a"), "tool", (Part("tool_result", "ok", "a"),)),
+        (
+            {"type": "custom_tool_call", "call_id": "a", "name": "grep", "input": "x y"},
+            "assistant",
+            (Part("tool_call", "", "a", "grep", "x y"),),
+        ),
+        (
+            {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}},
+            "assistant",
+            (Part("tool_call", "", "a", "shell", '{"commands":["ls"]}'),),
+        ),
+        (
+            {
+                "type": "shell_call_output",
+                "call_id": "a",
+                "output": [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+            },
+            "tool",
+            (Part("tool_result", "a.txt", "a", "shell"),),
+        ),
+        (
+            {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {"command": ["ls"]}},
+            "assistant",
+            (Part("tool_call", "", "a", "local_shell", '{"command":["ls"]}'),),
+        ),
+        (
+            {"type": "local_shell_call_output", "id": "a", "output": "a.txt"},
+            "tool",
+            (Part("tool_result", "a.txt", "a", "local_shell"),),
+        ),
+        (
+            {"type": "computer_call", "call_id": "a", "action": {"type": "wait"}},
+            "assistant",
+            (Part("tool_call", "", "a", "computer", '{"type":"wait"}'),),
+        ),
+        (
+            {
+                "type": "computer_call_output",
+                "call_id": "a",
+                "output": {"type": "computer_screenshot", "image_url": PICTURE},
+            },
+            "tool",
+            (
+                Part("tool_result", "", "a", "computer"),
+                Part("blob", "[image: image/png]", "a", modality="image", size=len(PIXEL)),
+            ),
+        ),
+        (
+            {"type": "apply_patch_call_output", "call_id": "a", "status": "failed", "output": "no such file"},
+            "tool",
+            (Part("tool_result", "no such file", "a", "apply_patch", is_error=True),),
+        ),
+        (
+            {"type": "mcp_approval_request", "id": "r", "name": "rm", "arguments": "{}"},
+            "assistant",
+            (Part("tool_call", "", "r", "rm", "{}"),),
+        ),
+        (
+            {
+                "type": "mcp_approval_response",
+                "approval_request_id": "r",
+                "approve": False,
+                "reason": "not here",
+            },
+            "tool",
+            (Part("tool_result", "refused: not here", "r"),),
+        ),
+        (
+            {
+                "type": "mcp_call",
+                "id": "m",
+                "name": "rm",
+                "arguments": "{}",
+                "approval_request_id": "r",
+                "error": {"type": "http_error", "code": 500, "message": "down"},
+            },
+            "assistant",
+            (
+                Part("tool_call", "", "m", "rm", "{}"),
+                Part("tool_result", "down", "m", "rm", is_error=True),
+                Part("other", call_id="r"),
+            ),
+        ),
+        (
+            {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "x"}},
+            "assistant",
+            (
+                Part("tool_call", "", "w", "web_search", '{"query":"x"}'),
+                Part("tool_result", "", "w", "web_search"),
+            ),
+        ),
+        (
+            {"type": "file_search_call", "id": "f", "queries": ["x"], "results": [{"text": "found"}]},
+            "assistant",
+            (
+                Part("tool_call", "", "f", "file_search", '["x"]'),
+                Part("tool_result", "found", "f", "file_search"),
+            ),
+        ),
+        (
+            {
+                "type": "code_interpreter_call",
+                "id": "c",
+                "code": "6*7",
+                "outputs": [{"type": "logs", "logs": "42"}],
+            },
+            "assistant",
+            (
+                Part("tool_call", "", "c", "code_interpreter", "6*7"),
+                Part("tool_result", "42", "c", "code_interpreter"),
+            ),
+        ),
+        (
+            {"type": "image_generation_call", "id": "i", "result": PIXEL, "output_format": "png"},
+            "assistant",
+            (
+                Part("tool_call", "", "i", "image_generation", "{}"),
+                Part("tool_result", "", "i", "image_generation"),
+                Part("blob", "[image: image/png]", "i", modality="image", size=len(PIXEL)),
+            ),
+        ),
+        (
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]},
+            "assistant",
+            (Part("reasoning", "hm"),),
+        ),
+        (thought(), "assistant", (Part("reasoning"),)),
+        ({"type": "compaction", "encrypted_content": "x"}, "developer", (Part("compaction"),)),
+        (
+            {"type": "item_reference", "id": "msg_1"},
+            "developer",
+            (Part("other", name="item_reference"),),
+        ),
+        ({"id": "msg_1"}, "developer", (Part("other", name="item_reference"),)),
+        (
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+            "user",
+            (Part("text", "hi"),),
+        ),
+        (
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [
+                    {"type": "output_text", "text": "no", "annotations": []},
+                    {"type": "refusal", "refusal": "never"},
+                ],
+            },
+            "assistant",
+            (Part("text", "no"), Part("text", "never")),
+        ),
+        ({"type": "message", "role": "user", "content": "hi"}, "user", (Part("text", "hi"),)),
+    ],
+    ids=lambda value: value.get("type", "") if isinstance(value, dict) else "",
+)
+def test_an_item_is_read_by_its_type(raw: dict[str, Any], role: str, parts: tuple[Part, ...]) -> None:
+    assert read(raw) == (role, parts)
+
+
+def test_an_unknown_item_is_kept_with_its_text_and_its_id() -> None:
+    role, parts = read({"type": "oracle_call_output", "call_id": "a", "output": "42"})
+    assert (role, parts) == ("tool", (Part("other", "42", "a"),))
+    assert read({"type": "oracle", "content": "42"}) == ("assistant", (Part("other", "42"),))
+
+
+def test_every_call_has_one_type_that_answers_it() -> None:
+    assert len(OUTPUTS) == len(CALLS)
+    assert not OUTPUTS.keys() & CALLS.keys()
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_a_call_of_each_type_is_pending_until_it_is_answered(kind: str) -> None:
+    called = {"type": kind, "id": "a", "call_id": "a", "name": "ls", "arguments": "{}", "input": "x"}
+    answer = {"type": CALLS[kind].output, "call_id": "a", "approval_request_id": "a", "output": "ok"}
+    history = read_history([ask(), called])
+    assert [group.pending for group in groups(history)] == [False, True]
+    assert in_flight(history)
+    assert grouped(ask(), called, answer, say()) == [(0,), (1, 2), (3,)]
+    assert broken_tool_groups([ask(), called, answer, say()]) == 0
+    assert broken_tool_groups([ask(), answer, say()]) == 1
+
+
+def test_reasoning_is_bound_to_the_items_of_its_answer() -> None:
+    raws = [ask(), thought(), call("a"), call("b"), output("b"), output("a"), thought("rs_2"), say()]
+    assert grouped(*raws) == [(0,), (1, 2, 3, 4, 5), (6, 7)]
+
+
+def test_calls_side_by_side_are_one_answer() -> None:
+    history = read_history([ask(), call("a"), call("b"), output("b")])
+    assert [(group.positions, group.pending) for group in groups(history)] == [
+        ((0,), False),
+        ((1, 2, 3), True),
+    ]
+
+
+def test_an_approved_call_belongs_to_its_approval() -> None:
+    asked = {"type": "mcp_approval_request", "id": "r", "name": "rm", "arguments": "{}"}
+    given = {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True}
+    ran = {"type": "mcp_call", "id": "m", "name": "rm", "arguments": "{}", "approval_request_id": "r"}
+    assert grouped(ask(), asked, given, ran, say()) == [(0,), (1, 2, 3), (4,)]
+
+
+def test_what_a_program_calls_belongs_to_the_program() -> None:
+    program = {"type": "program", "id": "p", "call_id": "p1", "code": "ls()"}
+    caller = {"type": "program", "caller_id": "p1"}
+    done = {"type": "program_output", "id": "q", "call_id": "p1", "result": "ok"}
+    raws = [ask(), program, call("a", caller=caller), output("a"), done, say()]
+    assert grouped(*raws) == [(0,), (1, 2, 3, 4), (5,)]
+
+
+def test_unknown_items_that_share_an_id_are_one_group() -> None:
+    raws = [ask(), {"type": "oracle_call", "call_id": "o"}, say(), {"type": "oracle_answer", "call_id": "o"}]
+    assert grouped(*raws) == [(0,), (1, 3), (2,)]
+    assert broken_tool_groups(raws) == 0
+
+
+def test_an_output_whose_call_the_provider_holds_belongs_to_the_reference() -> None:
+    raws = [ask(), {"type": "item_reference", "id": "fc_1"}, output("a"), say()]
+    assert grouped(*raws) == [(0,), (1, 2), (3,)]
+    assert broken_tool_groups(raws) == 0
+
+
+def test_turns_open_with_user_items_alone() -> None:
+    history = read_history([ask(), call("a"), output("a"), say(), ask("more"), thought(), say()])
+    assert [(turn.start, turn.end) for turn in turns(history)] == [(0, 4), (4, 7)]
+    assert not in_flight(history)
+    assert in_flight(history[:6][:-1])
+
+
+def test_a_call_before_the_last_words_of_an_answer_keeps_its_turn_in_flight() -> None:
+    words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look"}]}
+    assert in_flight(read_history([ask(), call("a"), words]))
+    assert broken_tool_groups([ask(), call("a"), words]) == 0
+    assert not in_flight(read_history([ask(), call("a"), output("a"), words]))
+
+
+def test_what_was_said_called_and_answered_is_indexed() -> None:
+    history = read_history([call("a"), output("a", "found"), thought()])
+    assert [indexable_text(message) for message in history] == ["ls {}", "found", ""]
+    assert indexable_text(read_message({"type": "compaction", "encrypted_content": "x"}, 0)) == ""
+    unknown = read_message({"type": "oracle_call_output", "call_id": "a", "output": "42"}, 0)
+    assert indexable_text(unknown) == "42"
+    assert indexable_text(unknown, index_tools=False) == ""
+
+
+def test_arguments_outputs_and_reasoning_are_counted() -> None:
+    assert estimate_tokens(call("a", arguments="x" * 4_000), rule="blocks") > 1_000
+    assert estimate_tokens(output("a", "x" * 4_000), rule="blocks") == 1_000
+    assert estimate_tokens({**thought(), "encrypted_content": "x" * 4_000}, rule="blocks") > 1_000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"type": "image_generation_call", "id": "i", "result": BIG.partition(",")[2]},
+        {
+            "type": "computer_call_output",
+            "call_id": "a",
+            "output": {"type": "computer_screenshot", "image_url": BIG},
+        },
+        output("a", [{"type": "input_image", "detail": "auto", "image_url": BIG}]),
+        {"role": "user", "content": [{"type": "input_image", "detail": "auto", "image_url": BIG}]},
+        {"type": "code_interpreter_call", "id": "c", "code": "", "outputs": [{"type": "image", "url": BIG}]},
+    ],
+    ids=lambda raw: raw.get("type", "message"),
+)  # fmt: skip
+def test_a_picture_costs_what_a_picture_costs(raw: dict[str, Any]) -> None:
+    assert IMAGE_TOKENS <= estimate_tokens(raw, rule="blocks") < IMAGE_TOKENS + 60
+
+
+@pytest.mark.parametrize(
+    ("raw", "dialect"),
+    [
+        ({"type": "item_of_tomorrow"}, "openai.responses"),
+        ({"type": "additional_tools", "role": "developer", "tools": []}, "openai.responses"),
+        ({"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, "openai.responses"),
+        ({"role": "user", "content": "hi"}, "any"),
+        ({"type": "message", "role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}, "anthropic"),
+        ({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "a"}]}, "any"),
+        ({"role": "user", "content": [{"type": "container_upload", "file_id": "f"}]}, "anthropic"),
+        ({"role": "assistant", "content": [{"type": "compaction", "content": "x"}]}, "anthropic"),
+    ],
+)
+def test_the_dialect_is_found_out(raw: dict[str, Any], dialect: str) -> None:
+    assert detect(raw) == dialect
+
+
+@pytest.mark.parametrize("kind", ["text", "tool_use", "tool_result", "image_url", "input_text", "message"])
+def test_a_piece_of_a_message_is_no_message(kind: str) -> None:
+    with pytest.raises(InvalidMessageError, match="it has no role"):
+        read_message({"type": kind, "text": "hi", "id": "a"}, 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "key"),
+    [
+        ({"type": "function_call_output", "call_id": "a", "output": 5}, "output"),
+        ({"type": "file_search_call", "id": "f", "results": 5}, "results"),
+        ({"type": "message", "role": "user", "content": [{"type": "input_text"}]}, "content[0].text"),
+    ],
+)
+def test_what_is_malformed_is_named(raw: dict[str, Any], key: str) -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        read_message(raw, 3)
+    assert (caught.value.index, caught.value.key) == (3, key)
