@@ -19,10 +19,12 @@ from siltstone.messages.message import (
 )
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.turns import Turn, in_flight, opens_turn, turns
+from siltstone.messages.validators import Finding, validate_history
 
 __all__ = [
     "MAX_MESSAGE_BYTES",
     "Dialect",
+    "Finding",
     "Group",
     "LiveObject",
     "Message",
@@ -46,4 +48,5 @@ __all__ = [
     "read_message",
     "turns",
     "validate",
+    "validate_history",
 ]

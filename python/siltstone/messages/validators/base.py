@@ -1,0 +1,132 @@
+"""What do the validators of all dialects share?
+
+A validator is a function ``check(history, pending_ok) -> findings`` over positions and messages. It is
+pure, it looks at each message once, and it never raises for what a history says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from siltstone.messages.groups import call_key
+from siltstone.messages.message import Message, Part
+
+__all__ = ["Finding", "Ledger", "Placed", "Rule", "has_blank_text"]
+
+Rule: TypeAlias = Literal[
+    "malformed",
+    "foreign",
+    "first-role",
+    "system-place",
+    "empty-content",
+    "missing-id",
+    "duplicate-id",
+    "duplicate-call",
+    "unanswered-call",
+    "orphan-result",
+    "duplicate-result",
+    "late-result",
+    "result-type",
+    "result-place",
+    "reasoning-alone",
+]
+"""Which rule of a provider is broken; docs/design/messages.md says what each demands."""
+
+Placed: TypeAlias = Sequence[tuple[int, Message]]
+"""The messages of a history that could be read, each with its position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that the provider would refuse.
+
+    Attributes:
+        position: The message's position in the list.
+        rule: Which rule it breaks.
+        sentence: What is wrong, for people.
+        call_id: Of the call or the result that it is about, where it is about one that has an id.
+        nth: Which of the message's calls, or of its results, from 0.
+    """
+
+    position: int
+    rule: Rule
+    sentence: str
+    call_id: str | None = None
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    position: int
+    part: Part
+    nth: int
+
+
+class Ledger:
+    """Which calls wait for their results, and which calls and results there ever were."""
+
+    def __init__(self, *, unique: bool = False) -> None:
+        self._unique = unique  # an id may be used once in a whole history
+        self._waiting: dict[Hashable, list[_Call]] = {}
+        self._called: set[Hashable] = set()
+        self._answered: set[Hashable] = set()
+
+    @property
+    def waits(self) -> bool:
+        """Whether any call waits for its result."""
+        return bool(self._waiting)
+
+    def open(self, position: int, part: Part, nth: int) -> Iterator[Finding]:
+        """Takes down a call."""
+        key = call_key(part)
+        if part.call_id is not None and key in (self._called if self._unique else self._waiting):
+            said = f"the id of call {part.call_id!r} is already that of another"
+            yield Finding(position, "duplicate-call", said, part.call_id, nth)
+        self._called.add(key)
+        self._answered.discard(key)
+        self._waiting.setdefault(key, []).append(_Call(position, part, nth))
+
+    def answer(self, position: int, part: Part, nth: int) -> Iterator[Finding]:
+        """Takes down a result."""
+        key = call_key(part)
+        queue = self._waiting.get(key)
+        if queue:
+            queue.pop(0)
+            if not queue:
+                del self._waiting[key]
+            self._answered.add(key)
+            return
+        name = _named(part)
+        if key in self._answered:
+            yield Finding(position, "duplicate-result", f"{name} has a result already", part.call_id, nth)
+        elif key in self._called:
+            said = f"the result of {name} comes after its exchange has ended"
+            yield Finding(position, "late-result", said, part.call_id, nth)
+        else:
+            said = f"the result of {name} has no call before it"
+            yield Finding(position, "orphan-result", said, part.call_id, nth)
+
+    def waiting_at(self, part: Part) -> int | None:
+        """The position of the call that a result would answer."""
+        queue = self._waiting.get(call_key(part))
+        return queue[0].position if queue else None
+
+    def close(self, after: int = -1) -> Iterator[Finding]:
+        """Ends the exchange: what still waits, after position *after* excepted, can get no result."""
+        for queue in self._waiting.values():
+            for call in queue:
+                if after < 0 or call.position < after:
+                    said = f"{_named(call.part)} has no result"
+                    yield Finding(call.position, "unanswered-call", said, call.part.call_id, call.nth)
+        self._waiting.clear()
+
+
+def has_blank_text(message: Message) -> bool:
+    """Whether *message* says nothing, or has a text of nothing but white space."""
+    return not message.parts or any(part.kind == "text" and not part.text.strip() for part in message.parts)
+
+
+def _named(part: Part) -> str:
+    return f"call {part.call_id!r}" if part.call_id is not None else f"the call of {part.name!r}"

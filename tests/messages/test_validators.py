@@ -1,0 +1,259 @@
+"""What each provider refuses, a case and its opposite for each rule; and that no compaction adds to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapes import ask, call, result, results, say, thought, use
+from siltstone import Emergency, ThresholdCompactor, compact
+from siltstone.compaction import CompactionConfig
+from siltstone.errors import ContextOverflowError, InvalidMessageError
+from siltstone.messages import Finding, read_history, validate_history
+from strategies import anthropic_histories, histories, openai_histories, responses_histories
+
+Raw = dict[str, Any]
+
+
+def fc(call_id: str, **more: Any) -> Raw:
+    return {"type": "function_call", "call_id": call_id, "name": "ls", "arguments": "{}", **more}
+
+
+def out(call_id: str, **more: Any) -> Raw:
+    return {"type": "function_call_output", "call_id": call_id, "output": "ok", **more}
+
+
+def rs(item_id: str = "rs_1") -> Raw:
+    return {"type": "reasoning", "id": item_id, "summary": []}
+
+
+def rules(raws: Any, dialect: Any = None, **options: Any) -> list[tuple[int, str]]:
+    return [(finding.position, finding.rule) for finding in validate_history(raws, dialect, **options)]
+
+
+SYSTEM = {"role": "system", "content": "rules"}
+SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+
+BROKEN: list[tuple[str, str, list[Raw], list[tuple[int, str]]]] = [
+    # dialect, what is wrong, history, findings
+    ("openai.chat", "orphan", [ask(), result("a"), say()], [(1, "orphan-result")]),
+    ("openai.chat", "before its call", [ask(), result("a"), call("a"), result("a")], [(1, "orphan-result")]),
+    ("openai.chat", "twice", [ask(), call("a"), result("a"), result("a")], [(3, "duplicate-result")]),
+    (
+        "openai.chat",
+        "late",
+        [ask(), call("a"), say(), result("a")],
+        [(1, "unanswered-call"), (3, "late-result")],
+    ),
+    ("openai.chat", "never", [ask(), call("a", "b"), result("b"), ask()], [(1, "unanswered-call")]),
+    (
+        "openai.chat",
+        "rules between",
+        [call("a"), SYSTEM, result("a")],
+        [(0, "unanswered-call"), (2, "late-result")],
+    ),
+    ("openai.chat", "one id twice", [call("a", "a"), result("a"), result("a")], [(0, "duplicate-call")]),
+    ("openai.chat", "nothing said", [ask(), {"role": "assistant", "content": None}], [(1, "empty-content")]),
+    ("openai.chat", "no block", [{"role": "user", "content": []}], [(0, "empty-content")]),
+    ("openai.chat", "foreign", [ask(), thought(), ask()], [(1, "foreign")]),
+    ("openai.chat", "malformed", [ask(), {"content": "x"}, say()], [(1, "malformed")]),
+    ("anthropic", "orphan", [ask(), results("a"), say()], [(1, "orphan-result")]),
+    ("anthropic", "twice", [ask(), use("a"), results("a", "a"), say()], [(2, "duplicate-result")]),
+    (
+        "anthropic",
+        "late",
+        [ask(), use("a"), ask(), say(), results("a")],
+        [(1, "unanswered-call"), (4, "late-result")],
+    ),
+    ("anthropic", "never", [ask(), use("a", "b"), results("b"), say()], [(1, "unanswered-call")]),
+    ("anthropic", "spoken over", [ask(), use("a", "b"), results("b", text="go")], [(1, "unanswered-call")]),
+    (
+        "anthropic",
+        "after text",
+        [
+            ask(),
+            use("a"),
+            {"role": "user", "content": [{"type": "text", "text": "x"}, *results("a")["content"]]},
+        ],
+        [(2, "result-place")],
+    ),
+    ("anthropic", "text first", [ask(), use("a"), ask(), results("a"), say()], [(3, "result-place")]),
+    (
+        "anthropic",
+        "id again",
+        [ask(), use("a"), results("a"), use("a"), results("a")],
+        [(3, "duplicate-call")],
+    ),
+    (
+        "anthropic",
+        "no id",
+        [ask(), {"role": "assistant", "content": [{"type": "tool_use"}]}],
+        [(1, "missing-id")],
+    ),
+    ("anthropic", "assistant first", [SYSTEM, say(), ask(), use()], [(1, "first-role")]),
+    ("anthropic", "late rules", [ask(), SYSTEM, say()], [(1, "system-place")]),
+    ("anthropic", "blank", [ask(" \n"), say(), use("a")], [(0, "empty-content")]),
+    ("anthropic", "no block", [{"role": "user", "content": []}, say(), use("a")], [(0, "empty-content")]),
+    ("anthropic", "thought alone", [ask(), thought(), ask(), say()], [(1, "reasoning-alone")]),
+    (
+        "anthropic",
+        "server tool",
+        [ask(), {"role": "assistant", "content": [SEARCH]}, ask(), {"role": "assistant", "content": [FOUND]}],
+        [(1, "unanswered-call"), (3, "late-result")],
+    ),
+    ("openai.responses", "orphan", [ask(), out("a"), say()], [(1, "orphan-result")]),
+    ("openai.responses", "before its call", [out("a"), fc("a"), out("a")], [(0, "orphan-result")]),
+    ("openai.responses", "twice", [fc("a"), out("a"), out("a")], [(2, "duplicate-result")]),
+    ("openai.responses", "never", [ask(), fc("a"), ask()], [(1, "unanswered-call")]),
+    (
+        "openai.responses",
+        "of another type",
+        [ask(), fc("a"), out("a", type="custom_tool_call_output"), ask()],
+        [(1, "unanswered-call"), (2, "result-type")],
+    ),
+    (
+        "openai.responses",
+        "no id",
+        [{"type": "function_call", "name": "ls", "arguments": "{}"}],
+        [(0, "missing-id")],
+    ),
+    ("openai.responses", "one id twice", [fc("a"), fc("a"), out("a"), out("a")], [(1, "duplicate-call")]),
+    ("openai.responses", "item twice", [fc("a", id="x"), out("a", id="x")], [(1, "duplicate-id")]),
+    ("openai.responses", "thought alone", [ask(), rs(), ask()], [(1, "reasoning-alone")]),
+    ("openai.responses", "thought before output", [fc("a"), rs(), out("a")], [(1, "reasoning-alone")]),
+    ("openai.responses", "foreign", [fc("a"), result("a")], [(1, "foreign")]),
+]
+LEGAL: list[tuple[str, str, list[Raw]]] = [
+    (
+        "openai.chat",
+        "parallel",
+        [SYSTEM, ask(), call("a", "b"), result("b"), result("a"), say(), SYSTEM, ask()],
+    ),
+    ("openai.chat", "ids used again", [ask(), call("a"), result("a"), call("a"), result("a"), say()]),
+    ("openai.chat", "empty text", [ask(""), say("")]),
+    ("openai.chat", "one role after another", [ask(), ask(), say(), say()]),
+    ("openai.chat", "assistant first", [say(), ask()]),
+    ("anthropic", "split results", [ask(), use("a", "b"), results("b"), results("a", text="go"), say()]),
+    ("anthropic", "thought first", [ask(), thought(), use("a"), results("a"), say()]),
+    ("anthropic", "server tool", [ask(), {"role": "assistant", "content": [SEARCH, FOUND]}, ask()]),
+    (
+        "anthropic",
+        "server tool, in two",
+        [ask(), {"role": "assistant", "content": [SEARCH]}, {"role": "assistant", "content": [FOUND]}, ask()],
+    ),
+    ("anthropic", "nothing yet", [ask(), use("a"), results("a"), {"role": "assistant", "content": []}]),
+    ("openai.responses", "delayed", [ask(), fc("a"), say(), ask(), out("a")]),
+    (
+        "openai.responses",
+        "thoughts",
+        [ask(), rs(), rs("rs_2"), fc("a"), fc("b"), out("b"), out("a"), rs("rs_3"), say()],
+    ),
+    ("openai.responses", "referred", [ask(), {"type": "item_reference", "id": "fc_1"}, out("a")]),
+    ("openai.responses", "developer", [{"role": "developer", "content": "rules"}, fc("a"), out("a")]),
+    ("openai.responses", "unknown", [ask(), {"type": "item_of_tomorrow", "call_id": "a"}, say()]),
+]
+
+
+@pytest.mark.parametrize(("dialect", "what", "raws", "expected"), BROKEN, ids=lambda value: str(value)[:40])
+def test_what_a_provider_refuses_is_found(
+    dialect: str, what: str, raws: list[Raw], expected: list[tuple[int, str]]
+) -> None:
+    assert rules(raws, dialect) == expected
+    if what != "malformed":
+        assert rules(read_history(raws), dialect) == expected  # messages that were read will do
+
+
+@pytest.mark.parametrize(("dialect", "what", "raws"), LEGAL, ids=lambda value: str(value)[:40])
+def test_what_a_provider_accepts_is_not(dialect: str, what: str, raws: list[Raw]) -> None:
+    assert validate_history(raws, dialect) == []
+    assert validate_history(raws) == []
+
+
+@pytest.mark.parametrize(
+    "raws",
+    [
+        [ask(), call("a", "b"), result("a")],
+        [ask(), use("a", "b"), results("a")],
+        [ask(), use("a")],
+        [ask(), thought()],
+        [ask(), rs()],
+        [ask(), fc("a"), fc("b"), out("a")],
+    ],
+)
+def test_an_unfinished_answer_may_stand_at_the_end_until_it_is_sent(raws: list[Raw]) -> None:
+    assert validate_history(raws) == []
+    assert len(validate_history(raws, pending_ok=False)) == 1
+
+
+def test_a_finding_says_which_result_it_is_about() -> None:
+    (finding,) = validate_history([ask(), use("a"), results("a", "b"), say()])
+    assert finding == Finding(2, "orphan-result", "the result of call 'b' has no call before it", "b", 1)
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    with pytest.raises(InvalidMessageError, match="unknown dialect 'morse'"):
+        validate_history([ask()], "morse")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "legal",
+    [openai_histories, responses_histories, anthropic_histories],
+    ids=["openai.chat", "openai.responses", "anthropic"],
+)
+@given(data=st.data())
+def test_a_legal_history_has_no_findings(legal: Any, data: st.DataObject) -> None:
+    assert validate_history(data.draw(legal(legal=True))) == []
+    answered = data.draw(legal(legal=True, ending="answered"))
+    assert validate_history(answered, pending_ok=False) == []
+
+
+@given(raws=histories(min_turns=1, legal=True), data=st.data())
+def test_a_history_that_lost_a_message_of_an_exchange_is_not_legal(
+    raws: list[Raw], data: st.DataObject
+) -> None:
+    """The validators can fail: any answered call without its result, or the other way round."""
+    history = read_history(raws)
+    results_at = [at for at, m in enumerate(history) if any(p.kind == "tool_result" for p in m.parts)]
+    torn = [at for at in results_at if history[at].role != "assistant" and at < len(raws) - 1]
+    if torn:
+        gone = data.draw(st.sampled_from(torn))
+        left = [raw for at, raw in enumerate(raws) if at != gone]
+        assert validate_history(left, pending_ok=False)
+
+
+def assert_nothing_new(raws: list[Raw], rewritten: list[Any]) -> None:
+    """What is wrong with *rewritten* was wrong with the same message of *raws*."""
+    known = {(id(raws[f.position]), f.rule, f.nth) for f in validate_history(raws)}
+    new = [f for f in validate_history(rewritten) if (id(rewritten[f.position]), f.rule, f.nth) not in known]
+    assert new == []
+
+
+@pytest.mark.parametrize("legal", [True, False], ids=["legal", "any"])
+@given(data=st.data())
+def test_a_compaction_brings_nothing_that_a_provider_refuses(legal: bool, data: st.DataObject) -> None:
+    raws = data.draw(histories(min_turns=1, legal=legal))
+    for _ in range(data.draw(st.integers(1, 3))):
+        config = CompactionConfig(
+            auto_compact_threshold=data.draw(st.integers(1, 600)),
+            recent_turn_budget=data.draw(st.integers(0, 3)),
+            min_reduction=0,
+        )
+        policy = data.draw(st.sampled_from([ThresholdCompactor(config), Emergency(400)]))
+        try:
+            rewritten = compact(raws, policy, model=lambda request: "So.").messages
+        except ContextOverflowError:
+            return
+        assert_nothing_new(raws, rewritten)
+        if legal:
+            assert validate_history(rewritten) == []
+        raws = rewritten
+
+
+def test_a_hundred_thousand_messages_are_checked_in_linear_time() -> None:
+    raws = [ask(), *[m for n in range(25_000) for m in (call(f"c{n}"), result(f"c{n}"))]]
+    assert validate_history(raws) == []
+    assert len(validate_history([ask(), *[result("a") for _ in range(50_000)]])) == 50_000
