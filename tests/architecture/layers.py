@@ -15,7 +15,7 @@ from architecture.rust_paths import Use
 # Python: a room imports rooms of lower floors, and itself.
 FLOORS = {
     "errors": 1, "usage": 1, "_native": 1,
-    "messages": 2, "embedding": 2,
+    "messages": 2, "embedding": 2, "overflow": 2,
     "tokens": 3, "llm": 3, "events": 3, "memory": 3,
     "compaction": 4, "models": 4, "outcome": 4,
     "engine": 5, "tools": 5, "testing": 5,

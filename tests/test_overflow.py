@@ -1,0 +1,75 @@
+"""Which errors of providers say that a request was too large for the window?"""
+
+from __future__ import annotations
+
+import pytest
+
+from siltstone import ModelError
+from siltstone.overflow import is_context_overflow
+
+OVERFLOWS = [
+    # OpenAI and those who speak like it
+    "400 - {'error': {'message': \"This model's maximum context length is 128000 tokens\"}}",
+    "Error code: 400 - {'error': {'message': 'Please shorten it.', 'code': 'context_length_exceeded'}}",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "This endpoint's maximum context length is 200000 tokens. However, you requested about 210000 tokens",
+    "Invalid 'messages[3].content': string too long. Expected a string with maximum length 1048576",
+    # Anthropic
+    "Error code: 400 - {'error': {'message': 'prompt is too long: 215341 tokens > 200000 maximum'}}",
+    "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000, decrease input length",
+    "413 - {'error': {'type': 'request_too_large', 'message': 'Request exceeds the maximum size'}}",
+    # Bedrock, Gemini, Mistral, xAI
+    "ValidationException: Input is too long for requested model.",
+    "400 The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "Prompt contains 65673 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    # servers of one's own
+    "the request exceeds the available context size, try increasing it",
+    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+    "Requested token count exceeds the model's maximum context length of 32768 tokens.",
+]
+
+OTHERS = [
+    "",
+    "Error code: 429 - Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000.",
+    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000.",
+    "Error code: 529 - {'type': 'overloaded_error', 'message': 'Overloaded'}",
+    "You exceeded your current quota, please check your plan and billing details.",
+    "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+    "Connection error.",
+    "Request timed out.",
+    "messages.3: `tool_use` ids were found without `tool_result` blocks immediately after",
+    "The context of this discussion is long.",
+    "Invalid API key provided",
+    "messages: text content blocks must be non-empty",
+]
+
+
+@pytest.mark.parametrize("message", OVERFLOWS)
+def test_an_overflow_is_recognised(message: str) -> None:
+    assert is_context_overflow(message)
+    assert is_context_overflow(RuntimeError(message))
+
+
+@pytest.mark.parametrize("message", OTHERS)
+def test_another_error_is_none(message: str) -> None:
+    assert not is_context_overflow(message)
+    assert not is_context_overflow(RuntimeError(message))
+
+
+def test_the_code_of_an_sdk_s_error_counts() -> None:
+    error = RuntimeError("Bad request")
+    error.code = "context_length_exceeded"  # type: ignore[attr-defined]
+    assert is_context_overflow(error)
+
+
+def test_what_a_framework_wrapped_is_recognised() -> None:
+    error = ModelError("the model raised BadRequestError")
+    error.__cause__ = ValueError("prompt is too long: 5 tokens > 4 maximum")
+    assert is_context_overflow(error)
+
+
+def test_a_circle_of_causes_ends() -> None:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert not is_context_overflow(one)
