@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from siltstone import llm
-from siltstone.compaction import Compaction, Compactor, Skip, Trigger
+from siltstone.compaction import Compaction, CompactionConfig, Compactor, Skip, ThresholdCompactor, Trigger
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Message, groups, read_history
+from siltstone.tokens import rule
 
 Raw = dict[str, Any]
 
@@ -115,3 +116,30 @@ def assert_lawful(history: Sequence[Message], compaction: Compaction) -> None:
     assert all(one[1] < other[0] for one, other in zip(summary.covers, summary.covers[1:], strict=False))
     assert summary.covers == compaction.covers
     assert summary.seq == compaction.covers[0][0]
+
+
+def policy(**settings: Any) -> ThresholdCompactor:
+    """A policy that retains no complete turn."""
+    return ThresholdCompactor(CompactionConfig(**{"recent_turn_budget": 0, **settings}))
+
+
+def long(turns: int = 40, words: int = 100) -> list[Raw]:
+    """A system message and *turns* complete turns."""
+    return [system("Rules."), *(message for n in range(turns) for message in turn(n, words))]
+
+
+class Window:
+    """A model that refuses what is larger than its window, as a provider does."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.requests: list[CompletionRequest] = []
+        self.refused = 0
+
+    def __call__(self, request: CompletionRequest) -> str:
+        size = rule("blocks").count(read_history(request.messages)) + request.max_tokens
+        if size > self.tokens:
+            self.refused += 1
+            raise ValueError(f"prompt is too long: {size} tokens > {self.tokens} maximum")
+        self.requests.append(request)
+        return SHORT

@@ -16,7 +16,7 @@ from siltstone.compaction.base import Compaction, CompactionError, Compactor, Sk
 from siltstone.compaction.emergency import Emergency
 from siltstone.errors import ConfigError, ContextOverflowError, ModelError, StoreConflictError, StoreError
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
-from siltstone.llm import AsyncModel, Completion, CompletionRequest, Flow, Model
+from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models
 from siltstone.messages import Message, RawMessage, read_history
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.usage import UsageRecord
@@ -30,7 +30,7 @@ def compact(
     messages: Sequence[RawMessage],
     policy: Compactor,
     *,
-    model: Model | None = None,
+    model: Models | None = None,
     context_window: int | None = None,
     focus: str | None = None,
     hooks: Sequence[Hook] = (),
@@ -40,8 +40,8 @@ def compact(
     Args:
         messages: A history in any dialect. It is not changed.
         policy: What to give up, and how.
-        model: Writes the summary: ``CompletionRequest -> Completion | str``. Not needed by a policy
-            that asks no model.
+        model: Writes the summary: ``CompletionRequest -> Completion | str``, or a list of such: each is
+            asked where those before it failed. Not needed by a policy that asks no model.
         context_window: The model's window in tokens, where known.
         focus: What the summary should look at in particular.
         hooks: Called with each event as it happens.
@@ -61,7 +61,7 @@ async def acompact(
     messages: Sequence[RawMessage],
     policy: Compactor,
     *,
-    model: AsyncModel | None = None,
+    model: AsyncModels | None = None,
     context_window: int | None = None,
     focus: str | None = None,
     hooks: Sequence[Hook] = (),
@@ -179,7 +179,7 @@ class _Attempt:
             self.start()
             while True:
                 try:
-                    completion = yield request
+                    completion = yield from self._answer(request)
                 except ModelError as error:
                     request = flow.throw(error)
                 else:
@@ -190,6 +190,16 @@ class _Attempt:
             return result
         finally:
             flow.close()
+
+    def _answer(self, request: CompletionRequest) -> Flow[Completion]:
+        """What the caller's models say, or the extractive one where the policy asks for the last resort."""
+        if request.rank != LAST_RESORT:
+            return (yield request)
+        from siltstone.models import (
+            ExtractiveModel,
+        )  # its regular expressions cost more than all of this room
+
+        return llm.call(ExtractiveModel(self.policy.token_rule.name), replace(request, rank=0))
 
     def start(self) -> None:
         """Tells that the compaction began, once."""
@@ -246,6 +256,7 @@ class _Attempt:
                 policy=self.policy.name,
                 cause=self.trigger.reason,
                 degraded=compaction.degraded,
+                suspect=compaction.suspect,
             )
         )
         return Compacted(
@@ -260,6 +271,7 @@ class _Attempt:
             covers=compaction.covers,
             level=compaction.level,
             degraded=compaction.degraded,
+            suspect=compaction.suspect,
             compaction_id=compaction_id,
         )
 

@@ -46,7 +46,7 @@ class CompactionCompleted:
     """A compaction was committed: what it discarded is durable and searchable.
 
     Attributes:
-        summary_tokens: Output tokens of the summary call; 0 when no model was used.
+        summary_tokens: Output tokens of the summary calls; 0 when no model was used.
         messages_before: Messages in the history before.
         messages_after: And after.
         tokens_before: The history before, by the policy's estimator.
@@ -56,7 +56,8 @@ class CompactionCompleted:
         usage: Every model call of this compaction.
         policy: The policy's name.
         cause: The trigger's reason.
-        degraded: The summary was made without the intended model.
+        degraded: No model that the caller named made the summary.
+        suspect: The summary is remarkably short for what it stands for.
     """
 
     summary_tokens: int
@@ -70,6 +71,7 @@ class CompactionCompleted:
     policy: str
     cause: str
     degraded: bool = False
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ class CompactionFailed:
     """A compaction came to nothing; the history is as it was. Never fatal.
 
     Attributes:
-        reason: ``llm_failed``, ``empty_summary``, ``no_reduction``, ``rewrite_invalid``,
-            ``memory_indexing_failed``, ``stale``, ``cancelled`` or ``internal``.
+        reason: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
+            ``summarizer_overflow``, ``no_reduction``, ``rewrite_invalid``, ``memory_indexing_failed``,
+            ``stale``, ``cancelled`` or ``internal``.
         message: What happened, in a sentence.
         duration: Seconds since the start.
         usage: Every model call that was made all the same.

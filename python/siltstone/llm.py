@@ -10,11 +10,14 @@ from siltstone.errors import ModelError
 from siltstone.usage import UsageRecord
 
 __all__ = [
+    "LAST_RESORT",
     "AsyncModel",
+    "AsyncModels",
     "Completion",
     "CompletionRequest",
     "Flow",
     "Model",
+    "Models",
     "Purpose",
     "UsageRecord",
     "call",
@@ -27,6 +30,9 @@ T = TypeVar("T")
 
 Purpose: TypeAlias = Literal["summary", "merge"]
 
+LAST_RESORT = -1
+"""The rank of the model that needs no network, for a policy whose models have all failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
@@ -34,12 +40,15 @@ class CompletionRequest:
 
     Attributes:
         messages: Plain ``{"role", "content": str}`` messages. The last one is the instruction;
-            those before it are the material.
+            those before it are the material. With ``prefix_preserving`` the material is the history
+            itself, the caller's own objects.
         max_tokens: The most tokens the answer may have.
         purpose: What the call is for.
         tools: Tool definitions to send along; empty unless the request reuses a live prefix.
         prefix_preserving: The messages begin with the live request, for the provider's cache.
-        deadline: Seconds the caller should allow, or None.
+        deadline: Seconds the answer may take, or None for any time. An async driver breaks the call
+            off then; a sync one cannot, so a sync model should hand it to its client as the timeout.
+        rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
     """
 
     messages: Sequence[dict[str, Any]]
@@ -48,6 +57,7 @@ class CompletionRequest:
     tools: tuple[Any, ...] = ()
     prefix_preserving: bool = False
     deadline: float | None = None
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +80,39 @@ Flow: TypeAlias = Generator[CompletionRequest, Completion, T]
 
 Model: TypeAlias = Callable[[CompletionRequest], "Completion | str"]
 AsyncModel: TypeAlias = Callable[[CompletionRequest], "Awaitable[Completion | str] | Completion | str"]
+Models: TypeAlias = Model | Sequence[Model]
+"""A model, or several: the first is asked, and the next one where it fails."""
+AsyncModels: TypeAlias = AsyncModel | Sequence[AsyncModel]
 
 
-def call(model: Model | None, request: CompletionRequest) -> Completion:
-    """The model's answer to *request*.
+def call(model: Models | None, request: CompletionRequest) -> Completion:
+    """The answer to *request* of the model that it asks.
 
     Raises:
-        ModelError: no model was given, it raised, or its answer is not text.
+        ModelError: the model raised, or its answer is not text; or there is no model of that rank, and
+            then the error has ``exhausted`` set.
     """
-    request = _spelled_out(request)
+    chosen = _ranked(model, request.rank)
     try:
-        answer = _given(model)(request)
+        answer = chosen(_spelled_out(request))
     except Exception as error:
         raise _failed(error) from error
     return _checked(answer)
 
 
-async def call_async(model: AsyncModel | None, request: CompletionRequest) -> Completion:
-    """Like :func:`call`; a model that answers with an awaitable is awaited."""
-    request = _spelled_out(request)
+async def call_async(model: AsyncModels | None, request: CompletionRequest) -> Completion:
+    """Like :func:`call`; a model that answers with an awaitable is awaited, up to the deadline."""
+    chosen = _ranked(model, request.rank)
     try:
-        answer = _given(model)(request)
+        answer = chosen(_spelled_out(request))
         if isinstance(answer, Awaitable):
-            answer = await answer
+            answer = await _in_time(answer, request.deadline)
     except Exception as error:
         raise _failed(error) from error
     return _checked(answer)
 
 
-def run(flow: Flow[T], model: Model | None) -> T:
+def run(flow: Flow[T], model: Models | None) -> T:
     """Drives *flow* to its end, asking *model* for each completion it wants.
 
     A failure of the model is thrown into the flow, so that it can clean up or fall back.
@@ -119,7 +133,7 @@ def run(flow: Flow[T], model: Model | None) -> T:
         flow.close()
 
 
-async def run_async(flow: Flow[T], model: AsyncModel | None) -> T:
+async def run_async(flow: Flow[T], model: AsyncModels | None) -> T:
     """Like :func:`run`, for an async caller."""
     try:
         request = next(flow)
@@ -142,10 +156,40 @@ def _spelled_out(request: CompletionRequest) -> CompletionRequest:
     return replace(request, messages=list(request.messages))
 
 
-def _given(model: Callable[[CompletionRequest], T] | None) -> Callable[[CompletionRequest], T]:
+def _ranked(
+    model: Callable[[CompletionRequest], T] | Sequence[Callable[[CompletionRequest], T]] | None, rank: int
+) -> Callable[[CompletionRequest], T]:
     if model is None:
-        raise ModelError("the policy asked for a summary, but no model was given; pass model=")
-    return model
+        given: Sequence[Callable[[CompletionRequest], T]] = ()
+    elif isinstance(model, Sequence):
+        given = model
+    else:
+        given = (model,)
+    if 0 <= rank < len(given):
+        return given[rank]
+    if not given:
+        message = "the policy asked for a summary, but no model was given; pass model="
+    else:
+        message = f"the policy asked for model {rank}; there are {len(given)}"
+    raise ModelError(message, exhausted=True)
+
+
+async def _in_time(answer: Awaitable[T], deadline: float | None) -> T:
+    """Awaits *answer* for *deadline* seconds at most. Under another event loop the model keeps time."""
+    import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return await answer
+    limit = asyncio.timeout(deadline)
+    try:
+        async with limit:
+            return await answer
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"no answer within {deadline:g} s") from None
 
 
 def _failed(error: Exception) -> ModelError:

@@ -41,7 +41,8 @@ class Compacted(_Outcome):
         discarded: Those that the summary stands for, in order; an earlier summary among them.
         covers: Half-open ranges of the positions (of a session: sequence numbers) it stands for.
         level: 1 for a summary of messages alone, one more than the highest it replaced otherwise.
-        degraded: The summary was made without the intended model.
+        degraded: No model that the caller named made the summary.
+        suspect: The summary is remarkably short for what it stands for.
         compaction_id: In a session: the id of the committed compaction.
     """
 
@@ -51,6 +52,7 @@ class Compacted(_Outcome):
     covers: tuple[tuple[int, int], ...] = ()
     level: int = 1
     degraded: bool = False
+    suspect: bool = False
     compaction_id: int | None = None
 
 

@@ -47,11 +47,11 @@ WALLS: dict[str, dict[str, set[str]]] = {
 FAMILIES = {
     "memory": ["entry", "log", "base convert", "database_log simple_log", "indexed simple"],
     "compaction": [
-        "base prompts clip",
+        "base prompts clip refusal",
         "config render select",
-        "mechanical rewrite",
-        "validate",
-        "net",
+        "calls mechanical rewrite",
+        "material validate",
+        "net summarise",
         "emergency threshold",
     ],
     "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],

@@ -23,6 +23,14 @@ def test_the_documented_defaults():
     assert config.estimator == "blocks"
     assert config.summary_prefix == SUMMARY_PREFIX
     assert SUMMARY_PREFIX.startswith("[Context compacted]")
+    assert config.summarizer_window is None
+    assert config.call_timeout == 120.0
+    assert config.attempts == 2
+    assert config.min_summary_tokens == 16
+    assert config.on_model_failure == "fail"
+    assert config.on_summarizer_overflow == "mechanical"
+    assert config.curator is None
+    assert config.prefix_preserving is False
 
 
 @pytest.mark.parametrize(
@@ -33,6 +41,7 @@ def test_the_documented_defaults():
         "min_turns_between_compactions",
         "max_request_bytes",
         "retained_token_budget",
+        "attempts",
     ],
 )
 @pytest.mark.parametrize("value", [0, -1])
@@ -72,6 +81,21 @@ def test_mk_16_the_message_is_the_documented_one():
         ("estimator", None),
         ("summary_prefix", " "),
         ("summary_prefix", None),
+        ("summarizer_window", 0),
+        ("summarizer_window", 1_023),
+        ("summarizer_window", 8e3),
+        ("call_timeout", 0),
+        ("call_timeout", -1.0),
+        ("call_timeout", float("nan")),
+        ("call_timeout", float("inf")),
+        ("call_timeout", True),
+        ("attempts", 2.0),
+        ("min_summary_tokens", -1),
+        ("on_model_failure", "retry"),
+        ("on_model_failure", None),
+        ("on_summarizer_overflow", ["fail"]),
+        ("curator", "me"),
+        ("prefix_preserving", 1),
     ],
 )
 def test_a_setting_out_of_its_bounds_names_field_and_value(field: str, value: Any):
@@ -103,6 +127,8 @@ def test_the_summary_cap_is_an_eighth_of_a_known_window_at_most():
     assert config.summary_cap(200_000) == 4096
     assert config.summary_cap(8_000) == 1_000
     assert config.summary_cap(4) == 1
+    assert CompactionConfig(summarizer_window=8_000).summary_cap(200_000) == 1_000
+    assert CompactionConfig(summarizer_window=8_000).summary_cap(None) == 1_000
 
 
 def test_retained_turns_get_half_the_effective_threshold_unless_told_otherwise():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,7 +287,8 @@ def test_a_policy_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
 def test_a_failing_model_is_not_asked_at_every_boundary(tmp_path: Path) -> None:
     """Three failures in a row, then one attempt in ten boundaries: the net guards the window."""
     model = ScriptedModel([RuntimeError("down")])
-    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+    once = ThresholdCompactor(replace(POLICY.config, attempts=1))
+    with Session.open(tmp_path, "s", policy=once, model=model) as session:
         filled(session)
         for number in range(33):
             session.append(user(f"u{number}"))

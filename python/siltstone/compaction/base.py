@@ -111,7 +111,8 @@ class Compaction:
             replaces included; ascending and disjoint.
         level: 1 for a summary of messages, one more than the highest it replaces otherwise.
         usage: Every model call that was made.
-        degraded: The summary was made without the intended model.
+        degraded: No model that the caller named made the summary.
+        suspect: The summary is remarkably short for what it stands for.
     """
 
     messages: tuple[Message, ...]
@@ -122,6 +123,7 @@ class Compaction:
     level: int = 1
     usage: tuple[UsageRecord, ...] = field(default=())
     degraded: bool = False
+    suspect: bool = False
 
 
 class CompactionError(SiltstoneError, RuntimeError):

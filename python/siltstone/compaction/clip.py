@@ -6,7 +6,7 @@ import re
 
 from siltstone.tokens import TokenRule
 
-__all__ = ["MARK", "clip", "head_and_tail"]
+__all__ = ["MARK", "clip", "head_and_tail", "near_end"]
 
 MARK = "[…]"  #: where something was left out
 
@@ -31,7 +31,7 @@ def clip(text: str, tokens: int, token_rule: TokenRule) -> str:
             high = middle - 1
     if low == 0:
         return MARK if token_rule.count_text(MARK) <= tokens else ""
-    return text[: _near_end(text, low)].rstrip() + tail
+    return text[: near_end(text, low)].rstrip() + tail
 
 
 def head_and_tail(text: str, length: int) -> str:
@@ -44,7 +44,7 @@ def head_and_tail(text: str, length: int) -> str:
     return f"{text[:head]}\n{left_out}\n{text[len(text) - tail :]}"
 
 
-def _near_end(text: str, end: int) -> int:
+def near_end(text: str, end: int) -> int:
     """A good place to cut at or before *end*, no further back than a quarter of it."""
     start = end - end // 4
     ends = [match.end() for match in _SENTENCE_END.finditer(text, start, end)]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NoReturn
+from math import inf
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
+from siltstone.messages import RawMessage
 from siltstone.tokens import TokenRule, rule
 
-__all__ = ["CompactionConfig"]
+__all__ = ["CompactionConfig", "Curator"]
 
 AUTO: Final = "auto"  # of a budget: half the effective threshold
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
+SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
+
+Curator: TypeAlias = Callable[[list[RawMessage]], str]
+"""Writes a summary of discarded messages, earlier summaries among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,21 @@ class CompactionConfig:
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
         estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``.
         summary_prefix: What a summary message begins with, before a blank line.
+        summarizer_window: The window of the model that writes summaries, in tokens. None: that of the
+            session. What does not fit it is summarised in pieces, which are then merged.
+        call_timeout: Seconds that one model call may take; None for any time. An async driver breaks a
+            call off then, a sync one hands it on as ``request.deadline``.
+        attempts: Calls of one model for one answer; one that raises is called again.
+        min_summary_tokens: A summary shorter than this, of at least 1,000 tokens, is marked ``suspect``.
+        on_model_failure: When every model has failed. ``"fail"``: so does the attempt.
+            ``"fallback_summary"``: the extractive model writes a summary, marked ``degraded``.
+        on_summarizer_overflow: When even small requests are too large for the provider.
+            ``"mechanical"``: the summary says what is archived and quotes the newest of it, marked
+            ``degraded``. ``"fail"``: the attempt fails.
+        curator: Writes the summary instead of a model: takes the discarded messages, gives a text. When
+            it raises or its text is blank, the attempt fails.
+        prefix_preserving: Where the whole history fits the summariser's window, the request is the live
+            one with the instruction as its last message, so that a provider's cache is used.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -48,6 +70,14 @@ class CompactionConfig:
     min_reduction: float = 0.0
     estimator: str = "blocks"
     summary_prefix: str = SUMMARY_PREFIX
+    summarizer_window: int | None = None
+    call_timeout: float | None = 120.0
+    attempts: int = 2
+    min_summary_tokens: int = 16
+    on_model_failure: Literal["fail", "fallback_summary"] = "fail"
+    on_summarizer_overflow: Literal["mechanical", "fail"] = "mechanical"
+    curator: Curator | None = None
+    prefix_preserving: bool = False
 
     def __post_init__(self) -> None:
         _positive("auto_compact_threshold", self.auto_compact_threshold)
@@ -62,14 +92,30 @@ class CompactionConfig:
         if self.max_request_bytes is not None:
             _positive("max_request_bytes", self.max_request_bytes, or_else="None or ")
         share = self.min_reduction
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        if not _is_number(share) or not 0 <= share <= 1:
             _refuse("min_reduction", "a number in 0..1", share)
         if not isinstance(self.summary_prefix, str) or not self.summary_prefix.strip():
             _refuse("summary_prefix", "a text that is not blank", self.summary_prefix)
+        self._check_summariser()
         try:
             self.token_rule()
         except ConfigError as error:
             raise ConfigError(f"estimator: {error}", field="estimator", value=self.estimator) from None
+
+    def _check_summariser(self) -> None:
+        if self.summarizer_window is not None:
+            _at_least("summarizer_window", self.summarizer_window, SMALLEST_WINDOW, or_else="None or ")
+        seconds = self.call_timeout
+        if seconds is not None and (not _is_number(seconds) or not 0 < seconds < inf):
+            _refuse("call_timeout", "None or a number of seconds > 0", seconds)
+        _positive("attempts", self.attempts)
+        _at_least("min_summary_tokens", self.min_summary_tokens, 0)
+        _one_of("on_model_failure", self.on_model_failure, ("fail", "fallback_summary"))
+        _one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
+        if self.curator is not None and not callable(self.curator):
+            _refuse("curator", "None or a function of the discarded messages", self.curator)
+        if not isinstance(self.prefix_preserving, bool):
+            _refuse("prefix_preserving", "True or False", self.prefix_preserving)
 
     def token_rule(self) -> TokenRule:
         """The rule that ``estimator`` names."""
@@ -82,10 +128,9 @@ class CompactionConfig:
         return min(self.auto_compact_threshold, context_window * 4 // 5)
 
     def summary_cap(self, context_window: int | None) -> int:
-        """``min(max_summary_tokens, window / 8)``; the setting itself where no window is known."""
-        if context_window is None:
-            return self.max_summary_tokens
-        return max(SHORTEST_SUMMARY, min(self.max_summary_tokens, context_window // 8))
+        """The least of ``max_summary_tokens`` and an eighth of each window, of those that are known."""
+        windows = [window for window in (context_window, self.summarizer_window) if window is not None]
+        return max(SHORTEST_SUMMARY, min([self.max_summary_tokens, *(window // 8 for window in windows)]))
 
     def retained_tokens(self, threshold: int) -> int | None:
         """The budget of retained turns under an effective *threshold*; None where there is no bound."""
@@ -96,11 +141,25 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _positive(field: str, value: Any, or_else: str = "") -> None:
     if not _is_int(value):
         _refuse(field, f"{or_else}an int", value)
     if value <= 0:
         _refuse(field, f"{or_else}> 0", value)
+
+
+def _at_least(field: str, value: Any, least: int, or_else: str = "") -> None:
+    if not _is_int(value) or value < least:
+        _refuse(field, f"{or_else}an int >= {least}", value)
+
+
+def _one_of(field: str, value: object, words: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in words:
+        _refuse(field, " or ".join(map(repr, words)), value)
 
 
 def _refuse(field: str, bound: str, value: object) -> NoReturn:

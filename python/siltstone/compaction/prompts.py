@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["PROMPT", "SUMMARY_PREFIX", "framed", "instruction", "unframed"]
+__all__ = [
+    "MERGE_NOTE",
+    "PART_NOTE",
+    "PREFIX_NOTE",
+    "PROMPT",
+    "SUMMARY_PREFIX",
+    "framed",
+    "instruction",
+    "unframed",
+]
 
 # The prompt that users of threshold compaction know, word for word.
 PROMPT = """\
@@ -20,6 +29,18 @@ Include:
 Be concise and structured. Prioritize information the next context needs to \
 act, not narrate."""
 
+# What precedes the prompt where a request is not the rendering of everything.
+PART_NOTE = (
+    "The messages above are one part of a longer conversation; its other parts are summarised separately. "
+    "Summarise this part."
+)
+MERGE_NOTE = (
+    "The summaries above are of consecutive parts of one conversation, oldest first. Merge them into one "
+    "summary of the whole. Keep every fact, decision, path, number and open task; where two of them "
+    "disagree, the later one holds."
+)
+PREFIX_NOTE = "Do not continue the conversation above and call no tools. Answer with the summary alone."
+
 MARK = "[Context compacted]"
 
 SUMMARY_PREFIX = (
@@ -28,9 +49,10 @@ SUMMARY_PREFIX = (
 )
 
 
-def instruction(prompt: str, focus: str | None) -> str:
-    """The last message of a request: *prompt*, and what to look at in particular."""
-    return f"{prompt}\n\nPay particular attention to: {focus}" if focus else prompt
+def instruction(prompt: str, focus: str | None, note: str = "") -> str:
+    """The last message of a request: *prompt*, after a *note* on what stands above, and what to look at."""
+    said = f"{note}\n\n{prompt}" if note else prompt
+    return f"{said}\n\nPay particular attention to: {focus}" if focus else said
 
 
 def framed(prefix: str, summary: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Final, overload
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Message, Part, Role
 
-__all__ = ["RequestMessages", "ranges_in_words", "render"]
+__all__ = ["INDENT", "RequestMessages", "ranges_in_words", "render"]
 
 INDENT = "\n  "
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from siltstone.compaction.base import Compaction, Range
 from siltstone.compaction.prompts import framed
@@ -10,7 +10,7 @@ from siltstone.compaction.select import Selection
 from siltstone.messages import Message, Part, SummaryMessage
 from siltstone.usage import UsageRecord
 
-__all__ = ["covered", "rewrite", "summary_message"]
+__all__ = ["covered", "joined", "rewrite", "summary_message"]
 
 
 def rewrite(
@@ -21,6 +21,7 @@ def rewrite(
     *,
     usage: tuple[UsageRecord, ...] = (),
     degraded: bool = False,
+    suspect: bool = False,
 ) -> Compaction:
     """Puts *summary* in the place of what *selection* discards; something must be discarded."""
     covers = covered(selection.discarded)
@@ -37,6 +38,7 @@ def rewrite(
         level=level,
         usage=usage,
         degraded=degraded,
+        suspect=suspect,
     )
 
 
@@ -64,6 +66,11 @@ def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
             ranges += message.covers
         else:
             ranges.append((message.seq, message.seq + 1))
+    return joined(ranges)
+
+
+def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """*ranges* ascending and disjoint, touching ones as one."""
     merged: list[Range] = []
     for start, end in sorted(ranges):
         if merged and start <= merged[-1][1]:

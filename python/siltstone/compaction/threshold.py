@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from typing import Any
 
 from siltstone.compaction.base import (
     Compaction,
@@ -13,25 +13,25 @@ from siltstone.compaction.base import (
     Skip,
     Trigger,
 )
+from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
-from siltstone.compaction.config import CompactionConfig
-from siltstone.compaction.prompts import PROMPT, framed, instruction
-from siltstone.compaction.render import RequestMessages
-from siltstone.compaction.rewrite import rewrite
+from siltstone.compaction.config import CompactionConfig, Curator
+from siltstone.compaction.mechanical import mechanical_summary
+from siltstone.compaction.prompts import PROMPT, framed
+from siltstone.compaction.rewrite import covered, rewrite
 from siltstone.compaction.select import Room, Selection, select
+from siltstone.compaction.summarise import Brief, summarise
 from siltstone.compaction.validate import validate
-from siltstone.errors import ModelError
-from siltstone.llm import Completion, CompletionRequest, Flow
+from siltstone.llm import Flow
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
-from siltstone.usage import UsageRecord
 
 __all__ = ["ThresholdCompactor"]
 
 BREAKER_ATTEMPTS = 3  # attempts in a row of low yield after which the breaker opens
 BREAKER_COOLDOWN = 10  # boundaries between two attempts while it is open
 
-_SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+SUSPECT_FROM = 1_000  # tokens discarded: a short summary of less is no surprise
 
 
 class ThresholdCompactor:
@@ -40,11 +40,16 @@ class ThresholdCompactor:
     Args:
         config: When to act and how much to retain.
         prompt: The instruction that ends the request for a summary.
+        tools: The tool definitions that the agent sends with its requests, for a ``prefix_preserving``
+            request, which has to begin like them.
     """
 
-    def __init__(self, config: CompactionConfig | None = None, *, prompt: str = PROMPT) -> None:
+    def __init__(
+        self, config: CompactionConfig | None = None, *, prompt: str = PROMPT, tools: Sequence[Any] = ()
+    ) -> None:
         self.config = config or CompactionConfig()
         self.prompt = prompt
+        self.tools = tuple(tools)
         self._token_rule = self.config.token_rule()
 
     def __repr__(self) -> str:
@@ -78,28 +83,65 @@ class ThresholdCompactor:
         return trigger
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Asks for one summary of what is discarded, and puts it in its place.
+        """Asks for a summary of what is discarded, in as many requests as it takes, and puts it in its place.
 
         Raises:
-            CompactionError: ``llm_failed``, ``empty_summary``, ``no_reduction`` or ``rewrite_invalid``.
+            CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
+                ``summarizer_overflow``, ``no_reduction`` or ``rewrite_invalid``.
         """
         selection = self._select(history, trigger)
         if not selection.is_worthwhile:
             return Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
-        prefix = self.config.summary_prefix
-        cap = self.config.summary_cap(trigger.context_window)
-        messages = RequestMessages(selection.discarded, instruction(self.prompt, trigger.focus), prefix)
-        try:
-            completion = yield CompletionRequest(messages, cap)
-        except ModelError as error:
-            error_class = getattr(error, "error_class", type(error).__name__)
-            raise CompactionError(str(error), reason="llm_failed", error_class=error_class) from error
-        usage = (completion.usage,) if completion.usage else ()
-        summary = clip(_summary_in(completion, usage), cap, self.token_rule)
-        compaction = rewrite(history, selection, summary, prefix, usage=usage)
-        validate(history, compaction, framed(prefix, summary))
+        brief = self._brief(history, trigger)
+        calls = Calls(self.config.attempts, self.config.call_timeout, self.config.on_model_failure != "fail")
+        overflowed = False
+        if self.config.curator is not None:
+            summary = clip(_curated(self.config.curator, selection), brief.cap, self.token_rule)
+        else:
+            try:
+                summary = yield from summarise(selection.discarded, brief, calls)
+            except SummarizerOverflow as error:
+                if self.config.on_summarizer_overflow == "fail":
+                    raise _overflow(error, calls) from error.__cause__
+                summary, overflowed = self._mechanical(selection, brief), True
+        compaction = rewrite(
+            history,
+            selection,
+            summary,
+            brief.summary_prefix,
+            usage=tuple(calls.usage),
+            degraded=calls.degraded or overflowed,
+            suspect=self._is_suspect(selection, summary),
+        )
+        validate(history, compaction, framed(brief.summary_prefix, summary))
         self._check_shrunk(history, compaction)
         return compaction
+
+    def _brief(self, history: Sequence[Message], trigger: Trigger) -> Brief:
+        return Brief(
+            prompt=self.prompt,
+            focus=trigger.focus,
+            cap=self.config.summary_cap(trigger.context_window),
+            window=self.config.summarizer_window or trigger.context_window,
+            summary_prefix=self.config.summary_prefix,
+            token_rule=self.token_rule,
+            live=history if self.config.prefix_preserving else None,
+            tools=self.tools,
+        )
+
+    def _mechanical(self, selection: Selection, brief: Brief) -> str:
+        def fits(text: str) -> bool:
+            return self.token_rule.count_text(text) <= brief.cap
+
+        covers = covered(selection.discarded)
+        # A token is about four characters; `fits` has the last word, and clip where the note is longer.
+        text = mechanical_summary(selection.discarded, covers, brief.summary_prefix, 4 * brief.cap, fits)
+        return clip(text, brief.cap, self.token_rule)
+
+    def _is_suspect(self, selection: Selection, summary: str) -> bool:
+        if self.token_rule.count_text(summary) >= self.config.min_summary_tokens:
+            return False
+        return self.token_rule.count(selection.discarded) >= SUSPECT_FROM
 
     def _fired(self, context: CompactionContext) -> Trigger | None:
         threshold = self.config.effective_threshold(context.context_window)
@@ -161,10 +203,28 @@ def _boundaries_since_last(context: CompactionContext) -> int | None:
     return context.boundary - max(known) if known else None
 
 
-def _summary_in(completion: Completion, usage: tuple[UsageRecord, ...]) -> str:
-    """The summary in an answer: what follows a heading ``## Summary``, else all of it."""
-    heading = _SUMMARY_HEADING.search(completion.text)
-    text = completion.text[heading.end() if heading else 0 :].strip()
-    if not text:
-        raise CompactionError("the model's summary is empty", reason="empty_summary", usage=usage)
-    return text
+def _curated(curator: Curator, selection: Selection) -> str:
+    """The curator's summary."""
+    try:
+        text = curator([message.raw for message in selection.discarded])
+    except Exception as error:
+        raise CompactionError(
+            f"the curator raised {type(error).__name__}: {error}",
+            reason="curator_failed",
+            error_class=type(error).__name__,
+        ) from error
+    if not isinstance(text, str):
+        raise CompactionError(
+            f"the curator must give a str, got {type(text).__name__}", reason="curator_failed"
+        )
+    if not text.strip():
+        raise CompactionError("the curator's summary is empty", reason="empty_summary")
+    return text.strip()
+
+
+def _overflow(error: SummarizerOverflow, calls: Calls) -> CompactionError:
+    return CompactionError(
+        f"the summariser finds even small requests too large: {error}",
+        reason="summarizer_overflow",
+        usage=tuple(calls.usage),
+    )

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from siltstone.compaction.base import Compactor
 from siltstone.events import Hook
-from siltstone.llm import AsyncModel, Flow
+from siltstone.llm import AsyncModels, Flow
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Ranker, SearchHit
 from siltstone.messages import RawMessage
@@ -22,7 +22,7 @@ __all__ = ["AsyncSession"]
 T = TypeVar("T")
 
 
-class AsyncSession(Face[AsyncModel]):
+class AsyncSession(Face[AsyncModels]):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
     Writes and compactions run in worker threads, the model on the event loop. A task that is
@@ -36,7 +36,7 @@ class AsyncSession(Face[AsyncModel]):
         session_id: str,
         *,
         policy: Compactor | None = None,
-        model: AsyncModel | None = None,
+        model: AsyncModels | None = None,
         context_window: int | None = None,
         memory: bool | Store = True,
         recall: bool = False,
@@ -105,7 +105,7 @@ async def _in_thread(step: Callable[[], T]) -> T:
     return await in_thread(step)
 
 
-async def _drive(flow: Flow[T], model: AsyncModel | None) -> T:
+async def _drive(flow: Flow[T], model: AsyncModels | None) -> T:
     from siltstone.session.threads import drive
 
     return await drive(flow, model)

@@ -8,7 +8,7 @@ from typing import Any, Self
 from siltstone import llm
 from siltstone.compaction.base import Compactor
 from siltstone.events import Hook
-from siltstone.llm import Model
+from siltstone.llm import Models
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Ranker, SearchHit
 from siltstone.messages import RawMessage
@@ -20,7 +20,7 @@ from siltstone.session.opening import Path, open_core
 __all__ = ["Session"]
 
 
-class Session(Face[Model]):
+class Session(Face[Models]):
     """One conversation: appended message by message, prepared before every model call.
 
     Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
@@ -33,7 +33,7 @@ class Session(Face[Model]):
         session_id: str,
         *,
         policy: Compactor | None = None,
-        model: Model | None = None,
+        model: Models | None = None,
         context_window: int | None = None,
         memory: bool | Store = True,
         recall: bool = False,
@@ -48,7 +48,7 @@ class Session(Face[Model]):
             policy: When and what to give up. None: compaction is off, and ``prepare`` returns the whole
                 history.
             model: Writes summaries: a callable ``CompletionRequest -> Completion | str``, such as
-                ``ExtractiveModel()``.
+                ``ExtractiveModel()``; or a list of them, each asked where those before it failed.
             context_window: The model's window in tokens. With a policy, ``prepare`` never returns more.
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
                 store: the same in that store, which stays yours to close.

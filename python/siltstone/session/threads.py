@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from siltstone import llm
 from siltstone.errors import ModelError
-from siltstone.llm import AsyncModel, CompletionRequest, Flow
+from siltstone.llm import AsyncModels, CompletionRequest, Flow
 
 __all__ = ["drive", "in_thread"]
 
@@ -37,7 +37,7 @@ async def in_thread(step: Callable[[], T]) -> T:
         raise
 
 
-async def drive(flow: Flow[T], model: AsyncModel | None) -> T:
+async def drive(flow: Flow[T], model: AsyncModels | None) -> T:
     """Like ``llm.run_async``, but the flow's own work never holds the event loop."""
     try:
         answer = await in_thread(partial(_step, partial(next, flow)))

@@ -1,0 +1,117 @@
+"""Asking for a summary until there is one: attempts, then the next model, at last the extractive one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from siltstone.compaction.base import CompactionError
+from siltstone.compaction.refusal import is_refusal
+from siltstone.errors import ModelError
+from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow
+from siltstone.overflow import is_context_overflow
+from siltstone.usage import UsageRecord
+
+__all__ = ["Calls", "SummarizerOverflow"]
+
+_SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
+
+class SummarizerOverflow(Exception):  # noqa: N818 - control flow inside the family, never a caller's
+    """A request was larger than the summariser takes. Its cause is what the model raised."""
+
+
+class Calls:
+    """The model calls of one compaction.
+
+    A call that raises is made again, *attempts* times in all. An answer that is empty or a refusal is
+    not asked for twice: the same question gives the same answer. Then the next of the caller's models is
+    asked, and stays the one that is asked; and once all have failed, the extractive model, if allowed.
+
+    Args:
+        attempts: Calls of one model for one answer, at least 1.
+        deadline: Seconds that a call may take, or None.
+        last_resort: The extractive model may answer when every other has failed.
+
+    Attributes:
+        usage: What the answers cost, refused ones included.
+        degraded: The extractive model had to answer.
+    """
+
+    def __init__(self, attempts: int, deadline: float | None, last_resort: bool) -> None:
+        self._attempts = attempts
+        self._deadline = deadline
+        self._last_resort = last_resort
+        self._rank = 0
+        self.usage: list[UsageRecord] = []
+        self.degraded = False
+
+    def ask(self, request: CompletionRequest) -> Flow[str]:
+        """The summary in an answer to *request*.
+
+        Raises:
+            CompactionError: every model failed; the error is that of the last one.
+            SummarizerOverflow: the request is too large for the model that is asked.
+        """
+        failure: CompactionError | None = None
+        while True:
+            try:
+                return (yield from self._ask_one(request))
+            except _NoSuchModelError as end:
+                if self._rank == LAST_RESORT or not self._last_resort:
+                    if failure is None:
+                        raise _model_failure(end.error, self.usage) from end.error
+                    raise failure from failure.__cause__
+                self._rank, self.degraded = LAST_RESORT, True
+            except CompactionError as error:
+                failure = error
+                if self._rank == LAST_RESORT:
+                    raise
+                self._rank += 1
+
+    def _ask_one(self, request: CompletionRequest) -> Flow[str]:
+        """The answer of the model that is at its turn, in as many attempts as it takes."""
+        request = replace(request, rank=self._rank, deadline=self._deadline)
+        attempt = 1
+        while True:
+            try:
+                completion = yield request
+            except ModelError as error:
+                if getattr(error, "exhausted", False):
+                    raise _NoSuchModelError(error) from error
+                if is_context_overflow(error):
+                    raise SummarizerOverflow(str(error)) from error
+                if attempt >= self._attempts:
+                    raise _model_failure(error, self.usage) from error
+                attempt += 1
+            else:
+                if completion.usage:
+                    self.usage.append(completion.usage)
+                return _summary_in(completion, self.usage)
+
+
+class _NoSuchModelError(Exception):
+    """There is no model of the rank that was asked for."""
+
+    def __init__(self, error: ModelError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _model_failure(error: ModelError, usage: Sequence[UsageRecord]) -> CompactionError:
+    error_class = getattr(error, "error_class", type(error).__name__)
+    return CompactionError(str(error), reason="llm_failed", error_class=error_class, usage=tuple(usage))
+
+
+def _summary_in(completion: Completion, usage: Sequence[UsageRecord]) -> str:
+    """The summary in an answer: what follows a heading ``## Summary``, else all of it."""
+    heading = _SUMMARY_HEADING.search(completion.text)
+    text = completion.text[heading.end() if heading else 0 :].strip()
+    if is_refusal(text, completion.stop_reason):
+        raise CompactionError(
+            f"the model refused to summarise: {text[:200]!r}", reason="refused_summary", usage=tuple(usage)
+        )
+    if not text:
+        raise CompactionError("the model's summary is empty", reason="empty_summary", usage=tuple(usage))
+    return text

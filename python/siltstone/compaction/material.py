@@ -1,0 +1,160 @@
+"""What is to be summarised, handed out in pieces: whole groups while they fit, and every character once.
+
+The material is a queue of segments. A segment is a stretch of messages that belongs together, as rendered
+lines: no group reaches over its borders. A piece takes whole segments, oldest first, while they fit. A
+segment that no piece can hold is parted between its lines, and a line that none can hold inside, on a
+character; what goes on in the next piece is indented, so it never passes for a line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from siltstone.compaction.base import Range
+from siltstone.compaction.clip import near_end
+from siltstone.compaction.render import INDENT, render
+from siltstone.compaction.rewrite import covered
+from siltstone.messages import Message, groups
+from siltstone.tokens import TokenRule
+
+__all__ = ["Material", "Piece", "at_most"]
+
+# Lines are indented, so a message of line breaks alone grows threefold; and each part gets its name.
+GROWTH = 3
+TOKENS_PER_PART = 16
+CHARACTERS_PER_TOKEN = 4  # no token rule has more code points in a token
+
+SMALLEST_PIECE = 16  # tokens: below this the indent of what goes on would eat up what was gained
+
+_ITEM_BREAK = re.compile(r"\n(?!  )")  # further lines of an item are indented
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rendered lines that belong together, and the messages they show."""
+
+    lines: tuple[str, ...]
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one request holds.
+
+    Attributes:
+        segments: In order, oldest first.
+    """
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        """The material of the request."""
+        return "\n".join(line for segment in self.segments for line in segment.lines)
+
+    @property
+    def covers(self) -> tuple[Range, ...]:
+        """The sequence numbers that it shows, or shows a part of."""
+        unique = {id(message): message for segment in self.segments for message in segment.messages}
+        return covered(tuple(unique.values()))
+
+
+class Material:
+    """Discarded messages as a queue of segments, earlier summaries first.
+
+    Args:
+        discarded: What is to be summarised, in order.
+        summary_prefix: The frame of earlier summaries, which is left out.
+        token_rule: How a piece is measured.
+    """
+
+    def __init__(self, discarded: Sequence[Message], summary_prefix: str, token_rule: TokenRule) -> None:
+        self._rule = token_rule
+        self._waiting = deque(_segments(discarded, summary_prefix))
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def take(self, tokens: int) -> Piece:
+        """The next piece, of at most *tokens*, or ``SMALLEST_PIECE`` where that is more."""
+        tokens = max(tokens, SMALLEST_PIECE)
+        taken = [self._first(tokens)]
+        used = self._tokens(taken[0])
+        while self._waiting:
+            used += self._tokens(self._waiting[0])
+            if used > tokens:
+                break
+            taken.append(self._waiting.popleft())
+        return Piece(tuple(taken))
+
+    def give_back(self, piece: Piece) -> None:
+        """Puts *piece* back to the front, to be taken in smaller pieces."""
+        self._waiting.extendleft(reversed(piece.segments))
+
+    def _first(self, tokens: int) -> Segment:
+        """The next segment, or as much of it as fits."""
+        segment = self._waiting.popleft()
+        if self._tokens(segment) <= tokens:
+            return segment
+        count, used = 0, 0
+        for line in segment.lines:
+            used += self._size(line)
+            if used > tokens:
+                break
+            count += 1
+        if count == 0:
+            head, tail = self._cut(segment.lines[0], tokens)
+            count, lines = 1, (head, tail, *segment.lines[1:])
+        else:
+            lines = segment.lines
+        self._waiting.appendleft(Segment(lines[count:], segment.messages))
+        return Segment(lines[:count], segment.messages)
+
+    def _cut(self, line: str, tokens: int) -> tuple[str, str]:
+        """*line* in two: as much of it as fits, and the rest, indented."""
+        low, high = 1, min(len(line) - 1, CHARACTERS_PER_TOKEN * (tokens + 1))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._size(line[:middle]) <= tokens:
+                low = middle
+            else:
+                high = middle - 1
+        end = near_end(line, low)
+        return line[:end], f"{INDENT[1:]}{line[end:]}"
+
+    def _tokens(self, segment: Segment) -> int:
+        return sum(map(self._size, segment.lines))
+
+    def _size(self, line: str) -> int:
+        return self._rule.count_text(line) + 1  # with its line break
+
+
+def at_most(discarded: Sequence[Message], token_rule: TokenRule) -> int:
+    """No less than the rendering of *discarded* has, without rendering it: planning stays free."""
+    parts = sum(len(message.parts) for message in discarded)
+    return GROWTH * token_rule.count(discarded) + TOKENS_PER_PART * parts
+
+
+def _segments(discarded: Sequence[Message], prefix: str) -> Iterator[Segment]:
+    summaries = [message for message in discarded if message.provenance == "compaction_summary"]
+    others = [message for message in discarded if message.provenance != "compaction_summary"]
+    stretches = [*((summary,) for summary in summaries), *_stretches(others)]
+    for messages in stretches:
+        rendered = (render([message], prefix) for message in messages)
+        lines = tuple(line for text in rendered if text for line in _ITEM_BREAK.split(text))
+        if lines:
+            yield Segment(lines, messages)
+
+
+def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
+    """*messages* in as many stretches as there can be without parting a group."""
+    last = {group.positions[0]: group.positions[-1] for group in groups(messages)}
+    start = end = 0
+    for at in range(len(messages)):
+        end = max(end, last.get(at, at))
+        if at == end:
+            yield tuple(messages[start : at + 1])
+            start = end = at + 1

@@ -1,0 +1,187 @@
+"""From what is discarded to one summary: in one request, or in pieces that are merged.
+
+The summariser is shown all of it. Where it does not fit the summariser's window, each piece is summarised
+in order and the summaries are merged, as often as it takes to be one. A piece that is finished is never
+asked for again, whatever happens to the next; a provider that finds a request too large is asked again
+with smaller ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from siltstone.compaction.base import CompactionError, Range
+from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.clip import clip
+from siltstone.compaction.material import Material, at_most
+from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, instruction
+from siltstone.compaction.render import INDENT, RequestMessages, ranges_in_words, render
+from siltstone.compaction.rewrite import joined
+from siltstone.llm import CompletionRequest, Flow, Purpose
+from siltstone.messages import Message, groups
+from siltstone.tokens import TokenRule
+
+__all__ = ["Brief", "summarise"]
+
+LEAST_PIECE = 256  # tokens: smaller ones would make hundreds of calls, and each would say nothing
+MOST_HALVINGS = 6  # of a piece, in answer to a provider that finds it too large
+MARGIN = 20  # one part in twenty of the window is left free: an estimate is none
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a summary is to be, and what the summariser can take.
+
+    Attributes:
+        prompt: The instruction.
+        focus: What it should look at in particular.
+        cap: The most tokens of an answer.
+        window: The summariser's window in tokens, None where unknown: then all goes into one request.
+        summary_prefix: The frame of earlier summaries.
+        token_rule: How tokens are counted.
+        live: The whole history, for a request that begins like the live one; None for a rendering.
+        tools: The tool definitions of the live request.
+    """
+
+    prompt: str
+    focus: str | None
+    cap: int
+    window: int | None
+    summary_prefix: str
+    token_rule: TokenRule
+    live: Sequence[Message] | None = None
+    tools: tuple[Any, ...] = ()
+
+    def instruction(self, note: str = "") -> str:
+        """The last message of a request."""
+        return instruction(self.prompt, self.focus, note)
+
+    def piece(self) -> int | None:
+        """Tokens of material in one request: the window less the prompt, the answer and the margin."""
+        if self.window is None:
+            return None
+        prompt = self.token_rule.count_text(self.instruction(MERGE_NOTE))
+        return max(LEAST_PIECE, self.window - prompt - self.cap - self.window // MARGIN)
+
+
+def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[str]:
+    """One summary of all of *discarded*, of at most ``brief.cap`` tokens.
+
+    Raises:
+        CompactionError: no model gave one.
+        SummarizerOverflow: even small requests were too large for the provider.
+    """
+    piece = brief.piece()
+    if brief.live is not None and _can_go_on(brief.live, piece, brief.token_rule):
+        try:
+            return _clipped((yield from calls.ask(_live_request(brief.live, brief))), brief)
+        except SummarizerOverflow:
+            pass  # the rendering of what is discarded is smaller, and can be parted
+    if piece is None or at_most(discarded, brief.token_rule) <= piece:
+        messages = RequestMessages(discarded, brief.instruction(), brief.summary_prefix)
+        try:
+            return _clipped((yield from calls.ask(CompletionRequest(messages, brief.cap))), brief)
+        except SummarizerOverflow as error:
+            piece = brief.token_rule.count_text(render(discarded, brief.summary_prefix)) // 2
+            if piece < LEAST_PIECE:
+                raise error from error.__cause__
+    texts = yield from _in_pieces(discarded, piece, brief, calls)
+    return (yield from _merged(texts, piece, brief, calls))
+
+
+def _in_pieces(
+    discarded: Sequence[Message], tokens: int, brief: Brief, calls: Calls
+) -> Flow[list[tuple[tuple[Range, ...], str]]]:
+    """A summary of each piece with what it covers, in order."""
+    material = Material(discarded, brief.summary_prefix, brief.token_rule)
+    summaries: list[tuple[tuple[Range, ...], str]] = []
+    halvings = 0
+    while material:
+        piece = material.take(tokens)
+        is_all = not summaries and not material
+        note = "" if is_all else PART_NOTE
+        cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
+        try:
+            answer = yield from calls.ask(_request(piece.text, brief.instruction(note), cap))
+        except SummarizerOverflow as error:
+            material.give_back(piece)
+            tokens, halvings = tokens // 2, halvings + 1
+            if tokens < LEAST_PIECE or halvings > MOST_HALVINGS:
+                raise error from error.__cause__
+        else:
+            summaries.append((piece.covers, clip(answer, cap, brief.token_rule)))
+    if not summaries:
+        raise CompactionError("what is discarded holds no text to summarise", reason="empty_summary")
+    return summaries
+
+
+def _merged(
+    summaries: list[tuple[tuple[Range, ...], str]], tokens: int, brief: Brief, calls: Calls
+) -> Flow[str]:
+    """Merges neighbours, as many as fit a request and two at least, until one is left."""
+    most = len(summaries)
+    while len(summaries) > 1:
+        waiting, merged = deque(summaries), list[tuple[tuple[Range, ...], str]]()
+        while waiting:
+            batch = _batch(waiting, min(most, len(waiting)), tokens, brief)
+            if len(batch) == 1:
+                merged += batch
+                continue
+            text = "\n".join(_labelled(*summary) for summary in batch)
+            request = _request(text, brief.instruction(MERGE_NOTE), brief.cap, "merge")
+            try:
+                answer = yield from calls.ask(request)
+            except SummarizerOverflow as error:
+                if len(batch) == 2:
+                    raise error from error.__cause__
+                waiting.extendleft(reversed(batch))
+                most = max(2, len(batch) // 2)
+            else:
+                covers = joined(span for ranges, _ in batch for span in ranges)
+                merged.append((covers, _clipped(answer, brief)))
+        summaries = merged
+    return summaries[0][1]
+
+
+def _batch(
+    waiting: deque[tuple[tuple[Range, ...], str]], most: int, tokens: int, brief: Brief
+) -> list[tuple[tuple[Range, ...], str]]:
+    batch = [waiting.popleft()]
+    used = brief.token_rule.count_text(_labelled(*batch[0])) + 1
+    while waiting and len(batch) < most:
+        used += brief.token_rule.count_text(_labelled(*waiting[0])) + 1
+        if used > tokens and len(batch) >= 2:
+            break
+        batch.append(waiting.popleft())
+    return batch
+
+
+def _labelled(covers: tuple[Range, ...], text: str) -> str:
+    """A summary as the rendering shows earlier ones, so that one reader reads both."""
+    spoken = text.replace("\n", INDENT)
+    return f"[Earlier summary of messages {ranges_in_words(covers)}: {spoken}]"
+
+
+def _request(material: str, said: str, cap: int, purpose: Purpose = "summary") -> CompletionRequest:
+    messages = [{"role": "user", "content": material}, {"role": "user", "content": said}]
+    return CompletionRequest(messages, cap, purpose)
+
+
+def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:
+    """Whether *live* can be sent with an instruction: it fits, and no call in it waits for its result."""
+    if any(group.pending for group in groups(live)):
+        return False
+    return piece is None or token_rule.count(live) <= piece
+
+
+def _live_request(live: Sequence[Message], brief: Brief) -> CompletionRequest:
+    messages: list[Any] = [message.raw for message in live]
+    messages.append({"role": "user", "content": brief.instruction(PREFIX_NOTE)})
+    return CompletionRequest(messages, brief.cap, tools=brief.tools, prefix_preserving=True)
+
+
+def _clipped(text: str, brief: Brief) -> str:
+    return clip(text, brief.cap, brief.token_rule)

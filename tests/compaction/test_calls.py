@@ -1,0 +1,210 @@
+"""Who is asked for a summary, how often and for how long, and what an answer is worth."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from compacting import SHORT, Window, exchange, filler, long, policy, run
+from siltstone import Compacted, Failed, acompact, compact, llm
+from siltstone.compaction import CompactionConfig, CompactionError, ThresholdCompactor, Trigger
+from siltstone.compaction.prompts import PROMPT
+from siltstone.errors import ModelError
+from siltstone.llm import Completion, CompletionRequest
+from siltstone.messages import read_history
+from siltstone.models import ExtractiveModel
+from siltstone.testing import RecordingHook, ScriptedModel
+from siltstone.usage import UsageRecord
+
+# -- attempts and chains -------------------------------------------------------------------------
+
+
+def test_rule_38_a_call_that_raises_is_made_again():
+    model = ScriptedModel([OSError("reset"), SHORT])
+    assert run(long(3), policy(), model)[1].summary == SHORT
+    assert len(model.requests) == 2
+    once = ScriptedModel([OSError("reset"), SHORT])
+    with pytest.raises(CompactionError, match="reset"):
+        run(long(3), policy(attempts=1), once)
+
+
+@pytest.mark.parametrize("answer", ["", "I'm sorry, but I can't help with that.", OSError("down")])
+def test_rule_38_the_next_model_is_asked_where_one_fails(answer: Any):
+    first, second = ScriptedModel([answer]), ScriptedModel([SHORT])
+    outcome = compact(long(3), policy(), model=[first, second])
+    assert isinstance(outcome, Compacted)
+    assert outcome.summary == SHORT
+    assert not outcome.degraded
+    assert len(first.requests) == (2 if isinstance(answer, OSError) else 1)
+
+
+def test_a_model_that_answered_is_asked_for_the_other_pieces_too():
+    first, second = ScriptedModel([OSError("down")]), ScriptedModel([SHORT])
+    outcome = compact(long(), policy(summarizer_window=4_000), model=(first, second))
+    assert isinstance(outcome, Compacted)
+    assert len(first.requests) == 2
+    assert len(second.requests) > 2
+
+
+def test_the_last_model_s_failure_is_told():
+    outcome = compact(long(3), policy(), model=[ScriptedModel([OSError("one")]), ScriptedModel([""])])
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "empty_summary"
+
+
+def test_at_last_the_extractive_model_answers_if_it_may():
+    hook = RecordingHook()
+    compacting = policy(on_model_failure="fallback_summary")
+    outcome = compact(long(3), compacting, model=ScriptedModel([OSError("down")]), hooks=[hook])
+    assert isinstance(outcome, Compacted)
+    assert outcome.degraded
+    assert outcome.summary == compact(long(3), policy(), model=ExtractiveModel()).summary  # type: ignore[union-attr]
+    assert [record.model for record in outcome.usage] == ["extractive"]
+    assert isinstance(compact(long(3), compacting), Compacted), "without any model too"
+    assert hook.names == ["CompactionStarted", "CompactionCompleted"]
+
+
+def test_the_last_resort_needs_the_engine():
+    """A flow that is driven by hand has no extractive model: the failure is the model's."""
+    flow = policy(on_model_failure="fallback_summary").flow(read_history(long(3)), Trigger("manual"))
+    with pytest.raises(CompactionError, match="down"):
+        llm.run(flow, ScriptedModel([OSError("down")]))
+
+
+def test_rule_06_a_refusal_is_a_failure():
+    usage = UsageRecord("m", 10, 5)
+    answer = Completion("I cannot help with that.", usage)
+    outcome = compact(long(3), policy(), model=ScriptedModel([answer]))
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "refused_summary"
+    assert outcome.usage == (usage,)
+
+
+def test_rule_06_a_summary_too_short_for_what_it_replaces_is_suspect():
+    hook = RecordingHook()
+    outcome = compact(long(40), policy(), model=lambda request: "Done.", hooks=[hook])
+    assert isinstance(outcome, Compacted)
+    assert outcome.suspect
+    assert hook.events[-1].suspect  # type: ignore[union-attr]
+    for raws, answer in ((long(40), filler(20)), (long(3), "Done.")):
+        other = compact(raws, policy(), model=lambda request, answer=answer: answer)  # type: ignore[misc]
+        assert isinstance(other, Compacted)
+        assert not other.suspect
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+def test_a_sync_model_is_told_how_long_it_may_take():
+    model = ScriptedModel([SHORT])
+    compact(long(3), policy(call_timeout=7.5), model=model)
+    compact(long(3), policy(call_timeout=None), model=model)
+    assert [request.deadline for request in model.requests] == [7.5, None]
+
+
+@pytest.mark.anyio
+async def test_rule_38_an_async_call_is_broken_off_at_its_deadline():
+    started = 0
+
+    async def hang(request: CompletionRequest) -> str:
+        nonlocal started
+        started += 1
+        await asyncio.Event().wait()
+        return SHORT
+
+    outcome = await acompact(long(3), policy(call_timeout=0.01), model=hang)
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, started) == ("llm_failed", 2)
+    assert "no answer within 0.01 s" in outcome.message
+    assert isinstance(outcome.cause, CompactionError)
+    assert outcome.cause.error_class == "TimeoutError"
+
+    async def quick(request: CompletionRequest) -> str:
+        return SHORT
+
+    assert isinstance(await acompact(long(3), policy(call_timeout=0.01), model=[hang, quick]), Compacted)
+
+
+@pytest.mark.anyio
+async def test_a_timeout_of_the_model_s_own_keeps_its_words():
+    async def late(request: CompletionRequest) -> str:
+        raise TimeoutError("the gateway said 504")
+
+    outcome = await acompact(long(3), policy(), model=late)
+    assert isinstance(outcome, Failed)
+    assert "the gateway said 504" in outcome.message
+
+
+# -- curator, live request -----------------------------------------------------------------------
+
+
+def test_mk_56_a_curator_writes_the_summary_and_no_model_is_called():
+    given: list[Any] = []
+
+    def curate(messages: list[Any]) -> str:
+        given.extend(messages)
+        return "  As I see it.\n"
+
+    raws, model = long(3), ScriptedModel()
+    outcome = compact(raws, policy(curator=curate), model=model)
+    assert isinstance(outcome, Compacted)
+    assert (outcome.summary, outcome.usage, model.requests) == ("As I see it.", (), [])
+    assert all(one is other for one, other in zip(given, raws[1:], strict=True))
+
+
+def test_mk_56_a_curator_that_fails_is_a_typed_failure_without_a_fallback():
+    def curate(messages: list[Any]) -> str:
+        raise KeyError("notes")
+
+    model = ScriptedModel()
+    for curator, reason in (
+        (curate, "curator_failed"),
+        (lambda m: 7, "curator_failed"),
+        (lambda m: " ", "empty_summary"),
+    ):
+        outcome = compact(long(3), policy(curator=curator, on_model_failure="fallback_summary"), model=model)
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == reason
+        assert len(outcome.messages) == 7
+    assert model.requests == []
+
+
+def test_a_live_request_goes_on_with_the_instruction_last():
+    tools = [{"type": "function", "function": {"name": "ls"}}]
+    model, raws = ScriptedModel([SHORT]), long(4)
+    compacting = ThresholdCompactor(
+        CompactionConfig(recent_turn_budget=2, prefix_preserving=True), tools=tools
+    )
+    outcome = compact(raws, compacting, model=model, context_window=100_000)
+    assert isinstance(outcome, Compacted)
+    (request,) = model.requests
+    assert request.prefix_preserving
+    assert request.tools == tuple(tools)
+    assert all(one is other for one, other in zip(request.messages, raws, strict=False))
+    assert request.messages[-1]["content"].endswith(PROMPT)
+    assert len(request.messages) == len(raws) + 1
+
+
+@pytest.mark.parametrize("why", ["too large", "refused", "pending"])
+def test_a_live_request_that_cannot_be_is_a_rendering(why: str):
+    raws = long(40)
+    if why == "pending":
+        raws.append(exchange("a", "")[0])
+    model = Window(2_000 if why == "refused" else 10**9)
+    outcome = compact(
+        raws,
+        policy(prefix_preserving=True),
+        model=model,
+        context_window=3_000 if why == "too large" else None,
+    )
+    assert isinstance(outcome, Compacted)
+    assert model.requests
+    assert not any(request.prefix_preserving for request in model.requests)
+
+
+def test_an_error_of_the_driver_names_the_rank():
+    with pytest.raises(ModelError, match="asked for model 2; there are 2") as caught:
+        llm.call([ScriptedModel(), ScriptedModel()], CompletionRequest([], 1, rank=2))
+    assert caught.value.exhausted

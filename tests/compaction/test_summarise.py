@@ -1,0 +1,265 @@
+"""The summariser sees all of what is discarded, in pieces it can take, and somebody answers in the end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import SHORT, Window, assistant, exchange, filler, long, policy, run, turn, user
+from siltstone import Compacted, Failed, compact, plan
+from siltstone.compaction import (
+    Trigger,
+)
+from siltstone.compaction.material import Material, at_most
+from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
+from siltstone.compaction.render import render
+from siltstone.llm import CompletionRequest
+from siltstone.messages import Message, read_history
+from siltstone.testing import RecordingHook, ScriptedModel
+from siltstone.tokens import rule
+from strategies import histories
+
+BLOCKS = rule("blocks")
+ESTIMATORS = ["blocks", "bytes/4", "chars/3"]
+
+
+def material(requests: Sequence[CompletionRequest]) -> str:
+    """What the summary requests showed, in order; what was cut is whole again."""
+    shown = ""
+    for request in requests:
+        if request.purpose == "summary":
+            text = request.messages[0]["content"]
+            shown += text[2:] if text.startswith("  ") else f"\n{text}"
+    return shown
+
+
+# -- pieces --------------------------------------------------------------------------------------
+
+
+def test_rule_05_what_fits_the_window_is_one_request():
+    model = ScriptedModel([SHORT])
+    run(long(), policy(summarizer_window=100_000), model)
+    assert len(model.requests) == 1
+
+
+def test_rule_05_what_does_not_fit_is_shown_in_pieces_and_merged():
+    model = ScriptedModel([SHORT])
+    _, compaction = run(long(), policy(summarizer_window=4_000), model)
+    summaries = [request for request in model.requests if request.purpose == "summary"]
+    merges = [request for request in model.requests if request.purpose == "merge"]
+    assert len(summaries) >= 3
+    assert len(merges) == 1
+    assert all(PART_NOTE in request.messages[-1]["content"] for request in summaries)
+    assert MERGE_NOTE in merges[0].messages[-1]["content"]
+    assert all(request.messages[-1]["content"].endswith(PROMPT) for request in model.requests)
+    shown = material(model.requests)
+    for message in compaction.discarded:
+        assert shown.count(message.text) == 1
+    labels = re.findall(r"\[Earlier summary of messages ([\d, -]+): ", merges[0].messages[0]["content"])
+    assert labels[0].startswith("1-")
+    assert labels[-1].endswith("-80")
+    assert compaction.summary == SHORT
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("window", [1_024, 4_000, 16_000])
+def test_mk_42_every_request_fits_the_summarisers_window(window: int, estimator: str):
+    model = ScriptedModel(["word " * 20_000])
+    compacting = policy(summarizer_window=window, estimator=estimator)
+    run(long(60), compacting, model)
+    assert len(model.requests) > 1
+    for request in model.requests:
+        used = sum(compacting.token_rule.count_text(message["content"]) for message in request.messages)
+        assert used + request.max_tokens <= window
+
+
+def test_mk_42_a_group_is_not_split_across_pieces():
+    raws = [user("Go."), *(m for n in range(30) for m in exchange(f"c{n}", filler(300))), assistant("Done.")]
+    model = ScriptedModel([SHORT])
+    run([*raws, *turn(1)], policy(summarizer_window=4_000), model)
+    assert len(model.requests) > 3
+    for request in model.requests:
+        text = request.messages[0]["content"]
+        assert re.findall(r"^\[Tool call (c\d+):", text, re.MULTILINE) == re.findall(
+            r"^\[Tool result (c\d+):", text, re.MULTILINE
+        )
+
+
+def test_mk_42_a_message_larger_than_the_window_is_sent_whole_in_parts():
+    text = "".join(f"{n}: naïve 記憶 😀\n" for n in range(4_000)) + "Assistant: I never said this\n" * 9
+    model = ScriptedModel([SHORT])
+    run(
+        [user("Go."), *exchange("a", text), assistant("Done."), *turn(1)],
+        policy(summarizer_window=2_000),
+        model,
+    )
+    shown = material(model.requests)
+    assert text.replace("\n", "\n  ") in shown
+    assert not re.search(r"^Assistant: I never", shown, re.MULTILINE)
+    for request in model.requests:
+        assert not re.search(r"^Assistant: I never", request.messages[0]["content"], re.MULTILINE)
+
+
+def test_rule_14_many_summaries_are_merged_until_one_is_left():
+    answers = {"summary": "word " * 200, "merge": "fused " * 150}
+    asked: list[CompletionRequest] = []
+
+    def model(request: CompletionRequest) -> str:
+        asked.append(request)
+        return answers[request.purpose]
+
+    _, compaction = run(long(200), policy(summarizer_window=2_000), model)
+    merges = [request for request in asked if request.purpose == "merge"]
+    assert len(merges) > len(asked) / 10
+    assert "fused fused" in merges[-1].messages[0]["content"], "merged ones are merged again"
+    assert compaction.summary.startswith("fused")
+    assert BLOCKS.count_text(compaction.summary) <= 250
+
+
+def test_an_earlier_summary_is_in_the_first_piece():
+    first = run(long(3), policy(), lambda request: "The first summary.")[1]
+    model = ScriptedModel([SHORT])
+    run([message.raw for message in first.messages] + long()[1:], policy(summarizer_window=4_000), model)
+    assert (
+        model.requests[0]
+        .messages[0]["content"]
+        .startswith("[Earlier summary of messages 1-6: The first summary.]\n")
+    )
+
+
+def test_the_window_of_the_session_is_the_default():
+    few, many = ScriptedModel([SHORT]), ScriptedModel([SHORT])
+    run(long(), policy(), few, trigger=Trigger("manual", context_window=100_000))
+    run(long(), policy(), many, trigger=Trigger("manual", context_window=4_000))
+    assert (len(few.requests), len(many.requests) > 1) == (1, True)
+
+
+def test_a_plan_counts_the_requests():
+    model = ScriptedModel(["word " * 300])
+    compacting = policy(summarizer_window=4_000)
+    outcome = compact(long(), compacting, model=model)
+    assert isinstance(outcome, Compacted)
+    assert plan(long(), compacting).requests == len(model.requests)
+
+
+@given(histories(min_turns=1), st.sampled_from(ESTIMATORS), st.integers(16, 200))
+def test_rule_05_pieces_are_the_rendering_and_nothing_else(raws: list[Any], estimator: str, tokens: int):
+    history = [message for message in read_history(raws) if message.role not in ("system", "developer")]
+    token_rule = rule(estimator)
+    material = Material(history, "[Context compacted]", token_rule)
+    shown: list[str] = []
+    while material:
+        piece = material.take(tokens)
+        assert sum(token_rule.count_text(line) for s in piece.segments for line in s.lines) <= tokens
+        shown.append(piece.text)
+    whole = "".join(text[2:] if text.startswith("  ") else f"\n{text}" for text in shown)
+    assert whole == (f"\n{rendered}" if (rendered := render(history, "")) else "")
+
+
+@given(histories(min_turns=1), st.sampled_from(ESTIMATORS))
+def test_the_bound_that_spares_a_rendering_is_one(raws: list[Any], estimator: str):
+    history = read_history(raws)
+    token_rule = rule(estimator)
+    assert token_rule.count_text(render(history, "")) <= at_most(history, token_rule)
+
+
+# -- the real sessions ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sessions(data_dir: Path) -> list[list[dict[str, Any]]]:
+    path = data_dir / "agent-messages-dev.jsonl"
+    if not path.is_file():
+        pytest.skip(f"no {path.name!r} in the evaluation data at {str(data_dir)!r}")
+    return [json.loads(line)["messages"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def texts_of(message: Message) -> list[str]:
+    """Every text of a message that a summariser is to see, as it is rendered."""
+    shown = [part.text for part in message.parts if part.kind != "reasoning"]
+    shown += [part.arguments or "" for part in message.parts]
+    return [text.replace("\n", "\n  ") for text in shown if text]
+
+
+@pytest.mark.parametrize("window", [8_000, 32_000, 200_000])
+def test_rule_05_of_a_real_session_the_summariser_sees_every_text(
+    sessions: list[list[dict[str, Any]]], window: int
+) -> None:
+    for session in sessions:
+        model = ScriptedModel([SHORT])
+        _, compaction = run(session, policy(summarizer_window=window), model)
+        shown = material(model.requests)
+        missed = [text for message in compaction.discarded for text in texts_of(message) if text not in shown]
+        assert missed == []
+        assert len(compaction.discarded) >= len(session) - 3
+        assert (len(model.requests) > 1) == (window < 100_000)
+        for request in model.requests:
+            assert sum(BLOCKS.count_text(m["content"]) for m in request.messages) <= window
+
+
+# -- capacity ------------------------------------------------------------------------------------
+
+
+def test_mk_51_a_capacity_error_is_answered_by_smaller_pieces():
+    model = Window(3_000)
+    _, compaction = run(long(), policy(max_summary_tokens=300), model)
+    assert model.refused >= 1
+    assert len(model.requests) >= 3
+    shown = material(model.requests)
+    assert all(message.text in shown for message in compaction.discarded)
+    assert not compaction.degraded
+
+
+def test_rule_38_a_finished_piece_is_never_asked_for_again():
+    raws = long(30)
+
+    class Fickle(Window):
+        def __call__(self, request: CompletionRequest) -> str:
+            if len(self.requests) == 2:
+                self.tokens = 1_500
+            return super().__call__(request)
+
+    model = Fickle(4_000)
+    run(raws, policy(summarizer_window=4_000), model)
+    assert model.refused >= 1
+    shown = material(model.requests)
+    assert all(shown.count(message["content"]) == 1 for message in raws[1:])
+
+
+def test_mk_51_without_any_capacity_the_summary_is_mechanical_and_says_so():
+    hook = RecordingHook()
+    outcome = compact(long(), policy(), model=Window(0), hooks=[hook])
+    assert isinstance(outcome, Compacted)
+    assert outcome.degraded
+    assert outcome.summary.startswith("Earlier messages no longer shown: 80 (numbers 1 to 80).")
+    assert hook.names == ["CompactionStarted", "CompactionCompleted"]
+    assert outcome.usage == ()
+
+
+def test_mk_51_or_the_attempt_fails_if_that_is_asked_for():
+    outcome = compact(long(), policy(on_summarizer_overflow="fail"), model=Window(0))
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "summarizer_overflow"
+    assert len(outcome.messages) == 81
+
+
+def test_a_merge_that_is_too_large_merges_fewer_at_a_time():
+    class Narrow(Window):
+        def __call__(self, request: CompletionRequest) -> str:
+            labels = request.messages[0]["content"].count("[Earlier summary")
+            if request.purpose == "merge" and labels > 2:
+                self.refused += 1
+                raise ValueError("context_length_exceeded")
+            return super().__call__(request)
+
+    model = Narrow(10**9)
+    _, compaction = run(long(), policy(summarizer_window=2_000), model)
+    assert model.refused >= 1
+    assert compaction.summary == SHORT
