@@ -18,9 +18,9 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 # What users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
     "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
-    "CompactionFailed", "CompactionStarted", "Compactor", "Completion", "CompletionRequest", "ConfigError",
-    "ContextOverflowError", "Dataset", "DatasetError", "Emergency", "Entry", "ExtractiveModel", "Failed",
-    "InvalidMessageError",
+    "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor", "Completion",
+    "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Emergency", "Entry",
+    "ExtractiveModel", "Failed", "InvalidMessageError",
     "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "Report",
     "SearchHit",
     "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from siltstone.memory import Entry, MemoryStore, SearchHit, SimpleMemoryStore, SourceRange
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
-    from siltstone.session import AsyncSession, Prepared, Session
+    from siltstone.session import AsyncSession, CompactionRecord, Prepared, Session
     from siltstone.tokens import estimate_tokens
     from siltstone.tools import Tool
     from siltstone.usage import UsageRecord
@@ -55,6 +55,7 @@ __all__ = [
     "CompactionConfig",
     "CompactionContext",
     "CompactionFailed",
+    "CompactionRecord",
     "CompactionStarted",
     "Compactor",
     "Completion",
@@ -107,6 +108,7 @@ _HOMES = {
     "CompactionConfig": "siltstone.compaction",
     "CompactionContext": "siltstone.compaction",
     "CompactionFailed": "siltstone.events",
+    "CompactionRecord": "siltstone.session",
     "CompactionStarted": "siltstone.events",
     "Compactor": "siltstone.compaction",
     "Completion": "siltstone.llm",

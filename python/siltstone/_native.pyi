@@ -207,6 +207,16 @@ class Store:
             StoreConflictError: the current compaction is another one.
         """
 
+    def undo_compaction(self, session: str, expected_head: int, cadence: str) -> tuple[int | None, int]:
+        """Makes the parent of *expected_head* current, deletes the entries it brought, sets the cadence.
+
+        Returns:
+            The new current compaction, and how many entries left.
+
+        Raises:
+            StoreConflictError: the current compaction is another one.
+        """
+
     def save_cadence(self, session: str, cadence: str) -> None:
         """Sets the cadence alone."""
 
@@ -222,7 +232,8 @@ class Store:
         """Stores and indexes *entries* (text, start, end, role, name, kind, created_at), all or none.
 
         Returns:
-            The id of each, None for a blank text, which is not stored.
+            The id of each, None for a blank text, which is not stored. One that the session has already,
+            the same text of the same range, keeps its id.
         """
 
     def search(

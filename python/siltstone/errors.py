@@ -22,7 +22,8 @@
     │   ├── StoreConflictError       RuntimeError      another writer changed the session meanwhile
     │   ├── ReadOnlyStoreError       PermissionError   a write to a store opened for reading
     │   ├── InvalidEntryError        ValueError        an entry or a query out of its bounds
-    │   └── EntryNotFoundError       LookupError       no entry of that id
+    │   ├── EntryNotFoundError       LookupError       no entry of that id
+    │   └── CompactionNotFoundError  LookupError       no compaction of that id
     └── InternalError                RuntimeError      a defect of siltstone: please report it
 
 Each error carries what it speaks of as attributes (``error.limit``, ``error.path``), pickles,
@@ -34,6 +35,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "CompactionNotFoundError",
     "ConfigError",
     "ContextOverflowError",
     "DatasetError",
@@ -161,6 +163,10 @@ class InvalidEntryError(StoreError, ValueError):
 
 class EntryNotFoundError(StoreError, LookupError):
     """No entry of that id. Carries ``entry_id``."""
+
+
+class CompactionNotFoundError(StoreError, LookupError):
+    """No compaction of that id in the session. Carries ``compaction_id``."""
 
 
 class InternalError(SiltstoneError, RuntimeError):

@@ -23,6 +23,9 @@ class Store(Protocol):
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         """Stores and indexes *entries*: all of them, durably, or none.
 
+        An entry that the session has already (the same text, role, name and kind, of the same range of
+        messages) keeps its id, so a call can be repeated. One with an empty range is always a new one.
+
         Raises:
             InvalidEntryError: an entry over ``MAX_TEXT_BYTES``, a range that is not
                 ``0 <= start <= end``, or a time that no datetime can hold.

@@ -14,7 +14,15 @@ from siltstone.memory.convert import (
     message_to_row,
 )
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import CommitReceipt, CompactionRow, LogRow, LogState, NewCompaction, NewMessage
+from siltstone.memory.log import (
+    CommitReceipt,
+    CompactionRow,
+    LogRow,
+    LogState,
+    NewCompaction,
+    NewMessage,
+    UndoReceipt,
+)
 
 __all__ = ["DatabaseLog"]
 
@@ -61,6 +69,10 @@ class DatabaseLog:
             cadence,
         )
         return CommitReceipt(compaction_id, tuple(entry_ids))
+
+    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
+        """Makes the view before *expected_head* current again, and takes back the entries it brought."""
+        return UndoReceipt(*self._native.undo_compaction(self._session_id, expected_head, cadence))
 
     def save_cadence(self, cadence: str) -> None:
         """Writes the session's cadence alone."""

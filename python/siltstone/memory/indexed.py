@@ -99,7 +99,9 @@ class MemoryStore:
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         """Stores and indexes *entries*: all of them, durably, or none.
 
-        When it returns they are on the disk and found by the next search.
+        When it returns they are on the disk and found by the next search. An entry that the session has
+        already (the same text, role, name and kind, of the same range of messages) keeps its id, so a
+        call can be repeated. One with an empty range is always a new one.
 
         Raises:
             InvalidEntryError: an entry over ``MAX_TEXT_BYTES``, a range that is not

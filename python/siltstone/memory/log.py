@@ -17,6 +17,7 @@ __all__ = [
     "NewCompaction",
     "NewMessage",
     "SessionLog",
+    "UndoReceipt",
     "ViewItem",
 ]
 
@@ -107,6 +108,14 @@ class CompactionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UndoReceipt:
+    """What an undo left: the compaction that is current now, and how many entries are not found any more."""
+
+    head: int | None
+    withdrawn: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogState:
     """Where a log stands.
 
@@ -152,6 +161,15 @@ class SessionLog(Protocol):
 
         Raises:
             StoreConflictError: another compaction was committed since *expected_head*.
+        """
+
+    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
+        """Makes the view before *expected_head* current again, and takes back the entries it brought.
+
+        The compaction stays in the log. Entries that were indexed by a caller stay as well.
+
+        Raises:
+            StoreConflictError: another compaction was committed, or undone, since *expected_head*.
         """
 
     def save_cadence(self, cadence: str) -> None:

@@ -51,14 +51,7 @@ class SimpleMemoryStore:
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         """Remembers *entries*: all of them, or none."""
-        with self._lock:
-            self._check(session_id)
-            stored = [_stored(session_id, entry) for entry in entries]  # raises before anything is kept
-            ids = [next(self._ids) if _has_text(entry.content) else None for entry in stored]
-            for entry_id, entry in zip(ids, stored, strict=True):
-                if entry_id is not None:
-                    self._entries.setdefault(session_id, {})[entry_id] = replace(entry, entry_id=entry_id)
-            return Receipt(tuple(ids))
+        return self._index(session_id, entries, None)
 
     def search(
         self,
@@ -154,7 +147,8 @@ class SimpleMemoryStore:
             session_id,
             partial(self._log, session_id),
             partial(next, self._compaction_ids),
-            partial(self.index, session_id),
+            partial(self._index, session_id),
+            partial(self._withdraw, session_id),
             self._lock,
         )
 
@@ -170,6 +164,39 @@ class SimpleMemoryStore:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a SimpleMemoryStore cannot be pickled or copied: it is shared by who holds it")
+
+    def _index(self, session_id: str, entries: Sequence[Entry], compaction: int | None) -> Receipt:
+        with self._lock:
+            self._check(session_id)
+            stored = [_stored(session_id, entry) for entry in entries]  # raises before anything is kept
+            kept, brought = self._of(session_id), self._log(session_id).brought
+            twins = {key: entry_id for entry_id, entry in kept.items() if (key := _identity(entry))}
+            ids: list[int | None] = []
+            for entry in stored:
+                if not _has_text(entry.content):
+                    ids.append(None)
+                    continue
+                key = _identity(entry)
+                entry_id = twins.get(key) if key else None
+                if entry_id is None:
+                    entry_id = next(self._ids)
+                    self._entries.setdefault(session_id, {})[entry_id] = replace(entry, entry_id=entry_id)
+                    if key:
+                        twins[key] = entry_id
+                    if compaction is not None:
+                        brought[entry_id] = compaction
+                elif compaction is None:
+                    brought.pop(entry_id, None)  # the caller's own from now on
+                ids.append(entry_id)
+            return Receipt(tuple(ids))
+
+    def _withdraw(self, session_id: str, compaction: int) -> int:
+        brought = self._log(session_id).brought
+        gone = [entry_id for entry_id, origin in brought.items() if origin == compaction]
+        for entry_id in gone:
+            del brought[entry_id]
+            del self._entries[session_id][entry_id]
+        return len(gone)
 
     def _check(self, session_id: str | None = None) -> None:
         if self._closed:
@@ -235,6 +262,14 @@ def _stored(session_id: str, entry: Entry) -> StoredEntry:
         created_at=datetime_from(milliseconds(entry.created_at)),
         repaired=text != entry.text,
     )
+
+
+def _identity(entry: StoredEntry) -> tuple[Any, ...] | None:
+    """What makes two entries one; None for an entry that says of no message that it came from it."""
+    start, end = entry.source_range
+    if start == end:
+        return None
+    return start, end, entry.role, entry.name, entry.kind, entry.content
 
 
 def _repaired(text: str) -> str:

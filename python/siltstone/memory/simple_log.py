@@ -8,7 +8,15 @@ from dataclasses import astuple, dataclass, field
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.entry import Entry, Receipt
-from siltstone.memory.log import CommitReceipt, CompactionRow, LogRow, LogState, NewCompaction, NewMessage
+from siltstone.memory.log import (
+    CommitReceipt,
+    CompactionRow,
+    LogRow,
+    LogState,
+    NewCompaction,
+    NewMessage,
+    UndoReceipt,
+)
 
 __all__ = ["LogRecord", "SimpleLog"]
 
@@ -21,6 +29,8 @@ class LogRecord:
     compactions: list[CompactionRow] = field(default_factory=list)
     head: CompactionRow | None = None
     cadence: str = ""
+    brought: dict[int, int] = field(default_factory=dict)
+    """Of each entry that a compaction brought: which one."""
 
 
 class SimpleLog:
@@ -31,7 +41,8 @@ class SimpleLog:
         record: Gives what the store remembers of the session, and raises once the store is closed. Asked
             for anew with every call: the session may have been dropped since.
         next_compaction: Gives an id that no compaction had.
-        index: Stores entries, all or none.
+        index: Stores entries, all or none, as brought by a compaction.
+        withdraw: Takes back the entries that a compaction brought; how many.
         lock: Held over every call.
     """
 
@@ -40,13 +51,15 @@ class SimpleLog:
         session_id: str,
         record: Callable[[], LogRecord],
         next_compaction: Callable[[], int],
-        index: Callable[[Sequence[Entry]], Receipt],
+        index: Callable[[Sequence[Entry], int], Receipt],
+        withdraw: Callable[[int], int],
         lock: threading.RLock,
     ) -> None:
         self._session_id = session_id
         self._record = record
         self._next_compaction = next_compaction
         self._index = index
+        self._withdraw = withdraw
         self._lock = lock
 
     def state(self) -> LogState:
@@ -78,19 +91,23 @@ class SimpleLog:
     ) -> CommitReceipt:
         """Indexes *entries* and remembers *compaction*: both, or nothing."""
         with self._lock:
-            record = self._record()
-            head = record.head.compaction_id if record.head else None
-            if head != expected_head:
-                raise StoreConflictError(
-                    f"the head of session {self._session_id!r} is {head}, not {expected_head}: "
-                    "another writer compacted it"
-                )
-            receipt = self._index(entries)
-            row = CompactionRow(self._next_compaction(), head, compaction)
+            record = self._stands_on(expected_head)
+            row = CompactionRow(self._next_compaction(), expected_head, compaction)
+            receipt = self._index(entries, row.compaction_id)
             record.compactions.append(row)
             record.head = row
             record.cadence = cadence
             return CommitReceipt(row.compaction_id, receipt.entry_ids)
+
+    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
+        """Makes the view before *expected_head* current again, and takes back the entries it brought."""
+        with self._lock:
+            record = self._stands_on(expected_head)
+            rows = {row.compaction_id: row for row in record.compactions}
+            parent = rows[expected_head].parent
+            record.head = None if parent is None else rows[parent]
+            record.cadence = cadence
+            return UndoReceipt(parent, self._withdraw(expected_head))
 
     def save_cadence(self, cadence: str) -> None:
         """Remembers the session's cadence alone."""
@@ -101,3 +118,14 @@ class SimpleLog:
         """Every compaction ever committed, in order."""
         with self._lock:
             return list(self._record().compactions)
+
+    def _stands_on(self, expected: int | None) -> LogRecord:
+        """The record, if no other writer moved the session's head."""
+        record = self._record()
+        head = record.head.compaction_id if record.head else None
+        if head != expected:
+            raise StoreConflictError(
+                f"the head of session {self._session_id!r} is {head}, not {expected}: "
+                "another writer compacted it, or undid what it had"
+            )
+        return record

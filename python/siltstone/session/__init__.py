@@ -2,6 +2,7 @@
 
 from siltstone.session.aio import AsyncSession
 from siltstone.session.boundary import Prepared
+from siltstone.session.lineage import CompactionRecord
 from siltstone.session.sync import Session
 
-__all__ = ["AsyncSession", "Prepared", "Session"]
+__all__ = ["AsyncSession", "CompactionRecord", "Prepared", "Session"]

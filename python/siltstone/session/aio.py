@@ -15,6 +15,7 @@ from siltstone.outcome import Outcome
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import Core
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.lineage import AsyncLineage
 from siltstone.session.opening import Path, open_core
 
 __all__ = ["AsyncSession"]
@@ -22,7 +23,7 @@ __all__ = ["AsyncSession"]
 T = TypeVar("T")
 
 
-class AsyncSession(Face[AsyncModels]):
+class AsyncSession(AsyncLineage, Face[AsyncModels]):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
     Writes and compactions run in worker threads, the model on the event loop. A task that is

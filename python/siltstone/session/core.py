@@ -10,11 +10,11 @@ from dataclasses import asdict
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
-from siltstone.errors import ReadOnlyStoreError, StoreClosedError
+from siltstone.errors import ReadOnlyStoreError, StoreClosedError, StoreConflictError
 from siltstone.events import Hook, MemoryIndexed, notify
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import LogRow, NewCompaction, NewMessage
+from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, NewMessage
 from siltstone.messages import (
     Message,
     RawMessage,
@@ -91,7 +91,26 @@ class Core:
 
     def log(self) -> list[dict[str, Any]]:
         """Every message ever appended, read back from the log."""
-        return [decode(row.raw) for row in self._log.read(0, self._next_seq)]
+        return self.read(0, self._next_seq)
+
+    def lineage(self) -> tuple[list[CompactionRow], set[int]]:
+        """Every compaction ever committed, and the ids of those that led to the current view."""
+        with self._lock:
+            rows, head = self._log.compactions(), self._head
+        parents, current = {row.compaction_id: row.parent for row in rows}, set()
+        while head is not None:
+            current.add(head)
+            head = parents[head]
+        return rows, current
+
+    def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
+        """What *row* made of the history."""
+        with self._lock:
+            return [item.message.raw for item in self._pieces(row)]
+
+    def read(self, start: int, end: int) -> list[dict[str, Any]]:
+        """Messages of the log, read back."""
+        return [decode(row.raw) for row in self._log.read(start, end)]
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -168,6 +187,33 @@ class Core:
             notify(self.hooks, MemoryIndexed(self.session_id, len(entries), len(discarded)))
         return receipt.compaction_id
 
+    def undo(self) -> CompactionRow | None:
+        """Moves the head back by one compaction, and the view with it. The one that was undone.
+
+        Raises:
+            StoreConflictError: a compaction is in flight, or another writer moved the head.
+        """
+        if not self.begin():
+            raise StoreConflictError(
+                f"session {self.session_id!r} is being compacted; undo when it is done",
+                session_id=self.session_id,
+            )
+        try:
+            with self._lock:
+                self.check_open()
+                rows = {row.compaction_id: row for row in self._log.compactions()}
+                if self._head is None:
+                    return None
+                undone = rows[self._head]
+                before = None if undone.parent is None else rows[undone.parent].compaction
+                items = self._with_live_objects(self._load(before))
+                self._log.undo(expected_head=self._head, cadence=self._cadence.to_json())
+                self._head, self._saved = undone.parent, self._cadence
+                self._view = View(self._view.rule, items)
+                return undone
+        finally:
+            self.end()
+
     def close(self, owns_store: bool) -> None:
         """Stores the cadence where it moved since the last write, and closes the store if it is ours."""
         with self._lock:
@@ -234,13 +280,27 @@ class Core:
         """The view that *head* left, and every message appended after it."""
         if head is None:
             return [self._item(row) for row in self._log.read(0, self._next_seq)]
+        appended = self._log.read(head.next_seq, self._next_seq)
+        return self._pieces(head) + [self._item(row) for row in appended]
+
+    def _pieces(self, row: NewCompaction) -> list[Item]:
         items: list[Item] = []
-        for piece in head.view:
+        for piece in row.view:
             if piece is None:
-                items.append(self._view.measured(_summary(head), head.created_at))
+                items.append(self._view.measured(_summary(row), row.created_at))
             else:
-                items += [self._item(row) for row in self._log.read(*piece)]
-        return items + [self._item(row) for row in self._log.read(head.next_seq, self._next_seq)]
+                items += [self._item(each) for each in self._log.read(*piece)]
+        return items
+
+    def _with_live_objects(self, items: list[Item]) -> list[Item]:
+        """*items*, where the view holds the caller's own object of a message, with that."""
+        live = {
+            item.message.seq: item for item in self._view if item.message.provenance != "compaction_summary"
+        }
+        return [
+            item if item.message.provenance == "compaction_summary" else live.get(item.message.seq, item)
+            for item in items
+        ]
 
     def _item(self, row: LogRow) -> Item:
         message = read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)

@@ -15,12 +15,13 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome
 from siltstone.session.boundary import Prepared
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.lineage import Lineage
 from siltstone.session.opening import Path, open_core
 
 __all__ = ["Session"]
 
 
-class Session(Face[Models]):
+class Session(Lineage, Face[Models]):
     """One conversation: appended message by message, prepared before every model call.
 
     Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.

@@ -102,6 +102,20 @@ impl Store {
         })
     }
 
+    fn undo_compaction(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected_head: i64,
+        cadence: Text,
+    ) -> PyResult<(Option<i64>, i64)> {
+        let undone = guard(py, || {
+            let (store, session) = (self.handle.store()?, session_id(&session)?);
+            store.undo_compaction(&session, expected_head, cadence.to_string())
+        })?;
+        Ok((undone.head, undone.entries))
+    }
+
     fn save_cadence(&self, py: Python<'_>, session: Text, cadence: Text) -> PyResult<()> {
         guard(py, || {
             self.handle

@@ -216,6 +216,7 @@ pub(crate) fn compaction_out(py: Python<'_>, row: Compaction) -> PyResult<Bound<
         id,
         parent,
         compaction: new,
+        ..
     } = row;
     let head = (
         id,

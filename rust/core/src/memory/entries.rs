@@ -44,7 +44,7 @@ impl Store {
             self.database.writer()?; // a store that is only to be read says so
             return Ok(vec![None; entries.len()]);
         }
-        Ok(self.write_entries(session, entries, |_, _| Ok(()))?.0)
+        Ok(self.write_entries(session, entries, |_, _| Ok(None))?.0)
     }
 
     /// The entry of that id, and the name of its session.

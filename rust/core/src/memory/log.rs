@@ -4,7 +4,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
 use crate::sqlite::{
-    Compaction, Message, NewCompaction, NewEntry, NewMessage, SessionRow, compactions, log, session,
+    Compaction, Message, NewCompaction, NewEntry, NewMessage, SessionRow, compactions, entry, log,
+    session,
 };
 
 /// Where a log stands.
@@ -25,6 +26,15 @@ pub struct Committed {
     pub compaction: i64,
     /// The id of each entry, None for a blank one.
     pub entries: Vec<Option<EntryId>>,
+}
+
+/// What an undo left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The compaction whose view is current now.
+    pub head: Option<i64>,
+    /// How many entries are in the view again, and therefore not found any more.
+    pub entries: i64,
 }
 
 impl Store {
@@ -100,21 +110,41 @@ impl Store {
         cadence: String,
     ) -> Result<Committed> {
         let (entries, compaction) = self.write_entries(session, entries, |transaction, row| {
-            if row.head != expected_head {
-                let message = format!(
-                    "the head of session {:?} is {}, not {}: another writer compacted it",
-                    session.as_str(),
-                    head(row.head),
-                    head(expected_head)
-                );
-                return Err(Error::new(ErrorKind::StoreConflict, message));
-            }
+            stands_on(row, expected_head)?;
             row.cadence = cadence;
-            compactions::append(transaction, row, compaction)
+            compactions::append(transaction, row, compaction).map(Some)
         })?;
         Ok(Committed {
-            compaction,
+            compaction: compaction.unwrap_or_default(),
             entries,
+        })
+    }
+
+    /// Makes the view before `expected_head` current again, and takes back the entries it brought.
+    ///
+    /// The compaction itself stays in the log. How many entries left, and the new head.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where `expected_head` is not the head; otherwise those of a write.
+    pub fn undo_compaction(
+        &self,
+        session: &SessionId,
+        expected_head: i64,
+        cadence: String,
+    ) -> Result<Undone> {
+        let mut writer = self.database.writer()?;
+        writer.transaction(|transaction| {
+            let mut row = session::find_or_create(transaction, session)?;
+            stands_on(&row, Some(expected_head))?;
+            row.head = compactions::of(transaction, &row, expected_head)?.parent;
+            let entries = entry::withdraw(transaction, &mut row, expected_head)?;
+            row.cadence = cadence;
+            session::save(transaction, &row)?;
+            Ok(Undone {
+                head: row.head,
+                entries,
+            })
         })
     }
 
@@ -164,6 +194,20 @@ impl Store {
             session::save(transaction, &row)
         })
     }
+}
+
+/// Nothing, if no other writer moved the session's head.
+fn stands_on(row: &SessionRow, expected: Option<i64>) -> Result<()> {
+    if row.head == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "the head of session {:?} is {}, not {}: another writer compacted it, or undid what it had",
+        row.name,
+        head(row.head),
+        head(expected)
+    );
+    Err(Error::new(ErrorKind::StoreConflict, message))
 }
 
 fn head(head: Option<i64>) -> String {

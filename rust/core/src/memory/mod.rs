@@ -46,7 +46,7 @@ mod store;
 pub use check::MAX_TEXT_BYTES;
 pub use entries::{Figures, Page};
 pub use handle::Handle;
-pub use log::{Committed, LogState};
+pub use log::{Committed, LogState, Undone};
 pub use options::{MAX_LIMIT, MAX_QUERY_BYTES, Ranker, SearchOptions};
 pub use scope::IndexSizes;
 pub use search::{Explanation, Hit};

@@ -97,6 +97,8 @@ pub(super) struct Scope {
     hash_rule: HashRule,
     session: i64,
     revision: i64,
+    /// Entries that left are noticed by this: their places are not known.
+    epoch: i64,
     /// Id and time of each point, ids ascending.
     entries: Vec<(EntryId, i64)>,
     lexical: Bm25Index,
@@ -110,6 +112,7 @@ impl Scope {
             hash_rule,
             session: 0,
             revision: NO_REVISION,
+            epoch: 0,
             entries: Vec::new(),
             lexical: Bm25Index::new(Bm25Params::default()),
             cosine: ExactIndex::default(),
@@ -145,13 +148,15 @@ impl Scope {
         if self.is_of(row) {
             return Ok(());
         }
-        if self.session == row.id && self.revision != NO_REVISION {
+        let grew = self.session == row.id && self.epoch == row.epoch;
+        if grew && self.revision != NO_REVISION {
             self.load(connection, row)?;
         }
         // New, half changed, of a session that was dropped since, or of one that lost entries.
         if !self.is_of(row) {
             *self = Self::new(self.hash_rule);
             self.session = row.id;
+            self.epoch = row.epoch;
             self.load(connection, row)?;
         }
         if self.is_of(row) {

@@ -10,7 +10,7 @@ use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
 use crate::memory::scope::Analysed;
 use crate::memory::scope_map::ScopeMap;
-use crate::sqlite::{Database, NewEntry, SessionRow, allocator, entry, meta, session};
+use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
 
 /// What is remembered of sessions, in one file. Safe to use from many threads.
@@ -71,13 +71,14 @@ impl Store {
 
     /// Writes `entries`, and whatever `also` writes of the session, in one transaction, then indexes them.
     ///
-    /// The id of each entry, None for a blank one: that is not stored.
-    pub(super) fn write_entries<T>(
+    /// `also` gives the compaction that discarded them, if one did. The id of each entry, None for a blank
+    /// one, which is not stored; an entry that the session has already keeps its id.
+    pub(super) fn write_entries(
         &self,
         session: &SessionId,
         entries: &[NewEntry],
-        also: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<T>,
-    ) -> Result<(Vec<Option<EntryId>>, T)> {
+        also: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<Option<i64>>,
+    ) -> Result<(Vec<Option<EntryId>>, Option<i64>)> {
         check(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
         // Before the transaction: what fails here leaves nothing behind.
@@ -87,29 +88,27 @@ impl Store {
         let analysed: Vec<Analysed> = analysed.collect();
 
         let mut writer = self.database.writer()?;
-        let (before, after, first_id, value) = writer.transaction(|transaction| {
+        let (before, after, compaction, placed) = writer.transaction(|transaction| {
             let before = session::find_or_create(transaction, session)?;
             let mut after = before.clone();
-            let value = also(transaction, &mut after)?;
-            let mut first_id = EntryId(0);
-            if !kept.is_empty() {
-                first_id = allocator::take(transaction, kept.len())?;
-                entry::insert(transaction, &mut after, first_id, kept.iter().copied())?;
-            }
+            let compaction = also(transaction, &mut after)?;
+            let placed = entry::insert(transaction, &mut after, compaction, &kept)?;
             session::save(transaction, &after)?;
-            Ok((before, after, first_id, value))
+            Ok((before, after, compaction, placed))
         })?;
         // The writer is still held, so scopes see commits in their order.
         if let Some(scope) = self.scopes.get(session) {
-            let rows = (first_id.0..).map(EntryId).zip(&kept).zip(analysed);
-            let added = rows.map(|((id, entry), analysed)| (id, entry.created_at, analysed));
+            let rows = placed.iter().zip(&kept).zip(analysed);
+            let new = rows.filter(|((placed, _), _)| placed.is_new);
+            let added =
+                new.map(|((placed, entry), analysed)| (placed.id, entry.created_at, analysed));
             scope.write().advance(&before, &after, added);
         }
         drop(writer);
 
-        let mut ids = (first_id.0..).map(EntryId);
+        let mut ids = placed.into_iter().map(|placed| placed.id);
         let id = |entry| if is_blank(entry) { None } else { ids.next() };
-        Ok((entries.iter().map(id).collect(), value))
+        Ok((entries.iter().map(id).collect(), compaction))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, Transaction, params};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
@@ -62,6 +62,8 @@ pub struct NewCompaction {
 pub struct Compaction {
     /// Its id, never reused.
     pub id: i64,
+    /// The key of its session.
+    pub session: i64,
     /// The compaction whose view it rewrote.
     pub parent: Option<i64>,
     /// What was committed.
@@ -130,6 +132,26 @@ pub(crate) fn get(connection: &Connection, id: i64) -> Result<Option<Compaction>
     rows.next()?.map(read).transpose()
 }
 
+/// The compaction of that id, which the session stands on.
+pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Compaction> {
+    match get(connection, id)? {
+        Some(found) if found.session == session.id => Ok(found),
+        found => {
+            let message = match found {
+                None => "is missing",
+                Some(_) => "is of another session",
+            };
+            let message = format!(
+                "session {:?} stands on compaction {id}, which {message}",
+                session.name
+            );
+            Err(Error::new(ErrorKind::StoreCorrupt, message)
+                .with("table", TABLE)
+                .with("id", id))
+        }
+    }
+}
+
 fn read(row: &Row<'_>) -> Result<Compaction> {
     let columns = Columns::of(TABLE, row);
     let (id, session) = (columns.integer(0)?, columns.integer(1)?);
@@ -154,6 +176,7 @@ fn read(row: &Row<'_>) -> Result<Compaction> {
     columns.verify(checksum(id, session, parent, &compaction), 18)?;
     Ok(Compaction {
         id,
+        session,
         parent,
         compaction,
     })

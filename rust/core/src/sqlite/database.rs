@@ -186,10 +186,31 @@ fn probe(file: &Path) -> Result<Option<Found>> {
         connection::immutable(file)
     };
     match connection {
-        Ok(connection) => migrate::identify(&connection, file).map(Some),
+        Ok(connection) => {
+            let found = migrate::identify(&connection, file)?;
+            if !has_log(file) {
+                check_end(&connection, file)?;
+            }
+            Ok(Some(found))
+        }
         Err(error) if has_log(file) && is_unwritable(&error) => Ok(None),
         Err(error) => Err(refused(file, error)),
     }
+}
+
+/// Nothing, if the file ends where a page does. SQLite reads what is missing of its last page as zeros.
+fn check_end(connection: &Connection, file: &Path) -> Result<()> {
+    let read = |error| refused(file, error);
+    let page: u32 = connection
+        .pragma_query_value(None, "page_size", |row| row.get(0))
+        .map_err(read)?;
+    let length = file.metadata().map(|metadata| metadata.len());
+    let length = length.map_err(|error| unopened(file, &error.to_string()).caused_by(error))?;
+    if length.is_multiple_of(u64::from(page.max(1))) {
+        return Ok(());
+    }
+    let why = format!("its end is missing: {length} bytes are no whole number of pages of {page}");
+    Err(unopened(file, &why))
 }
 
 /// Whether the file alone is not the whole story.

@@ -1,9 +1,11 @@
 //! What can be found again: the entries of a session.
 
+use hashbrown::HashMap;
 use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::error::Result;
 use crate::id::EntryId;
+use crate::sqlite::allocator;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
@@ -14,7 +16,8 @@ const TABLE: &str = "entry";
 macro_rules! select {
     ($condition:literal) => {
         concat!(
-            "SELECT id, session, source_start, source_end, role, name, kind, created_at, repaired, text, checksum
+            "SELECT id, session, source_start, source_end, role, name, kind, created_at, repaired, compaction,
+                    text, checksum
              FROM entry ",
             $condition
         )
@@ -49,40 +52,178 @@ pub struct StoredEntry {
     pub id: EntryId,
     /// The key of its session.
     pub session: i64,
+    /// The compaction that discarded it; None for one that a caller indexed.
+    pub compaction: Option<i64>,
     /// What was inserted.
     pub entry: NewEntry,
 }
 
-/// Writes `entries` under `first_id` and onward; the caller saves `session`, whose figures move.
-pub(crate) fn insert<'a>(
+/// Where an entry that was handed over is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// Its id.
+    pub id: EntryId,
+    /// Whether it was written now; else the store had it.
+    pub is_new: bool,
+}
+
+/// Writes those of `entries` that the session does not have; the caller saves `session`, whose figures move.
+///
+/// `compaction` is the one that discarded them, None where a caller indexes them: what a caller indexed
+/// stays when a compaction is undone.
+pub(crate) fn insert(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
-    first_id: EntryId,
-    entries: impl Iterator<Item = &'a NewEntry>,
+    compaction: Option<i64>,
+    entries: &[&NewEntry],
+) -> Result<Vec<Placed>> {
+    let mut twins = Vec::with_capacity(entries.len());
+    let mut seen = HashMap::new();
+    for (place, entry) in entries.iter().enumerate() {
+        twins.push(match find_twin(transaction, session.id, entry)? {
+            Some(stored) => Twin::Stored(stored),
+            None => match *seen.entry(fingerprint(entry)).or_insert(place) {
+                first if first != place && are_one(entries[first], entry) => Twin::InBatch(first),
+                _ => Twin::None,
+            },
+        });
+    }
+    let new = twins
+        .iter()
+        .filter(|twin| matches!(twin, Twin::None))
+        .count();
+    let mut next = match new {
+        0 => EntryId(0),
+        _ => allocator::take(transaction, new)?,
+    };
+    let mut placed: Vec<Placed> = Vec::with_capacity(entries.len());
+    for (entry, twin) in entries.iter().zip(twins) {
+        placed.push(match twin {
+            Twin::Stored(stored) => {
+                if compaction.is_none() && stored.compaction.is_some() {
+                    keep(transaction, &stored)?;
+                }
+                Placed {
+                    id: stored.id,
+                    is_new: false,
+                }
+            }
+            Twin::InBatch(first) => Placed {
+                id: placed[first].id,
+                is_new: false,
+            },
+            Twin::None => {
+                write(transaction, next, session.id, compaction, entry)?;
+                let id = next;
+                next = EntryId(id.0 + 1);
+                Placed { id, is_new: true }
+            }
+        });
+    }
+    if new > 0 {
+        session.entries += i64::try_from(new).unwrap_or(i64::MAX);
+        session.revision += 1;
+    }
+    Ok(placed)
+}
+
+/// Where the same entry is already.
+enum Twin {
+    None,
+    InBatch(usize),
+    Stored(StoredEntry),
+}
+
+fn write(
+    transaction: &Transaction<'_>,
+    id: EntryId,
+    session: i64,
+    compaction: Option<i64>,
+    entry: &NewEntry,
 ) -> Result<()> {
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, repaired, text,
-             checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, repaired,
+             compaction, text, fingerprint, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
-    for (id, entry) in (first_id.0..).zip(entries) {
-        statement.execute(params![
-            id,
-            session.id,
-            entry.start,
-            entry.end,
-            entry.role,
-            entry.name,
-            entry.kind,
-            entry.created_at,
-            entry.repaired,
-            entry.text,
-            checksum(id, session.id, entry).finish(),
-        ])?;
-        session.entries += 1;
-    }
-    session.revision += 1;
+    statement.execute(params![
+        id.0,
+        session,
+        entry.start,
+        entry.end,
+        entry.role,
+        entry.name,
+        entry.kind,
+        entry.created_at,
+        entry.repaired,
+        compaction,
+        entry.text,
+        fingerprint(entry),
+        checksum(id.0, session, compaction, entry).finish(),
+    ])?;
     Ok(())
+}
+
+/// The entry of the session that is the same as `entry`. One without a source has no twin.
+fn find_twin(
+    connection: &Connection,
+    session: i64,
+    entry: &NewEntry,
+) -> Result<Option<StoredEntry>> {
+    if entry.start == entry.end {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE session = ?1 AND fingerprint = ?2 ORDER BY id"
+    ))?;
+    let mut rows = statement.query([session, fingerprint(entry)])?;
+    while let Some(row) = rows.next()? {
+        let stored = read_of(row, session)?;
+        if are_one(&stored.entry, entry) {
+            return Ok(Some(stored));
+        }
+    }
+    Ok(None)
+}
+
+/// The same words of the same messages by the same speaker: the time of the call does not matter.
+fn are_one(one: &NewEntry, other: &NewEntry) -> bool {
+    one.start < one.end
+        && (one.start, one.end) == (other.start, other.end)
+        && (&one.role, &one.name, &one.kind) == (&other.role, &other.name, &other.kind)
+        && one.text == other.text
+}
+
+/// Makes an entry of a compaction one of the caller's own.
+fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
+    let checksum = checksum(stored.id.0, stored.session, None, &stored.entry).finish();
+    transaction
+        .prepare_cached("UPDATE entry SET compaction = NULL, checksum = ?2 WHERE id = ?1")?
+        .execute([stored.id.0, checksum])?;
+    Ok(())
+}
+
+/// Deletes the entries that `compaction` brought; the caller saves `session`, whose figures move.
+pub(crate) fn withdraw(
+    transaction: &Transaction<'_>,
+    session: &mut SessionRow,
+    compaction: i64,
+) -> Result<i64> {
+    let gone = transaction
+        .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
+        .execute([session.id, compaction])?;
+    Ok(left(session, gone))
+}
+
+/// Counts `gone` entries out of the session, so that no index goes on with them.
+fn left(session: &mut SessionRow, gone: usize) -> i64 {
+    let gone = i64::try_from(gone).unwrap_or(i64::MAX);
+    if gone > 0 {
+        session.entries -= gone;
+        session.revision += 1;
+        session.epoch += 1;
+    }
+    gone
 }
 
 /// The entry of that id.
@@ -161,17 +302,31 @@ fn read(row: &Row<'_>) -> Result<StoredEntry> {
         kind: columns.text(6)?,
         created_at: columns.integer(7)?,
         repaired: columns.integer(8)? != 0,
-        text: columns.text(9)?,
+        text: columns.text(10)?,
     };
-    columns.verify(checksum(id, session, &entry), 10)?;
+    let compaction = columns.optional_integer(9)?;
+    columns.verify(checksum(id, session, compaction, &entry), 11)?;
     Ok(StoredEntry {
         id: EntryId(id),
         session,
+        compaction,
         entry,
     })
 }
 
-fn checksum(id: i64, session: i64, entry: &NewEntry) -> Checksum {
+/// Of what makes two entries one; what follows from the row is not in its checksum.
+fn fingerprint(entry: &NewEntry) -> i64 {
+    Checksum::of(TABLE)
+        .integer(entry.start)
+        .integer(entry.end)
+        .text(&entry.role)
+        .optional_text(entry.name.as_deref())
+        .text(&entry.kind)
+        .text(&entry.text)
+        .finish()
+}
+
+fn checksum(id: i64, session: i64, compaction: Option<i64>, entry: &NewEntry) -> Checksum {
     Checksum::of(TABLE)
         .integer(id)
         .integer(session)
@@ -182,5 +337,6 @@ fn checksum(id: i64, session: i64, entry: &NewEntry) -> Checksum {
         .text(&entry.kind)
         .integer(entry.created_at)
         .integer(i64::from(entry.repaired))
+        .optional_integer(compaction)
         .text(&entry.text)
 }

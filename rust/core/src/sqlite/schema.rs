@@ -38,6 +38,7 @@ CREATE TABLE session (
     entries INTEGER NOT NULL,       -- how many entries it has: an index that lost one is found out
     compactions INTEGER NOT NULL,   -- and how many compactions
     revision INTEGER NOT NULL,      -- raised by every write of entries: an index of another one is stale
+    epoch INTEGER NOT NULL,         -- raised when entries leave: an index of another one begins anew
     head INTEGER,                   -- the compaction whose view is current
     cadence TEXT NOT NULL,          -- the caller's own state, written with whatever it commits
     checksum INTEGER NOT NULL
@@ -96,8 +97,13 @@ CREATE TABLE entry (
     kind TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     repaired INTEGER NOT NULL,      -- the text had lone surrogates, which became U+FFFD
+    compaction INTEGER,             -- the compaction that discarded it; NULL for one that a caller indexed
     text TEXT NOT NULL,
+    fingerprint INTEGER NOT NULL,   -- xxh3-64 of what makes it the same entry
     checksum INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX entry_session ON entry (session);
+
+-- The same text of the same messages is one entry, however often it is handed over.
+CREATE INDEX entry_fingerprint ON entry (session, fingerprint);
 ";

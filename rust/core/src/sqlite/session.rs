@@ -14,7 +14,7 @@ const TABLE: &str = "session";
 macro_rules! select {
     ($condition:literal) => {
         concat!(
-            "SELECT id, name, next_seq, entries, compactions, revision, head, cadence, checksum FROM session ",
+            "SELECT id, name, next_seq, entries, compactions, revision, epoch, head, cadence, checksum FROM session ",
             $condition
         )
     };
@@ -35,6 +35,8 @@ pub(crate) struct SessionRow {
     pub compactions: i64,
     /// Raised by every write of entries: an index of another revision is stale.
     pub revision: i64,
+    /// Raised when entries leave: an index of another epoch cannot catch up by reading what is new.
+    pub epoch: i64,
     /// The compaction whose view is current.
     pub head: Option<i64>,
     /// The caller's own state.
@@ -83,9 +85,9 @@ pub(crate) fn find_or_create(
     }
     transaction
         .prepare_cached(
-            "INSERT INTO session (name, name_hash, next_seq, entries, compactions, revision, head, cadence,
-                 checksum)
-             VALUES (?1, ?2, 0, 0, 0, 0, NULL, '', 0)",
+            "INSERT INTO session (name, name_hash, next_seq, entries, compactions, revision, epoch, head,
+                 cadence, checksum)
+             VALUES (?1, ?2, 0, 0, 0, 0, 0, NULL, '', 0)",
         )?
         .execute(params![session.as_str(), hash(session.as_str())])?;
     let row = SessionRow {
@@ -95,6 +97,7 @@ pub(crate) fn find_or_create(
         entries: 0,
         compactions: 0,
         revision: 0,
+        epoch: 0,
         head: None,
         cadence: String::new(),
     };
@@ -106,8 +109,8 @@ pub(crate) fn find_or_create(
 pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()> {
     transaction
         .prepare_cached(
-            "UPDATE session SET next_seq = ?2, entries = ?3, compactions = ?4, revision = ?5, head = ?6,
-                 cadence = ?7, checksum = ?8
+            "UPDATE session SET next_seq = ?2, entries = ?3, compactions = ?4, revision = ?5, epoch = ?6,
+                 head = ?7, cadence = ?8, checksum = ?9
              WHERE id = ?1",
         )?
         .execute(params![
@@ -116,6 +119,7 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
             row.entries,
             row.compactions,
             row.revision,
+            row.epoch,
             row.head,
             row.cadence,
             checksum(row).finish(),
@@ -145,10 +149,11 @@ fn read(row: &Row<'_>) -> Result<SessionRow> {
         entries: columns.integer(3)?,
         compactions: columns.integer(4)?,
         revision: columns.integer(5)?,
-        head: columns.optional_integer(6)?,
-        cadence: columns.text(7)?,
+        epoch: columns.integer(6)?,
+        head: columns.optional_integer(7)?,
+        cadence: columns.text(8)?,
     };
-    columns.verify(checksum(&session), 8)?;
+    columns.verify(checksum(&session), 9)?;
     Ok(session)
 }
 
@@ -165,6 +170,7 @@ fn checksum(row: &SessionRow) -> Checksum {
         .integer(row.entries)
         .integer(row.compactions)
         .integer(row.revision)
+        .integer(row.epoch)
         .optional_integer(row.head)
         .text(&row.cadence)
 }

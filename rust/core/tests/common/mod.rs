@@ -9,12 +9,13 @@ pub fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
+/// An entry that came from no message: each one is another, whatever its text.
 pub fn entry(text: &str) -> NewEntry {
     NewEntry {
         text: text.to_owned(),
         repaired: false,
         start: 0,
-        end: 1,
+        end: 0,
         role: "user".to_owned(),
         name: None,
         kind: "message".to_owned(),

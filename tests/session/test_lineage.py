@@ -1,0 +1,277 @@
+"""What happened to a history can be looked at and undone, over every store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import Raw, assistant, exchange, turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    Emergency,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+)
+from siltstone.errors import CompactionNotFoundError, ConfigError, StoreConflictError
+from siltstone.memory import Store
+from siltstone.messages import encode
+from siltstone.testing import ScriptedModel
+
+Opener = Callable[[], Session]
+
+POLICIES: list[Any] = [
+    ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, recent_turn_budget=budget, **options))
+    for budget, options in (
+        (1, {"max_summary_tokens": 50}),
+        (2, {"max_summary_tokens": 60}),
+        (4, {"max_summary_tokens": 40, "retained_token_budget": 200}),
+    )
+]
+POLICIES.append(Emergency(400))
+
+
+@pytest.fixture(params=["database", "simple"])
+def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    """Opens the session anew, as another run of the program would: the store is closed in between."""
+    simple = SimpleMemoryStore()
+    opened: list[Session] = []
+
+    def opener() -> Session:
+        while opened:
+            opened.pop().close()
+        if request.param == "simple":
+            session = Session.open(None, "s", policy=POLICIES[0], model=ScriptedModel(), memory=simple)
+        else:
+            session = Session.open(tmp_path, "s", policy=POLICIES[0], model=ScriptedModel())
+        opened.append(session)
+        return session
+
+    yield opener
+    while opened:
+        opened.pop().close()
+
+
+def as_bytes(messages: list[Any]) -> list[str]:
+    return [encode(message) for message in messages]
+
+
+def found(session: Session) -> list[tuple[str, float, tuple[int, int]]]:
+    """What a search for any topic gives: texts, scores, ranges."""
+    query = " ".join(f"topic{n}" for n in range(40))
+    hits = session.search(query, limit=1_000)
+    return sorted((hit.content, hit.score, hit.source_range) for hit in hits)
+
+
+def compact(session: Session, policy: Any) -> None:
+    with_policy = session._policy
+    session._policy = policy
+    try:
+        outcome = session.compact()
+    finally:
+        session._policy = with_policy
+    assert isinstance(outcome, Compacted), outcome
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_five_undos_after_five_compactions_give_back_the_original_byte_for_byte(
+    reopen: Opener, seed: int
+) -> None:
+    chance = random.Random(seed)
+    session = reopen()
+    number = iter(range(1000))
+    states: list[tuple[list[str], list[tuple[str, float, tuple[int, int]]]]] = []
+    appended: list[list[Raw]] = []
+
+    def speak() -> list[Raw]:
+        said = [
+            message
+            for _ in range(chance.randint(3, 6))
+            for message in _turn(next(number), chance.randint(100, 600))
+        ]
+        session.append(*said)
+        return said
+
+    everything = speak()
+    for _ in range(5):
+        states.append((as_bytes(session.history()), found(session)))
+        compact(session, chance.choice(POLICIES))
+        appended.append(speak())
+        everything += appended[-1]
+
+    for step in range(5, 0, -1):
+        before, hits = states[step - 1]
+        if chance.random() < 0.5:
+            session = reopen()
+        assert len(session.compactions()) == step
+        undone = session.undo_compaction()
+        assert undone is not None
+        assert undone.undone
+        later = [message for said in appended[step - 1 :] for message in said]
+        for _ in range(2):
+            assert as_bytes(session.history()) == before + as_bytes(later)
+            assert found(session) == hits
+            session = reopen()
+    assert as_bytes(session.history()) == as_bytes(everything)
+    assert found(session) == []
+    assert session.undo_compaction() is None
+    assert session.compactions() == []
+    assert len(session.compactions(undone=True)) == 5
+    assert session.log() == everything
+
+
+def _turn(number: int, size: int) -> list[Raw]:
+    return [
+        user(f"question {number} about topic{number}"),
+        *exchange(number, f"topic{number} " + "lorem ipsum dolor " * (size // 18)),
+        assistant(f"answer {number}"),
+    ]
+
+
+def test_compacting_again_after_an_undo_brings_no_entry_twice(reopen: Opener) -> None:
+    session = reopen()
+    session.append(*(message for turn in turns(8) for message in turn))
+    compact(session, POLICIES[0])
+    first = found(session)
+    for _ in range(3):
+        session.undo_compaction()
+        assert found(session) == []
+        compact(session, POLICIES[0])
+        assert found(session) == first
+    assert [record.undone for record in session.compactions(undone=True)] == [True] * 3 + [False]
+
+
+def test_after_an_undo_messages_that_stayed_are_the_same_objects(tmp_path: Path) -> None:
+    said = [message for turn in turns(8) for message in turn]
+    with Session.open(tmp_path, "s", policy=POLICIES[0], model=ScriptedModel()) as session:
+        session.append(*said)
+        compact(session, POLICIES[0])
+        stayed = session.history()[1:]
+        session.undo_compaction()
+        assert session.history() == said
+        assert [id(m) for m in session.history()[-len(stayed) :]] == [id(m) for m in stayed]
+        assert session.prepare(policy=None).messages == said
+
+
+def test_records_tell_what_happened(reopen: Opener) -> None:
+    session = reopen()
+    session.append(*(message for turn in turns(8) for message in turn))
+    before = len(session.history())
+    compact(session, POLICIES[0])
+    session.append(*(message for turn in turns(4) for message in turn))
+    compact(session, POLICIES[1])
+    first, second = session.compactions()
+    assert (first.parent, second.parent) == (None, first.id)
+    assert (first.policy, first.reason, first.level, second.level) == ("threshold", "manual", 1, 2)
+    assert (first.messages_before, first.tokens_after < first.tokens_before) == (before, True)
+    assert first.covers[0][0] == 0
+    assert "[Context compacted]" in first.summary or first.summary
+    assert first.usage
+    assert sum(record.input_tokens for record in (*first.usage, *second.usage)) == session.usage.input_tokens
+    assert first.created_at <= second.created_at
+    assert not first.degraded
+    assert [first.undone, second.undone] == [False, False]
+
+
+def test_every_earlier_view_can_be_looked_at(reopen: Opener) -> None:
+    session = reopen()
+    said = [message for turn in turns(8) for message in turn]
+    session.append(*said)
+    assert session.view_at(0) == said
+    compact(session, POLICIES[0])
+    left = as_bytes(session.history())
+    session.append(*(message for turn in turns(4) for message in turn))
+    assert as_bytes(session.view_at(0)) == as_bytes(said)
+    assert as_bytes(session.view_at(1)) == left
+    compact(session, POLICIES[1])
+    assert as_bytes(session.view_at(2)) == as_bytes(session.history())
+    assert as_bytes(reopen().view_at(1)) == left
+    for wrong in (-1, 3, True, "1"):
+        with pytest.raises(ConfigError, match="n must be 0 to 2"):
+            reopen().view_at(wrong)  # type: ignore[arg-type]
+
+
+def test_a_summary_expands_to_the_originals_through_summaries_of_summaries(reopen: Opener) -> None:
+    session = reopen()
+    said = [message for turn in turns(8) for message in turn]
+    session.append(*said)
+    compact(session, POLICIES[0])
+    more = [message for turn in turns(6) for message in turn]
+    session.append(*more)
+    compact(session, POLICIES[0])
+    first, second = session.compactions()
+    assert second.level == 2
+    everything = said + more
+    for record in (first, second):
+        covered = [everything[seq] for start, end in record.covers for seq in range(start, end)]
+        assert as_bytes(session.expand(record.id)) == as_bytes(covered)
+    assert as_bytes(session.expand(second.id))[0] == encode(said[0])
+    session.undo_compaction()
+    assert session.expand(second.id), "an undone summary can be expanded too"
+    with pytest.raises(CompactionNotFoundError, match="no compaction 99"):
+        session.expand(99)
+
+
+def test_a_compaction_of_another_session_cannot_be_expanded(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        a, b = (_session(store, name) for name in "ab")
+        a.append(*(message for turn in turns(8) for message in turn))
+        compact(a, POLICIES[0])
+        with pytest.raises(CompactionNotFoundError):
+            b.expand(a.compactions()[0].id)
+
+
+def test_of_two_sessions_on_one_id_the_one_behind_undoes_nothing(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        one = _session(store, "a")
+        one.append(*(message for turn in turns(8) for message in turn))
+        compact(one, POLICIES[0])
+        other = _session(store, "a")
+        one.undo_compaction()
+        view = other.history()
+        with pytest.raises(StoreConflictError, match="undid"):
+            other.undo_compaction()
+        assert other.history() == view
+
+
+def test_a_running_compaction_is_not_undone_under_its_feet(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        session = _session(store, "a")
+
+        def model(request: Any) -> str:
+            with pytest.raises(StoreConflictError, match="being compacted"):
+                session.undo_compaction()
+            return "What was said."
+
+        session._model = model
+        session.append(*(message for turn in turns(8) for message in turn))
+        assert isinstance(session.compact(), Compacted)
+        assert session.undo_compaction() is not None
+
+
+def _session(store: Store, name: str) -> Session:
+    return Session.open(None, name, policy=POLICIES[0], model=ScriptedModel(), memory=store)
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_does_the_same(tmp_path: Path) -> None:
+    said = [message for turn in turns(8) for message in turn]
+    session = await AsyncSession.open(tmp_path, "s", policy=POLICIES[0], model=ScriptedModel())
+    async with session:
+        await session.append(*said)
+        assert isinstance(await session.compact(), Compacted)
+        (record,) = await session.compactions()
+        assert as_bytes(await session.view_at(0)) == as_bytes(said)
+        assert as_bytes(await session.expand(record.id)) == as_bytes(said[: record.covers[0][1]])
+        undone = await session.undo_compaction()
+        assert undone is not None
+        assert undone.id == record.id
+        assert session.history() == said
+        assert await session.undo_compaction() is None
