@@ -11,9 +11,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contenders import DEFAULT, contenders
+from contenders import DEFAULT, PEERS, contenders
 from cost import cost
-from peers import PEERS
 from record import page
 from siltstone import Dataset, DatasetError, Report, _native, evaluate
 from siltstone.evaluation import RECORDED, load_dataset

@@ -1,4 +1,4 @@
-"""What of ours is measured: every ranker of the store, and the store in process memory."""
+"""What is measured: every ranker of the store, the store in process memory, and the peers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from dense import MINILM
+from peers import LEXICAL
 from siltstone import ConfigError, MemoryStore, SimpleMemoryStore
 from siltstone.memory import Ranker
 
 DEFAULT = "MemoryStore lexical"
 DOCUMENTED = "MemoryStore cosine, poly31"
+PEERS = (*LEXICAL, MINILM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Contender:
 
 
 def contenders() -> list[Contender]:
-    """The default first. A ranker that needs what a plain store does not have is left out, and said so."""
+    """Ours, the default first. A ranker that asks for more than a path is left out, and said so."""
     rankers = [_ours(f"MemoryStore {ranker}", ranker) for ranker in get_args(Ranker)]
     rankers.append(_ours(DOCUMENTED, "cosine", hash_rule="poly31"))
     rankers.append(Contender("SimpleMemoryStore", lambda _place: SimpleMemoryStore()))

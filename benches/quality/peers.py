@@ -35,15 +35,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A store of others: how it is made, and the module that it needs; the standard library where none."""
+    """A store of others: how it is made, and the modules that it needs; SQLite where none."""
 
     name: str
     make: Callable[[], Any]
-    needs: str = ""
+    needs: tuple[str, ...] = ()
 
     @property
     def is_here(self) -> bool:
-        return find_spec(self.needs) is not None if self.needs else has_fts5()
+        return all(map(find_spec, self.needs)) if self.needs else has_fts5()
 
 
 def has_fts5() -> bool:
@@ -168,11 +168,11 @@ def hits(ranked: Iterable[tuple[int, float]], texts: Sequence[str]) -> list[Hit]
     return [Hit(place, score, texts[place]) for place, score in ranked if score > 0]
 
 
-PEERS = [
+LEXICAL = [
     Peer("SQLite FTS5 unicode61", lambda: Fts5("unicode61")),
     Peer("SQLite FTS5 porter", lambda: Fts5("porter unicode61")),
-    Peer("tantivy default", lambda: Tantivy("default"), "tantivy"),
-    Peer("tantivy en_stem", lambda: Tantivy("en_stem"), "tantivy"),
-    Peer("bm25s, stop words and stems", Bm25s, "bm25s"),
-    Peer("rank-bm25", RankBm25, "rank_bm25"),
+    Peer("tantivy default", lambda: Tantivy("default"), ("tantivy",)),
+    Peer("tantivy en_stem", lambda: Tantivy("en_stem"), ("tantivy",)),
+    Peer("bm25s, stop words and stems", Bm25s, ("bm25s", "Stemmer")),
+    Peer("rank-bm25", RankBm25, ("rank_bm25",)),
 ]

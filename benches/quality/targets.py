@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from contenders import DEFAULT, DOCUMENTED
-from peers import PEERS
+from contenders import DEFAULT, DOCUMENTED, PEERS
 from siltstone import Report
 
 Results = Mapping[tuple[str, str], Report]

@@ -51,7 +51,7 @@ DATASET = Dataset(
 
 @pytest.mark.parametrize("name", ["SQLite FTS5 unicode61", "SQLite FTS5 porter"])
 def test_full_text_in_sqlite_is_measured(peers: ModuleType, name: str) -> None:
-    (peer,) = [each for each in peers.PEERS if each.name == name]
+    (peer,) = [each for each in peers.LEXICAL if each.name == name]
     if not peer.is_here:
         pytest.skip("this SQLite has no FTS5")
     report = evaluate(peer.make, DATASET)
