@@ -17,6 +17,8 @@ from siltstone.tokens import (
     DOCUMENT_TOKENS,
     IMAGE_TOKENS,
     estimate_tokens,
+    message_bytes,
+    request_bytes,
     rule,
 )
 from strategies import PIXEL, anthropic_messages, histories, openai_messages, texts
@@ -210,3 +212,26 @@ def test_an_object_of_an_sdk_counts_as_what_it_dumps() -> None:
         inside = {"role": "assistant", "content": [Live()]}
         dumped = {"role": "assistant", "content": [ask("x" * 400)]}
         assert estimate_tokens(inside, rule=name) == estimate_tokens(dumped, rule=name)
+
+
+def test_mk_80_an_image_of_4_mb_has_a_flat_cost_and_its_bytes_in_a_request():
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000_000},
+    }
+    (message,) = read_history([{"role": "user", "content": [image]}])
+    assert rule("blocks").count([message]) == 1_600
+    assert request_bytes(message_bytes(message)) == 4_800_000
+
+
+def test_the_bytes_of_a_request_are_those_of_its_texts_and_a_fifth_more():
+    said, called, answered = read_history(
+        [
+            {"role": "user", "content": "naïve"},
+            {"role": "assistant", "content": "ok"},
+            {"role": "tool", "tool_call_id": "c", "content": "done"},
+        ]
+    )
+    assert [message_bytes(message) for message in (said, answered)] == [6, 4]
+    assert message_bytes(called) == len('{"role":"assistant","content":"ok"}')
+    assert request_bytes(10) == 12

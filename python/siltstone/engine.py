@@ -91,12 +91,28 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
     return Plan(True, "", len(result.retained), len(result.discarded), result.covers, requests, before, after)
 
 
-def rescue(tokens: int, policy: Compactor, context_window: int) -> tuple[Compactor, Trigger] | None:
-    """The emergency net under every policy: what to run where *tokens* exceed the window, or None."""
-    if tokens <= context_window:
+def rescue(
+    tokens: int, policy: Compactor, context_window: int, fixed_tokens: int = 0
+) -> tuple[Compactor, Trigger] | None:
+    """The emergency net under every policy: what to run where *tokens* exceed the window, or None.
+
+    Args:
+        tokens: The history, by the policy's rule.
+        policy: Whose rule counts.
+        context_window: The window in tokens.
+        fixed_tokens: What is sent beside the history, and takes its share of the window.
+    """
+    if tokens + fixed_tokens <= context_window:
         return None
     net = Emergency(estimator=policy.token_rule.name)
-    return net, Trigger("overflow", "emergency", tokens, context_window, context_window=context_window)
+    return net, Trigger(
+        "overflow",
+        "emergency",
+        tokens + fixed_tokens,
+        context_window,
+        context_window=context_window,
+        fixed_tokens=fixed_tokens,
+    )
 
 
 def attempt(
@@ -130,6 +146,7 @@ def attempt(
         if isinstance(result, Skip):
             return run.skipped(result)
         run.start()
+        _check_pins(result, trigger)
         result = replace(result, usage=tuple(run.usage))
         after = policy.token_rule.count(result.messages)
         compaction_id = commit(result, run.before, after) if commit else None
@@ -295,6 +312,13 @@ class _Attempt:
 
     def _raws(self) -> list[RawMessage]:
         return [message.raw for message in self.history]
+
+
+def _check_pins(compaction: Compaction, trigger: Trigger) -> None:
+    """Refuses a rewrite that discards what is pinned: a policy of the caller's may not know of pins."""
+    lost = [message.seq for message in compaction.discarded if trigger.holds(message)]
+    if lost:
+        raise CompactionError(f"the rewrite discards pinned messages: {lost}", reason="rewrite_invalid")
 
 
 def _manual(

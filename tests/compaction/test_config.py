@@ -31,6 +31,9 @@ def test_the_documented_defaults():
     assert config.on_summarizer_overflow == "mechanical"
     assert config.curator is None
     assert config.prefix_preserving is False
+    assert config.trigger_fraction is None
+    assert config.max_messages is None
+    assert config.keep_user_messages is False
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,7 @@ def test_the_documented_defaults():
         "max_request_bytes",
         "retained_token_budget",
         "attempts",
+        "max_messages",
     ],
 )
 @pytest.mark.parametrize("value", [0, -1])
@@ -96,6 +100,12 @@ def test_mk_16_the_message_is_the_documented_one():
         ("on_summarizer_overflow", ["fail"]),
         ("curator", "me"),
         ("prefix_preserving", 1),
+        ("trigger_fraction", 0),
+        ("trigger_fraction", 1),
+        ("trigger_fraction", float("nan")),
+        ("trigger_fraction", True),
+        ("max_messages", 2.5),
+        ("keep_user_messages", None),
     ],
 )
 def test_a_setting_out_of_its_bounds_names_field_and_value(field: str, value: Any):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from siltstone.compaction import CompactionConfig, CompactionContext, ThresholdCompactor
+from siltstone.errors import ConfigError
 
 OVER = 100_000  # the default threshold
 POLICY = ThresholdCompactor()
@@ -105,6 +106,51 @@ def test_the_later_of_compaction_and_attempt_counts():
 def test_fixed_tokens_count_with_the_history():
     assert due(boundary=1, estimated_history_tokens=OVER - 10, fixed_tokens=9) is None
     assert due(boundary=1, estimated_history_tokens=OVER - 10, fixed_tokens=10) == "history_tokens"
+
+
+def test_fixed_tokens_alone_do_not_override_the_guard():
+    context = {"boundary": 6, "last_compaction_boundary": 5, "fixed_tokens": 10}
+    assert due(**context, estimated_history_tokens=OVER - 10) is None
+    assert due(**context, estimated_history_tokens=OVER) == "history_tokens"
+
+
+def test_mk_11_a_forecast_fires_though_the_history_is_below_and_obeys_the_guard():
+    below = {"estimated_history_tokens": 1_000, "fixed_tokens": 500}
+    assert due(boundary=1, **below) is None
+    assert due(boundary=1, **below, forecast_tokens=OVER - 1) is None
+    assert due(boundary=1, **below, forecast_tokens=OVER) == "forecast"
+    assert due(boundary=6, last_compaction_boundary=5, **below, forecast_tokens=10 * OVER) is None
+    trigger = POLICY.should_compact(CompactionContext(1, forecast_tokens=OVER + 7))
+    assert trigger is not None
+    assert trigger.tokens == OVER + 7
+
+
+def test_a_share_of_the_window_takes_the_place_of_the_threshold():
+    policy = with_config(trigger_fraction=0.9)
+    context = {"boundary": 1, "context_window": 1_000_000}
+    assert due(policy, **context, estimated_history_tokens=899_999) is None
+    assert due(policy, **context, estimated_history_tokens=900_000) == "fraction"
+    assert due(policy, boundary=1, estimated_history_tokens=OVER) == "history_tokens", "no window is known"
+    near = {"boundary": 6, "last_compaction_boundary": 5, "context_window": 1_000_000}
+    assert due(policy, **near, estimated_history_tokens=900_000) == "fraction"
+
+
+def test_a_number_of_messages_fires_and_obeys_the_guard():
+    policy = with_config(max_messages=200)
+    assert due(policy, boundary=1, message_count=199) is None
+    assert due(policy, boundary=1, message_count=200) == "count"
+    assert due(policy, boundary=6, last_attempt_boundary=5, message_count=900) is None
+    assert due(boundary=1, message_count=10**6) is None
+
+
+@pytest.mark.parametrize(("window", "threshold"), [(None, OVER), (100_000, 80_000)])
+def test_rule_10_an_overhead_at_the_threshold_is_refused_by_how_much(window: int | None, threshold: int):
+    POLICY.check_overhead(threshold - 1, window)
+    with pytest.raises(
+        ConfigError, match=rf"threshold of {threshold} tokens.*{threshold + 9}: 10 more"
+    ) as caught:
+        POLICY.check_overhead(threshold + 9, window)
+    assert caught.value.field == "auto_compact_threshold"
 
 
 def test_a_known_window_lowers_the_threshold_and_travels_with_the_trigger():

@@ -17,6 +17,7 @@ __all__ = [
     "CompactionContext",
     "CompactionError",
     "Compactor",
+    "OverheadChecker",
     "Range",
     "Reason",
     "Skip",
@@ -27,7 +28,15 @@ Range: TypeAlias = tuple[int, int]
 """A half-open range of absolute sequence numbers."""
 
 Reason: TypeAlias = Literal[
-    "input_tokens", "history_tokens", "bytes", "fraction", "count", "overflow", "manual", "model"
+    "input_tokens",
+    "history_tokens",
+    "bytes",
+    "forecast",
+    "fraction",
+    "count",
+    "overflow",
+    "manual",
+    "model",
 ]
 
 
@@ -47,6 +56,8 @@ class CompactionContext:
         context_window: The model's window in tokens, None where unknown.
         message_count: Messages in the current view.
         low_yield_attempts: Attempts in a row that failed or reclaimed less than a twentieth.
+        forecast_tokens: The whole next request: what the provider counted last, and an estimate of what
+            came since. 0 where the caller named no ``fixed_tokens``, or the provider's count is unknown.
     """
 
     boundary: int
@@ -59,6 +70,7 @@ class CompactionContext:
     context_window: int | None = None
     message_count: int = 0
     low_yield_attempts: int = 0
+    forecast_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,7 @@ class Trigger:
         focus: What the summary should look at in particular, for a manual call.
         context_window: The model's window in tokens, None where unknown.
         fixed_tokens: Tokens of what is sent beside the history, which the window has to hold too.
+        pins: Sequence numbers of messages that stay whatever happens.
     """
 
     reason: Reason
@@ -82,6 +95,11 @@ class Trigger:
     focus: str | None = None
     context_window: int | None = None
     fixed_tokens: int = 0
+    pins: frozenset[int] = frozenset()
+
+    def holds(self, message: Message) -> bool:
+        """Whether *message* is pinned. A summary never is."""
+        return message.seq in self.pins and message.provenance != "compaction_summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,4 +181,16 @@ class Compactor(Protocol):
 
         Raises:
             CompactionError: the attempt came to nothing.
+        """
+
+
+@runtime_checkable
+class OverheadChecker(Protocol):
+    """A policy that can tell beforehand whether it would work."""
+
+    def check_overhead(self, fixed_tokens: int, context_window: int | None) -> None:
+        """Refuses an overhead at or above the policy's own threshold: it would act at every boundary.
+
+        Raises:
+            ConfigError: *fixed_tokens* leave no room below the threshold.
         """

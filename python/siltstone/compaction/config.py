@@ -35,8 +35,13 @@ class CompactionConfig:
         retained_token_budget: Tokens of retained turns. ``"auto"``: half the effective threshold.
             None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay.
         strict_guard: The spacing holds for every trigger, also where the history itself is over.
+        trigger_fraction: A share of the window, 0..1, at which a compaction is due: where the window is
+            known it takes the place of ``auto_compact_threshold`` and of its bound.
+        max_messages: Messages in the history at which a compaction is due. It obeys the spacing.
         max_request_bytes: The provider's cap on a request; four fifths of it are a trigger, and a
             quarter of it bounds the retained turns.
+        keep_user_messages: Every message that opens a turn stays verbatim, whatever room there is. The
+            emergency net alone lets them go.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
         estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``.
         summary_prefix: What a summary message begins with, before a blank line.
@@ -78,6 +83,9 @@ class CompactionConfig:
     on_summarizer_overflow: Literal["mechanical", "fail"] = "mechanical"
     curator: Curator | None = None
     prefix_preserving: bool = False
+    trigger_fraction: float | None = None
+    max_messages: int | None = None
+    keep_user_messages: bool = False
 
     def __post_init__(self) -> None:
         _positive("auto_compact_threshold", self.auto_compact_threshold)
@@ -91,6 +99,13 @@ class CompactionConfig:
             _refuse("strict_guard", "True or False", self.strict_guard)
         if self.max_request_bytes is not None:
             _positive("max_request_bytes", self.max_request_bytes, or_else="None or ")
+        if self.max_messages is not None:
+            _positive("max_messages", self.max_messages, or_else="None or ")
+        fraction = self.trigger_fraction
+        if fraction is not None and (not _is_number(fraction) or not 0 < fraction < 1):
+            _refuse("trigger_fraction", "None or a number between 0 and 1", fraction)
+        if not isinstance(self.keep_user_messages, bool):
+            _refuse("keep_user_messages", "True or False", self.keep_user_messages)
         share = self.min_reduction
         if not _is_number(share) or not 0 <= share <= 1:
             _refuse("min_reduction", "a number in 0..1", share)
@@ -122,9 +137,14 @@ class CompactionConfig:
         return rule(self.estimator)
 
     def effective_threshold(self, context_window: int | None) -> int:
-        """``min(auto_compact_threshold, window * 4 / 5)``; the setting itself where no window is known."""
+        """``min(auto_compact_threshold, window * 4 / 5)``; the setting itself where no window is known.
+
+        With ``trigger_fraction`` it is that share of a known window.
+        """
         if context_window is None:
             return self.auto_compact_threshold
+        if self.trigger_fraction is not None:
+            return max(1, int(context_window * self.trigger_fraction))
         return min(self.auto_compact_threshold, context_window * 4 // 5)
 
     def summary_cap(self, context_window: int | None) -> int:

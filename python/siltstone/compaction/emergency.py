@@ -89,6 +89,7 @@ class Emergency:
             self._token_rule,
             fixed_tokens=trigger.fixed_tokens,
             summary_prefix=self._summary_prefix,
+            trigger=trigger,
         )
         if compaction is None:
             tokens = self._token_rule.count(history) + trigger.fixed_tokens

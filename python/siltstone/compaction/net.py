@@ -1,7 +1,7 @@
 """The emergency net: whatever came before, a history is made to fit its window, without a model.
 
-What must stay stays: system and developer messages, the request of the turn in flight, groups with a
-pending call. Of the rest the newest groups stay longest; a group that is too large by itself goes even
+What must stay stays: system and developer messages, pinned ones, the request of the turn in flight, groups
+with a pending call. Of the rest the newest groups stay longest; a group that is too large by itself goes even
 if it is the newest, and is quoted in the mechanical summary that takes the place of what left.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siltstone.compaction.base import Compaction
+from siltstone.compaction.base import Compaction, Trigger
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, rewrite, summary_message
@@ -34,6 +34,7 @@ def fit(
     *,
     fixed_tokens: int = 0,
     summary_prefix: str = SUMMARY_PREFIX,
+    trigger: Trigger | None = None,
 ) -> Compaction | None:
     """A rewrite of *history* that fits the window; None where it fits as it is.
 
@@ -43,11 +44,12 @@ def fit(
         token_rule: How tokens are counted: the result has at most ``context_window - fixed_tokens``.
         fixed_tokens: Tokens of what is sent beside the history.
         summary_prefix: What the summary message begins with.
+        trigger: What it holds stays too.
 
     Raises:
         ContextOverflowError: what must stay is larger than the window by itself.
     """
-    net = _Net(history, context_window - fixed_tokens, token_rule, summary_prefix)
+    net = _Net(history, context_window - fixed_tokens, token_rule, summary_prefix, trigger)
     if token_rule.tokens(sum(net.units)) <= net.window:
         return None
     if net.least > net.window:
@@ -56,7 +58,7 @@ def fit(
     selection = parted(history, kept)
     summary = net.summary(selection, kept)
     compaction = rewrite(history, selection, summary, summary_prefix, degraded=True)
-    validate(history, compaction, framed(summary_prefix, summary))
+    validate(history, compaction, framed(summary_prefix, summary), trigger)
     return compaction
 
 
@@ -64,9 +66,15 @@ class _Net:
     """One history against one window."""
 
     def __init__(
-        self, history: Sequence[Message], window: int, token_rule: TokenRule, summary_prefix: str
+        self,
+        history: Sequence[Message],
+        window: int,
+        token_rule: TokenRule,
+        summary_prefix: str,
+        trigger: Trigger | None,
     ) -> None:
         self.history, self.window = history, window
+        self._trigger = trigger or Trigger("overflow")
         self.units = [token_rule.units(message) for message in history]
         self._rule, self._prefix = token_rule, summary_prefix
         self._groups = groups(history)
@@ -110,7 +118,11 @@ class _Net:
         return mechanical_summary(selection.discarded, covers, self._prefix, 4 * share, fits)
 
     def _must_stay(self) -> set[int]:
-        kept = {at for at, message in enumerate(self.history) if message.role in RULE_ROLES}
+        kept = {
+            at
+            for at, message in enumerate(self.history)
+            if message.role in RULE_ROLES or self._trigger.holds(message)
+        }
         kept.update(at for group in self._groups if group.pending for at in group.positions)
         if in_flight(self.history):
             kept.add(turns(self.history)[-1].request)
@@ -131,8 +143,8 @@ class _Net:
 
 def _overflow(tokens: int, context_window: int) -> ContextOverflowError:
     return ContextOverflowError(
-        f"what must stay (system messages, the request in flight, pending calls, a note on the rest) needs "
-        f"{tokens} tokens; the context window has {context_window}",
+        f"what must stay (system and pinned messages, the request in flight, pending calls, a note on the "
+        f"rest) needs {tokens} tokens; the context window has {context_window}",
         tokens=tokens,
         context_window=context_window,
     )

@@ -1,13 +1,13 @@
 """What a compaction retains: newest turns first, groups whole, within its room.
 
-System and developer messages, pending groups and the request of the turn in flight always stay; an
-earlier summary always goes. Of the turn in flight the newest groups that fit stay too, at least the
+System and developer messages, pinned ones, pending groups and the request of the turn in flight always
+stay; an earlier summary always goes. Of the turn in flight the newest groups that fit stay too, at least the
 newest one; and only if all of it fits, the newest complete turns that still fit, never the oldest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from siltstone.messages import Group, Message, groups, in_flight, turns
@@ -55,10 +55,22 @@ class Room:
         return fits
 
 
-def select(history: Sequence[Message], turn_budget: int, room: Room) -> Selection:
-    """Parts *history*: at most *turn_budget* complete turns stay, as far as *room* allows."""
+def select(
+    history: Sequence[Message],
+    turn_budget: int,
+    room: Room,
+    stays: Callable[[Message], bool] | None = None,
+) -> Selection:
+    """Parts *history*: at most *turn_budget* complete turns stay, as far as *room* allows.
+
+    What *stays* says of stays with its group, and takes no room where its turn goes.
+    """
     grouped, spans = groups(history), turns(history)
-    kept = {position for position, message in enumerate(history) if message.role in RULE_ROLES}
+    kept = {
+        at
+        for at, message in enumerate(history)
+        if message.role in RULE_ROLES or (stays is not None and stays(message))
+    }
     kept.update(position for group in grouped if group.pending for position in group.positions)
     whole = True
     if in_flight(history):

@@ -22,8 +22,9 @@ from siltstone.compaction.rewrite import covered, rewrite
 from siltstone.compaction.select import Room, Selection, select
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.compaction.validate import validate
+from siltstone.errors import ConfigError
 from siltstone.llm import Flow
-from siltstone.messages import Message
+from siltstone.messages import Message, opens_turn
 from siltstone.tokens import TokenRule, rule
 
 __all__ = ["ThresholdCompactor"]
@@ -68,16 +69,18 @@ class ThresholdCompactor:
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if a compaction is due; never at boundary 0.
 
-        A history or a request at or over its own threshold overrides the spacing of attempts, the
-        provider's count of the last call alone does not. While the breaker is open nothing does: the
-        window is guarded by the session's emergency net.
+        A history or a request at or over its own threshold overrides the spacing of attempts; what the
+        provider counted, what is forecast and the number of messages do not. While the breaker is open
+        nothing does: the window is guarded by the session's emergency net.
         """
         if context.boundary == 0:
             return None
         trigger = self._fired(context)
         if trigger is None or self._breaker_holds(context):
             return None
-        over_capacity = trigger.reason != "input_tokens"
+        over_capacity = trigger.reason == "bytes" or context.estimated_history_tokens >= (
+            trigger.threshold or 0
+        )
         if self._guard_holds(context) and (self.config.strict_guard or not over_capacity):
             return None
         return trigger
@@ -113,7 +116,7 @@ class ThresholdCompactor:
             degraded=calls.degraded or overflowed,
             suspect=self._is_suspect(selection, summary),
         )
-        validate(history, compaction, framed(brief.summary_prefix, summary))
+        validate(history, compaction, framed(brief.summary_prefix, summary), trigger)
         self._check_shrunk(history, compaction)
         return compaction
 
@@ -143,26 +146,53 @@ class ThresholdCompactor:
             return False
         return self.token_rule.count(selection.discarded) >= SUSPECT_FROM
 
+    def check_overhead(self, fixed_tokens: int, context_window: int | None) -> None:
+        """Refuses an overhead at or above the effective threshold.
+
+        Raises:
+            ConfigError: it would be due at every boundary, whatever was discarded.
+        """
+        threshold = self.config.effective_threshold(context_window)
+        if fixed_tokens < threshold:
+            return
+        window = "" if context_window is None else f" of a window of {context_window}"
+        raise ConfigError(
+            f"the threshold of {threshold} tokens{window} must be > fixed_tokens, got {fixed_tokens}: "
+            f"{fixed_tokens - threshold + 1} more are needed",
+            field="auto_compact_threshold",
+            value=self.config.auto_compact_threshold,
+        )
+
     def _fired(self, context: CompactionContext) -> Trigger | None:
         threshold = self.config.effective_threshold(context.context_window)
-        history = context.estimated_history_tokens + context.fixed_tokens
-        byte_cap = self.config.max_request_bytes
-        reason: Reason
-        if history >= threshold:
-            reason, tokens = "history_tokens", history
-        elif byte_cap is not None and context.request_bytes >= byte_cap * 4 // 5:
-            reason, tokens = "bytes", history
-        elif context.last_input_tokens >= threshold:
-            reason, tokens = "input_tokens", context.last_input_tokens
-        else:
+        tokens = context.estimated_history_tokens + context.fixed_tokens
+        reason = self._reason(context, tokens, threshold)
+        if reason is None:
             return None
+        figures = {"input_tokens": context.last_input_tokens, "forecast": context.forecast_tokens}
         return Trigger(
             reason,
-            tokens=tokens,
+            tokens=figures.get(reason, tokens),
             threshold=threshold,
             context_window=context.context_window,
             fixed_tokens=context.fixed_tokens,
         )
+
+    def _reason(self, context: CompactionContext, tokens: int, threshold: int) -> Reason | None:
+        """What crossed its threshold, the weightiest first."""
+        byte_cap, most_messages = self.config.max_request_bytes, self.config.max_messages
+        if tokens >= threshold:
+            by_share = self.config.trigger_fraction is not None and context.context_window is not None
+            return "fraction" if by_share else "history_tokens"
+        if byte_cap is not None and context.request_bytes >= byte_cap * 4 // 5:
+            return "bytes"
+        if context.last_input_tokens >= threshold:
+            return "input_tokens"
+        if context.forecast_tokens >= threshold:
+            return "forecast"
+        if most_messages is not None and context.message_count >= most_messages:
+            return "count"
+        return None
 
     def _guard_holds(self, context: CompactionContext) -> bool:
         since = _boundaries_since_last(context)
@@ -176,12 +206,17 @@ class ThresholdCompactor:
     def _select(self, history: Sequence[Message], trigger: Trigger) -> Selection:
         threshold = trigger.threshold or self.config.effective_threshold(trigger.context_window)
         limits = []
-        tokens = self.config.retained_tokens(threshold)
+        tokens = self.config.retained_tokens(max(1, threshold - trigger.fixed_tokens))
         if tokens is not None:
             limits.append((self.token_rule, tokens))
         if self.config.max_request_bytes is not None:  # a quarter of the cap in bytes, four bytes a token
             limits.append((rule("bytes/4"), -(-self.config.max_request_bytes // 16)))
-        return select(history, self.config.recent_turn_budget, Room(*limits))
+        keep_requests = self.config.keep_user_messages
+
+        def stays(message: Message) -> bool:
+            return trigger.holds(message) or (keep_requests and opens_turn(message))
+
+        return select(history, self.config.recent_turn_budget, Room(*limits), stays)
 
     def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:
         before, after = self.token_rule.count(history), self.token_rule.count(compaction.messages)

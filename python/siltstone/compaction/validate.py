@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from siltstone.compaction.base import Compaction, CompactionError
+from siltstone.compaction.base import Compaction, CompactionError, Trigger
 from siltstone.compaction.rewrite import covered
 from siltstone.compaction.select import RULE_ROLES
 from siltstone.messages import Message, SummaryMessage, groups
@@ -13,22 +13,28 @@ from siltstone.messages import Message, SummaryMessage, groups
 __all__ = ["validate"]
 
 
-def validate(history: Sequence[Message], compaction: Compaction, content: str) -> None:
+def validate(
+    history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None = None
+) -> None:
     """Checks *compaction* against the *history* it rewrites; *content* is the summary's framed text.
+
+    What *trigger* holds must be retained.
 
     Messages are told apart by identity, so equal ones are never confused.
 
     Raises:
         CompactionError: with reason ``rewrite_invalid``, for the first fault found.
     """
-    fault = next(_faults(history, compaction, content), None)
+    fault = next(_faults(history, compaction, content, trigger), None)
     if fault is not None:
         raise CompactionError(
             f"the rewrite is not valid: {fault}", reason="rewrite_invalid", usage=compaction.usage
         )
 
 
-def _faults(history: Sequence[Message], compaction: Compaction, content: str) -> Iterator[str]:
+def _faults(
+    history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None
+) -> Iterator[str]:
     """Every check in turn. A later one may rest on the earlier ones, so only the first fault counts."""
     yield from _strangers(history, compaction)
     places = {id(message): at for at, message in enumerate(history)}
@@ -37,6 +43,9 @@ def _faults(history: Sequence[Message], compaction: Compaction, content: str) ->
     yield from _disorder(retained, discarded)
     yield from _holes(len(history), retained, discarded)
     yield from _losses(history, set(retained))
+    for message in compaction.discarded:
+        if trigger is not None and trigger.holds(message):
+            yield f"message {message.seq} is pinned and is discarded"
     yield from _misplaced(compaction, discarded[0])
     yield from _false_summary(compaction, discarded[0], content)
 

@@ -39,6 +39,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         policy: Compactor | None = None,
         model: AsyncModels | None = None,
         context_window: int | None = None,
+        fixed_tokens: int = 0,
         memory: bool | Store = True,
         recall: bool = False,
         hooks: Sequence[Hook] = (),
@@ -54,13 +55,14 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
                 session_id,
                 policy=policy,
                 context_window=context_window,
+                fixed_tokens=fixed_tokens,
                 memory=memory,
                 recall=recall,
                 hooks=hooks,
             )
 
         core, owned = await _in_thread(opening)
-        return cls(core, policy=policy, model=model, context_window=context_window, owns_store=owned)
+        return cls(core, policy=policy, model=model, owns_store=owned)
 
     async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> None:
         """Adds messages to the end of the history. They are durable when it returns: all, or none."""
@@ -76,6 +78,14 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
     async def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not."""
         return await _drive(self._compaction(focus), self._model)
+
+    async def pin(self, seq: int) -> None:
+        """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once."""
+        await _in_thread(lambda: self._core.pin(seq, pinned=True))
+
+    async def unpin(self, seq: int) -> None:
+        """Lets go of message *seq*. One that is not pinned is left alone."""
+        await _in_thread(lambda: self._core.pin(seq, pinned=False))
 
     async def search(self, query: str, limit: int = 5, *, ranker: Ranker | None = None) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first."""

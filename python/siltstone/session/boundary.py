@@ -44,11 +44,11 @@ class Prepared:
         return tuple(event for outcome in self.outcomes for event in outcome.events)
 
 
-def boundary(core: Core, policy: Compactor | None, context_window: int | None) -> Flow[Prepared]:
+def boundary(core: Core, policy: Compactor | None) -> Flow[Prepared]:
     """One boundary: the flow asks for each completion that a due compaction wants.
 
     Raises:
-        ContextOverflowError: what must be kept is larger than *context_window*. Nothing was changed.
+        ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
     """
     core.check_open()
     if policy is None:
@@ -56,11 +56,11 @@ def boundary(core: Core, policy: Compactor | None, context_window: int | None) -
         return _prepared(core, [])
     outcomes: list[Outcome] = []
     at = core.cadence.boundary
-    trigger = policy.should_compact(_context(core, policy, context_window))
+    trigger = policy.should_compact(_context(core, policy))
     if trigger is not None:
         outcomes.append((yield from compaction(core, policy, trigger, at)))
-    if context_window is not None:
-        outcomes += yield from _within(core, policy, context_window, at)
+    if core.context_window is not None:
+        outcomes += yield from _within(core, policy, core.context_window, at)
     core.pass_boundary()
     return _prepared(core, outcomes, policy)
 
@@ -76,6 +76,7 @@ def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow
     try:
         with core.lock:
             read, length = core.view, len(core.view)
+            trigger = replace(trigger, pins=frozenset(core.cadence.pins))
             history = read.messages()
             last_input_tokens = core.cadence.last_input_tokens
 
@@ -103,12 +104,13 @@ def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow
 
 def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Flow[list[Outcome]]:
     """The emergency net: whatever the policy did, no more than the window goes out."""
-    net = rescue(core.view.recounted(policy.token_rule).tokens, policy, context_window)
+    fixed = core.fixed_tokens
+    net = rescue(core.view.recounted(policy.token_rule).tokens, policy, context_window, fixed)
     if net is None:
         return []
     outcome = yield from compaction(core, *net, at)
     tokens = core.view.recounted(policy.token_rule).tokens
-    if tokens > context_window:
+    if tokens + fixed > context_window:
         cause = outcome.cause if isinstance(outcome, Failed) else None
         reason = (
             ""
@@ -116,25 +118,29 @@ def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Flow
             else f"; the emergency net came to nothing: {outcome.message}"
         )
         raise ContextOverflowError(
-            f"the view has {tokens} tokens, the window {context_window}{reason}",
-            tokens=tokens,
+            f"the request has {tokens + fixed} tokens, the window {context_window}{reason}",
+            tokens=tokens + fixed,
             context_window=context_window,
         ) from cause
     return [outcome]
 
 
-def _context(core: Core, policy: Compactor, context_window: int | None) -> CompactionContext:
+def _context(core: Core, policy: Compactor) -> CompactionContext:
     with core.lock:
         cadence, view = core.cadence, core.view.recounted(policy.token_rule)
+        counted = cadence.last_input_tokens if core.fixed_tokens else 0
         return CompactionContext(
             boundary=cadence.boundary,
             last_compaction_boundary=cadence.last_compaction,
             last_attempt_boundary=cadence.last_attempt,
             last_input_tokens=cadence.last_input_tokens,
             estimated_history_tokens=view.tokens,
-            context_window=context_window,
+            request_bytes=core.view.bytes,
+            fixed_tokens=core.fixed_tokens,
+            context_window=core.context_window,
             message_count=len(view),
             low_yield_attempts=cadence.low_yield_attempts,
+            forecast_tokens=counted + view.tokens_since(cadence.last_input_seq) if counted else 0,
         )
 
 

@@ -18,7 +18,9 @@ _KEYS = {
     "last_compaction_attempt_boundary_index": "last_attempt",
     "low_yield_attempts": "low_yield_attempts",
     "last_input_tokens": "last_input_tokens",
+    "last_input_seq": "last_input_seq",
 }
+_PINS = "pinned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Cadence:
         last_attempt: Of the last attempt, whatever came of it.
         low_yield_attempts: Attempts in a row that failed or reclaimed less than ``LOW_YIELD``.
         last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction.
+        last_input_seq: That count is of the messages before this one.
+        pins: Sequence numbers of pinned messages, ascending.
     """
 
     boundary: int = 0
@@ -38,14 +42,24 @@ class Cadence:
     last_attempt: int | None = None
     low_yield_attempts: int = 0
     last_input_tokens: int = 0
+    last_input_seq: int = 0
+    pins: tuple[int, ...] = ()
 
     def passed(self) -> Cadence:
         """After one more boundary."""
         return replace(self, boundary=self.boundary + 1)
 
-    def heard(self, input_tokens: int) -> Cadence:
-        """After a model call that the provider counted."""
-        return replace(self, last_input_tokens=input_tokens)
+    def heard(self, input_tokens: int, seq: int) -> Cadence:
+        """After a model call that the provider counted, and that saw the messages before *seq*."""
+        return replace(self, last_input_tokens=input_tokens, last_input_seq=seq)
+
+    def pinned(self, seq: int) -> Cadence:
+        """With message *seq* pinned."""
+        return replace(self, pins=tuple(sorted({*self.pins, seq})))
+
+    def unpinned(self, seq: int) -> Cadence:
+        """With message *seq* no longer pinned."""
+        return replace(self, pins=tuple(pin for pin in self.pins if pin != seq))
 
     def compacted(self, at: int, before: int, after: int) -> Cadence:
         """After a compaction committed at boundary *at*."""
@@ -61,7 +75,9 @@ class Cadence:
 
     def to_json(self) -> str:
         """As it is stored; what is unknown is left out."""
-        values = {key: getattr(self, name) for key, name in _KEYS.items()}
+        values: dict[str, Any] = {key: getattr(self, name) for key, name in _KEYS.items()}
+        if self.pins:
+            values[_PINS] = list(self.pins)
         return json.dumps({key: value for key, value in values.items() if value is not None})
 
     @classmethod
@@ -75,7 +91,8 @@ class Cadence:
             return cls()
         try:
             values = json.loads(text)
-            return cls(**{_KEYS[key]: _count(value) for key, value in values.items()})
+            pins = tuple(_count(seq) for seq in values.pop(_PINS, ()))
+            return cls(**{_KEYS[key]: _count(value) for key, value in values.items()}, pins=pins)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
                 f"the stored cadence of session {session_id!r} cannot be read: {text[:80]!r}",

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
-from siltstone.errors import ReadOnlyStoreError, StoreClosedError, StoreConflictError
+from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreClosedError, StoreConflictError
 from siltstone.events import Hook, MemoryIndexed, notify
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
@@ -46,9 +46,13 @@ class Core:
         indexed: bool,
         token_rule: TokenRule | None,
         hooks: Sequence[Hook],
+        context_window: int | None = None,
+        fixed_tokens: int = 0,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
+        self.context_window, self.fixed_tokens = context_window, fixed_tokens
+        self.estimate_error: float | None = None
         self._now = now
         self._log = store.open_log(session_id)
         self._lock = threading.RLock()
@@ -123,11 +127,30 @@ class Core:
             created_at = self._milliseconds()
             items = [self._view.measured(message, created_at) for message in messages]
             rows = [self._row(item) for item in items]
-            cadence = self._cadence if usage is None else self._cadence.heard(input_tokens(usage))
+            counted = input_tokens(usage)
+            cadence = self._cadence if usage is None else self._cadence.heard(counted, first)
             self._log.append(rows, expected_next=first, cadence=cadence.to_json())
             self._next_seq += len(items)
             self._cadence = self._saved = cadence
+            if counted:
+                self.estimate_error = (self._view.tokens + self.fixed_tokens) / counted - 1
             self._view.extend(items)
+
+    def pin(self, seq: int, *, pinned: bool) -> None:
+        """Pins message *seq* of the view, or lets go of it. Durable when it returns."""
+        with self._lock:
+            self.check_open()
+            if pinned and not any(_is_at(item.message, seq) for item in self._view):
+                raise ConfigError(
+                    f"seq must be that of a message in the view of session {self.session_id!r}, got {seq!r}: "
+                    "what was discarded cannot be pinned",
+                    field="seq",
+                    value=seq,
+                )
+            cadence = self._cadence.pinned(seq) if pinned else self._cadence.unpinned(seq)
+            if cadence != self._cadence:
+                self._log.save_cadence(cadence.to_json())
+                self._cadence = self._saved = cadence
 
     def check_open(self) -> None:
         """Refuses the use of a closed session."""
@@ -174,6 +197,7 @@ class Core:
         """
         with self._lock:
             items = {id(item.message): item for item in read}
+            self._check_pins(compaction)
             discarded = [items[id(message)] for message in compaction.discarded]
             entries = [entry for item in discarded if (entry := self._entry(item))] if self.indexed else []
             created_at = self._milliseconds()
@@ -213,6 +237,12 @@ class Core:
                 return undone
         finally:
             self.end()
+
+    def _check_pins(self, compaction: Compaction) -> None:
+        """Refuses to discard what was pinned while the summary was written."""
+        for message in compaction.discarded:
+            if message.seq in self._cadence.pins and _is_at(message, message.seq):
+                raise StoreConflictError(f"message {message.seq} was pinned meanwhile; nothing was written")
 
     def close(self, owns_store: bool) -> None:
         """Stores the cadence where it moved since the last write, and closes the store if it is ours."""
@@ -308,6 +338,10 @@ class Core:
 
     def _milliseconds(self) -> int:
         return int(self._now() * 1000)
+
+
+def _is_at(message: Message, seq: int) -> bool:
+    return message.seq == seq and message.provenance != "compaction_summary"
 
 
 def _summary(row: NewCompaction) -> Message:

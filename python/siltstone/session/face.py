@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
-from siltstone.compaction.base import Compactor, Trigger
+from siltstone.compaction.base import Compactor, Reason, Trigger
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.memory.entry import SearchHit
@@ -12,7 +12,7 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Skipped
 from siltstone.session.boundary import Prepared, again, boundary, compaction
 from siltstone.session.core import Core
-from siltstone.session.opening import check_policy
+from siltstone.session.opening import check_overhead, check_policy
 from siltstone.tools import Tool, memory_search
 from siltstone.tools.memory_search import INSTRUCTIONS
 from siltstone.usage import UsageRecord
@@ -42,13 +42,11 @@ class Face(Generic[ModelT]):
         *,
         policy: Compactor | None,
         model: ModelT | None,
-        context_window: int | None,
         owns_store: bool,
     ) -> None:
         self._core = core
         self._policy = policy
         self._model = model
-        self._context_window = context_window
         self._owns_store = owns_store
         self._last: tuple[int, Prepared] | None = None
 
@@ -77,6 +75,15 @@ class Face(Generic[ModelT]):
         self._require_memory()
         return memory_search(self._search)
 
+    @property
+    def estimate_error(self) -> float | None:
+        """By what share our estimate of the last request was over the provider's own count.
+
+        0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
+        ``usage`` since the session was opened. The estimate is that of the view, and ``fixed_tokens``.
+        """
+        return self._core.estimate_error
+
     def history(self) -> list[RawMessage]:
         """The current view, without asking whether a compaction is due."""
         return self._core.view.raws()
@@ -100,18 +107,22 @@ class Face(Generic[ModelT]):
         own = isinstance(policy, OwnPolicy)
         chosen = self._policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
-        prepared = yield from boundary(self._core, chosen, self._context_window)
+        check_overhead(chosen, self._core.fixed_tokens, self._core.context_window)
+        prepared = yield from boundary(self._core, chosen)
         self._last = (self._core.next_seq, prepared) if own else None
         return again(prepared)
 
-    def _compaction(self, focus: str | None) -> Flow[Outcome]:
+    def _compaction(self, focus: str | None, reason: Reason = "manual") -> Flow[Outcome]:
         self._core.check_open()
         if self._policy is None:
             view = self._core.view
             message = "the session was opened without a policy"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
         self._last = None
-        trigger = Trigger("manual", focus=focus, context_window=self._context_window)
+        core = self._core
+        trigger = Trigger(
+            reason, focus=focus, context_window=core.context_window, fixed_tokens=core.fixed_tokens
+        )
         at = max(self._core.cadence.boundary - 1, 0)
         return (yield from compaction(self._core, self._policy, trigger, at))
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from siltstone.compaction.base import Compactor
+from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.errors import ConfigError
 from siltstone.events import Hook
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.session.core import Core
 
-__all__ = ["Path", "check_window", "open_core"]
+__all__ = ["Path", "check_overhead", "check_policy", "check_window", "open_core"]
 
 Path = str | os.PathLike[str]
 
@@ -24,6 +24,7 @@ def open_core(
     *,
     policy: Compactor | None,
     context_window: int | None,
+    fixed_tokens: int,
     memory: bool | Store,
     recall: bool,
     hooks: Sequence[Hook],
@@ -31,12 +32,13 @@ def open_core(
     """The session's state, and whether the store behind it is ours to close.
 
     Raises:
-        ConfigError: a switch that cannot be: no path and no store, a window <= 0, something that is
-            not a policy.
+        ConfigError: a switch that cannot be: no path and no store, a window <= 0 or one that the fixed
+            tokens fill, something that is not a policy.
         StoreError: the store cannot be opened.
     """
     check_policy(policy)
-    check_window(context_window)
+    check_window(context_window, fixed_tokens)
+    check_overhead(policy, fixed_tokens, context_window)
     if recall:
         raise ConfigError(
             "recall=True is not part of this version; give the model the tool session.memory_search",
@@ -46,7 +48,15 @@ def open_core(
     store, owned = _store(path, memory)
     try:
         token_rule = policy.token_rule if policy else None
-        core = Core(store, session_id, indexed=memory is not False, token_rule=token_rule, hooks=hooks)
+        core = Core(
+            store,
+            session_id,
+            indexed=memory is not False,
+            token_rule=token_rule,
+            hooks=hooks,
+            context_window=context_window,
+            fixed_tokens=fixed_tokens,
+        )
     except BaseException:
         if owned:
             store.close()
@@ -65,10 +75,28 @@ def check_policy(policy: Any) -> None:
     )
 
 
-def check_window(context_window: int | None) -> None:
-    """Refuses a window that holds nothing."""
+def check_overhead(policy: Compactor | None, fixed_tokens: int, context_window: int | None) -> None:
+    """Refuses what leaves *policy* no room below its own threshold."""
+    if fixed_tokens and isinstance(policy, OverheadChecker):
+        policy.check_overhead(fixed_tokens, context_window)
+
+
+def check_window(context_window: int | None, fixed_tokens: int = 0) -> None:
+    """Refuses a window that holds nothing, or nothing beside the fixed tokens."""
+    if type(fixed_tokens) is not int or fixed_tokens < 0:
+        raise ConfigError(
+            f"fixed_tokens must be an integer >= 0, got {fixed_tokens!r}",
+            field="fixed_tokens",
+            value=fixed_tokens,
+        )
     if context_window is None:
         return
+    if type(context_window) is int and 0 < context_window <= fixed_tokens:
+        raise ConfigError(
+            f"fixed_tokens must be < the window of {context_window}, got {fixed_tokens}",
+            field="fixed_tokens",
+            value=fixed_tokens,
+        )
     if type(context_window) is not int or context_window <= 0:
         raise ConfigError(
             f"context_window must be an integer > 0, got {context_window!r}",

@@ -36,6 +36,7 @@ class Session(Lineage, Face[Models]):
         policy: Compactor | None = None,
         model: Models | None = None,
         context_window: int | None = None,
+        fixed_tokens: int = 0,
         memory: bool | Store = True,
         recall: bool = False,
         hooks: Sequence[Hook] = (),
@@ -51,6 +52,8 @@ class Session(Lineage, Face[Models]):
             model: Writes summaries: a callable ``CompletionRequest -> Completion | str``, such as
                 ``ExtractiveModel()``; or a list of them, each asked where those before it failed.
             context_window: The model's window in tokens. With a policy, ``prepare`` never returns more.
+            fixed_tokens: Tokens of what you send beside the history: tool definitions, a system prompt
+                that is a parameter, the room for the answer. They count against thresholds and window.
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
                 store: the same in that store, which stays yours to close.
             recall: Only False is part of this version.
@@ -66,11 +69,12 @@ class Session(Lineage, Face[Models]):
             session_id,
             policy=policy,
             context_window=context_window,
+            fixed_tokens=fixed_tokens,
             memory=memory,
             recall=recall,
             hooks=hooks,
         )
-        return cls(core, policy=policy, model=model, context_window=context_window, owns_store=owned)
+        return cls(core, policy=policy, model=model, owns_store=owned)
 
     def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> None:
         """Adds messages to the end of the history. They are durable when it returns: all, or none.
@@ -113,6 +117,21 @@ class Session(Lineage, Face[Models]):
             ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``.
         """
         return llm.run(self._compaction(focus), self._model)
+
+    def pin(self, seq: int) -> None:
+        """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once.
+
+        Args:
+            seq: Its sequence number: the first message ever appended is 0.
+
+        Raises:
+            ConfigError: no message of that number is in the view. What was discarded cannot be pinned.
+        """
+        self._core.pin(seq, pinned=True)
+
+    def unpin(self, seq: int) -> None:
+        """Lets go of message *seq*. One that is not pinned is left alone."""
+        self._core.pin(seq, pinned=False)
 
     def search(self, query: str, limit: int = 5, *, ranker: Ranker | None = None) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from siltstone.memory.log import ViewItem
 from siltstone.messages import Message, RawMessage
-from siltstone.tokens import TokenRule
+from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
 __all__ = ["Item", "View", "view_items"]
 
@@ -29,6 +29,7 @@ class View:
         self._items = list(items)
         self._raws = [item.message.raw for item in self._items]
         self._units = sum(item.units for item in self._items)
+        self._weighed, self._bytes = 0, 0  # the bytes of so many messages, as far as anyone asked
 
     def __len__(self) -> int:
         return len(self._items)
@@ -45,6 +46,23 @@ class View:
     def tokens(self) -> int:
         """The whole view, by its rule."""
         return self._rule.tokens(self._units)
+
+    @property
+    def bytes(self) -> int:
+        """The whole view in a request, in bytes. Messages are weighed once, when this is first asked."""
+        for item in self._items[self._weighed :]:
+            self._bytes += message_bytes(item.message)
+        self._weighed = len(self._items)
+        return request_bytes(self._bytes)
+
+    def tokens_since(self, seq: int) -> int:
+        """Messages from *seq* on, by the view's rule. It takes as long as they are many."""
+        units = 0
+        for item in reversed(self._items):
+            if item.message.seq < seq:
+                break
+            units += item.units
+        return self._rule.tokens(units)
 
     def messages(self) -> list[Message]:
         """The view, as a policy reads it."""

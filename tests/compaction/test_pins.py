@@ -1,0 +1,141 @@
+"""What is pinned stays, under every policy, and so does its group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import (
+    SHORT,
+    assert_lawful,
+    assistant,
+    exchange,
+    filler,
+    long,
+    outcome,
+    policy,
+    run,
+    shape,
+    turn,
+    user,
+)
+from siltstone import llm
+from siltstone.compaction import Compaction, Compactor, Emergency, Skip, Trigger, validate
+from siltstone.compaction.base import CompactionError
+from siltstone.compaction.rewrite import rewrite
+from siltstone.compaction.select import Selection
+from siltstone.engine import attempt
+from siltstone.errors import ContextOverflowError
+from siltstone.llm import Flow
+from siltstone.messages import Message, broken_tool_groups, read_history
+from siltstone.outcome import Failed
+from siltstone.tokens import TokenRule, rule
+from strategies import histories
+
+
+def pinning(*seqs: int, window: int | None = None) -> Trigger:
+    return Trigger("manual", pins=frozenset(seqs), context_window=window)
+
+
+def test_a_pinned_message_stays_where_it_stands():
+    _, compaction = run(long(4), policy(), trigger=pinning(3))
+    assert shape(compaction) == ["0", "S", "3"]
+    assert compaction.covers == ((1, 3), (4, 9))
+
+
+def test_a_pin_holds_its_whole_group():
+    raws = [user(filler(50)), *exchange("a", filler(50)), assistant("Done."), *turn(1), *turn(2)]
+    for half in (1, 2):
+        _, compaction = run(raws, policy(), trigger=pinning(half))
+        assert shape(compaction) == ["S", "1", "2"]
+
+
+def test_a_summary_is_never_pinned():
+    first = run(long(3), policy())[1]
+    _, second = run([m.raw for m in first.messages] + turn(3), policy(), trigger=pinning(1))
+    assert shape(second) == ["0", "S"]
+
+
+def test_pins_take_no_room_of_the_turns():
+    raws = [*turn(0, 2_000), *turn(1, 100), *turn(2, 100)]
+    compacting = policy(recent_turn_budget=4, retained_token_budget=400)
+    _, compaction = run(raws, compacting, trigger=pinning(1))
+    assert shape(compaction) == ["S", "1", "4", "5"]
+
+
+def test_the_emergency_net_keeps_pins():
+    raws = [*turn(0, 300), *turn(1, 900), user("Do it.")]
+    _, compaction = run(raws, Emergency(1_000), None, trigger=pinning(1))
+    assert shape(compaction)[:2] == ["S", "1"]
+    with pytest.raises(ContextOverflowError, match="pinned"):
+        run(raws, Emergency(1_000), None, trigger=pinning(1, 2))
+
+
+def test_user_messages_stay_verbatim_if_that_is_asked_for():
+    raws = [user("Fix it."), *exchange("a", filler(400)), assistant(filler(90)), *turn(1), user("Now?")]
+    _, compaction = run(raws, policy(keep_user_messages=True))
+    assert shape(compaction) == ["0", "S", "4", "6"]
+
+
+def test_the_validator_refuses_a_discarded_pin():
+    history, compaction = run(long(3), policy())
+    content = compaction.messages[1].text
+    validate(history, compaction, content, pinning(99))
+    with pytest.raises(CompactionError, match="message 4 is pinned and is discarded"):
+        validate(history, compaction, content, pinning(4))
+
+
+class Careless:
+    """A policy that has never heard of pins."""
+
+    name = "careless"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        return rule("blocks")
+
+    def should_compact(self, context: object) -> Trigger | None:
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        yield from ()
+        return rewrite(history, Selection((), tuple(history)), SHORT, "[Context compacted]")
+
+
+def test_a_policy_that_discards_a_pin_is_refused_by_the_engine():
+    careless: Compactor = Careless()
+    result = llm.run(attempt(careless, read_history(turn(0)), pinning(1)), None)
+    assert isinstance(result, Failed)
+    assert result.reason == "rewrite_invalid"
+    assert "[1]" in result.message
+
+
+@pytest.mark.parametrize("kind", ["threshold", "emergency"])
+@given(data=st.data())
+def test_pinned_messages_survive_every_compaction(kind: str, data: st.DataObject):
+    raws: list[Any] = []
+    pins: set[int] = set()
+    for _ in range(data.draw(st.integers(1, 4))):
+        raws += data.draw(histories(min_turns=1))
+        history = read_history(raws)
+        originals = [message for message in history if message.provenance == "original"]
+        pins |= data.draw(st.sets(st.sampled_from([m.seq for m in originals]), max_size=3))
+        held = [message.raw for message in originals if message.seq in pins]
+        compacting: Compactor = policy() if kind == "threshold" else Emergency(200)
+        try:
+            _, result = outcome(history, compacting, trigger=pinning(*pins))
+        except (CompactionError, ContextOverflowError) as error:
+            if getattr(error, "reason", "") == "rewrite_invalid":
+                raise
+            continue
+        if isinstance(result, Skip):
+            continue
+        assert_lawful(history, result)
+        assert broken_tool_groups(result.messages) <= broken_tool_groups(history)
+        stay = {id(message.raw) for message in result.retained}
+        assert all(id(raw) in stay for raw in held)
+        raws = [message.raw for message in result.messages]

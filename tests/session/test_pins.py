@@ -1,0 +1,182 @@
+"""Pins of a session, and what is sent beside its history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, play, turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    CompletionRequest,
+    ConfigError,
+    ContextOverflowError,
+    Failed,
+    Session,
+    ThresholdCompactor,
+    estimate_tokens,
+)
+from siltstone.testing import ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def conversation(count: int = 12) -> list[dict[str, Any]]:
+    return [message for turn in turns(count) for message in turn]
+
+
+def test_a_pin_outlives_compactions_and_a_restart(tmp_path: Path) -> None:
+    messages = conversation()
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*messages[:4])
+        session.pin(0)
+        session.pin(3)
+        session.pin(3)
+        play(session, messages[4:])
+        assert session.history()[0] is messages[0]
+        assert any(message is messages[3] for message in session.history())
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        assert session.history()[0] == messages[0]
+        session.unpin(0)
+        session.unpin(0)
+        session.append(*conversation(3))
+        assert isinstance(session.compact(), Compacted)
+        assert session.history()[0] != messages[0]
+        assert session.history()[1] == messages[3]
+
+
+@pytest.mark.parametrize("seq", [-1, 48, 10**9])
+def test_what_is_not_in_the_view_cannot_be_pinned(tmp_path: Path, seq: int) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*conversation())
+        with pytest.raises(ConfigError, match=f"got {seq}") as caught:
+            session.pin(seq)
+        assert caught.value.field == "seq"
+        assert isinstance(session.compact(), Compacted)
+        with pytest.raises(ConfigError, match="cannot be pinned"):
+            session.pin(0)
+
+
+def test_a_pin_that_comes_while_the_model_writes_stops_the_commit(tmp_path: Path) -> None:
+    def model(request: CompletionRequest) -> str:
+        session.pin(0)
+        return "a summary"
+
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        session.append(*conversation())
+        before = session.history()
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert (outcome.reason, session.history()) == ("stale", before)
+        assert isinstance(session.compact(), Compacted)
+        assert session.history()[0] is before[0]
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_pins_too(tmp_path: Path) -> None:
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        messages = conversation()
+        await session.append(*messages)
+        await session.pin(0)
+        await session.compact()
+        assert session.history()[0] is messages[0]
+        await session.unpin(0)
+        await session.append(*conversation(2))
+        await session.compact()
+        assert session.history()[0] is not messages[0]
+
+
+# -- what is sent beside the history -------------------------------------------------------------
+
+
+def test_prepare_leaves_room_for_the_fixed_tokens(tmp_path: Path) -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=900, max_summary_tokens=50))
+    with Session.open(
+        tmp_path, "s", policy=policy, model=ScriptedModel(), context_window=1000, fixed_tokens=400
+    ) as session:
+        prepared = play(session, conversation(20))
+        assert all(p.tokens <= 600 for p in prepared)
+        assert any(isinstance(p.compaction, Compacted) for p in prepared)
+        session.append(user("word " * 600))
+        with pytest.raises(ContextOverflowError) as caught:
+            session.prepare()
+        assert caught.value.tokens > 1000
+        assert caught.value.context_window == 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"fixed_tokens": -1}, "fixed_tokens must be an integer >= 0, got -1"),
+        ({"fixed_tokens": True}, "fixed_tokens must be an integer >= 0, got True"),
+        (
+            {"fixed_tokens": 1000, "context_window": 1000},
+            "fixed_tokens must be < the window of 1000, got 1000",
+        ),
+        (
+            {"fixed_tokens": 700, "policy": POLICY},
+            "the threshold of 600 tokens must be > fixed_tokens, got 700",
+        ),
+        (
+            {"fixed_tokens": 80_000, "context_window": 100_000, "policy": ThresholdCompactor()},
+            "the threshold of 80000 tokens of a window of 100000 must be > fixed_tokens, got 80000: 1 more",
+        ),
+    ],
+)
+def test_rule_10_an_overhead_that_leaves_no_room_is_refused(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Session.open(tmp_path, "s", **options)
+    assert words in str(caught.value)
+
+
+def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", fixed_tokens=700) as session:
+        session.append(user("hello"))
+        with pytest.raises(ConfigError, match="fixed_tokens, got 700"):
+            session.prepare(policy=POLICY)
+
+
+def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=5_000))
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel(), fixed_tokens=100) as session:
+        session.append(user("a"))
+        session.prepare()
+        session.append(assistant("a long story " * 30), user("c"))
+        session.prepare()
+        session.append(assistant("d"), user("e"), usage=4_900)
+        assert session.prepare().compaction is None
+        session.append(user("word " * 120))
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "forecast"  # type: ignore[union-attr]
+
+
+def test_rule_16_the_error_of_our_estimate_is_exposed(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", fixed_tokens=50) as session:
+        assert session.estimate_error is None
+        session.append(user("word " * 200))
+        ours = estimate_tokens(session.history(), "blocks") + 50
+        session.append(assistant("ok"), usage={"input_tokens": 200})
+        assert session.estimate_error == pytest.approx(ours / 200 - 1)
+        session.append(user("more"))
+        assert session.estimate_error == pytest.approx(ours / 200 - 1)
+
+
+def test_mk_12_the_bytes_of_the_request_are_a_trigger_in_a_session(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
+    policy = ThresholdCompactor(CompactionConfig(max_request_bytes=100_000))
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
+        session.append(user("a"))
+        session.prepare()
+        session.append(assistant("b"), {"role": "user", "content": [image]}, assistant("c"), user("d"))
+        assert session.prepare().compaction is None
+        session.append(assistant("e"), {"role": "user", "content": [image]}, assistant("f"), user("g"))
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "bytes"  # type: ignore[union-attr]
