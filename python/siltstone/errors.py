@@ -8,6 +8,7 @@
     ├── ConfigError                  ValueError        a setting out of its bounds, or unknown
     ├── ContextOverflowError         ValueError        what must be kept is larger than the window
     ├── DatasetError                 ValueError        evaluation data that is not there, or not right
+    ├── HistoryConflictError         ValueError        a host's list that does not go on from the log
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
     ├── ToolError
     │   ├── ToolNotFoundError        LookupError       no tool of that name
@@ -40,6 +41,7 @@ __all__ = [
     "ContextOverflowError",
     "DatasetError",
     "EntryNotFoundError",
+    "HistoryConflictError",
     "InternalError",
     "InvalidArgumentsError",
     "InvalidEntryError",
@@ -103,6 +105,10 @@ class ContextOverflowError(SiltstoneError, ValueError):
 
 class DatasetError(SiltstoneError, ValueError):
     """Evaluation data that cannot be read, or whose questions do not fit its conversations."""
+
+
+class HistoryConflictError(SiltstoneError, ValueError):
+    """A host's list that does not go on from the log. Carries ``session_id`` and ``logged``, a count."""
 
 
 class ModelError(SiltstoneError, RuntimeError):

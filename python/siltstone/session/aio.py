@@ -68,6 +68,10 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         """Adds messages to the end of the history. They are durable when it returns: all, or none."""
         await _in_thread(lambda: self._core.append((message, *more), usage))
 
+    async def observe(self, history: Sequence[RawMessage], *, usage: Any = None) -> int:
+        """Brings the log in step with *history*, the list of a host that keeps its own."""
+        return await _in_thread(lambda: self._core.observe(history, usage))
+
     async def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
         """What to send to the model now. Call it before every model call."""
         prepared = self._known(policy)
@@ -78,6 +82,10 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
     async def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not."""
         return await _drive(self._compaction(focus), self._model)
+
+    async def recover(self, error: Exception) -> Prepared:
+        """A smaller request, after the provider refused the prepared one as too large."""
+        return await _drive(self._recovery(error), self._model)
 
     async def pin(self, seq: int) -> None:
         """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once."""

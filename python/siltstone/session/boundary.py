@@ -13,7 +13,7 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import Compacted, Failed, Outcome, Skipped
 from siltstone.session.core import Core
 
-__all__ = ["Prepared", "again", "boundary", "compaction"]
+__all__ = ["Prepared", "again", "boundary", "compaction", "prepared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,10 @@ class Prepared:
         return tuple(event for outcome in self.outcomes for event in outcome.events)
 
 
-def boundary(core: Core, policy: Compactor | None) -> Flow[Prepared]:
+def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None) -> Flow[Prepared]:
     """One boundary: the flow asks for each completion that a due compaction wants.
+
+    *asked* is a trigger that somebody else pulled, and goes before the policy's own.
 
     Raises:
         ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
@@ -53,16 +55,16 @@ def boundary(core: Core, policy: Compactor | None) -> Flow[Prepared]:
     core.check_open()
     if policy is None:
         core.pass_boundary()
-        return _prepared(core, [])
+        return prepared(core, [])
     outcomes: list[Outcome] = []
     at = core.cadence.boundary
-    trigger = policy.should_compact(_context(core, policy))
+    trigger = asked or policy.should_compact(_context(core, policy))
     if trigger is not None:
         outcomes.append((yield from compaction(core, policy, trigger, at)))
     if core.context_window is not None:
         outcomes += yield from _within(core, policy, core.context_window, at)
     core.pass_boundary()
-    return _prepared(core, outcomes, policy)
+    return prepared(core, outcomes, policy)
 
 
 def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow[Outcome]:
@@ -144,12 +146,13 @@ def _context(core: Core, policy: Compactor) -> CompactionContext:
         )
 
 
-def _prepared(core: Core, outcomes: list[Outcome], policy: Compactor | None = None) -> Prepared:
+def prepared(core: Core, outcomes: list[Outcome], policy: Compactor | None = None) -> Prepared:
+    """The current view, as the answer of a boundary at which *outcomes* came about."""
     with core.lock:
         view = core.view if policy is None else core.view.recounted(policy.token_rule)
         return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
 
 
-def again(prepared: Prepared) -> Prepared:
+def again(answer: Prepared) -> Prepared:
     """The same answer for a boundary that was asked for twice, in lists of its own."""
-    return replace(prepared, messages=prepared.messages.copy(), history=prepared.history.copy())
+    return replace(answer, messages=answer.messages.copy(), history=answer.history.copy())

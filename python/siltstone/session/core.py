@@ -10,7 +10,13 @@ from dataclasses import asdict
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
-from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreClosedError, StoreConflictError
+from siltstone.errors import (
+    ConfigError,
+    HistoryConflictError,
+    ReadOnlyStoreError,
+    StoreClosedError,
+    StoreConflictError,
+)
 from siltstone.events import Hook, MemoryIndexed, notify
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
@@ -25,6 +31,7 @@ from siltstone.messages import (
     read_message,
 )
 from siltstone.session.cadence import Cadence
+from siltstone.session.observe import Sightings, digest, first_new, is_summary
 from siltstone.session.usage import input_tokens
 from siltstone.session.view import Item, View, view_items
 from siltstone.tokens import TokenRule, rule
@@ -65,6 +72,9 @@ class Core:
         self._usage = [record for row in self._log.compactions() for record in _usage(row.compaction.usage)]
         self._view = View(token_rule or rule(DEFAULT_RULE))
         self._view.extend(self._load(state.head.compaction if state.head else None))
+        self._digests: list[bytes] = []
+        self._sightings = Sightings()
+        self._summaries: tuple[int | None, set[str]] | None = None
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -135,6 +145,39 @@ class Core:
             if counted:
                 self.estimate_error = (self._view.tokens + self.fixed_tokens) / counted - 1
             self._view.extend(items)
+
+    def observe(self, raws: Sequence[RawMessage], usage: Any = None) -> int:
+        """Appends what *raws*, a host's whole list, has beyond the log; how many messages that were."""
+        with self._lock:
+            self.check_open()
+            for row in self._log.read(len(self._digests), self._next_seq):
+                self._digests.append(digest(row.raw))
+            summaries = self._summary_texts()
+            originals = [raw for raw in raws if not is_summary(raw, summaries)]
+            found = [self._sightings.digest(raw) for raw in originals]
+            view = None
+            if len(originals) < len(raws):
+                messages = [item.message for item in self._view]
+                view = [self._digests[m.seq] for m in messages if m.provenance != "compaction_summary"]
+            start = first_new(found, self._digests, view)
+            if start is None:
+                raise HistoryConflictError(
+                    f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the "
+                    f"log of session {self.session_id!r}: what was logged was changed or taken back; nothing was "
+                    "written; open a session of another id for it",
+                    session_id=self.session_id,
+                    logged=self._next_seq,
+                )
+            if new := originals[start:]:
+                self.append(new, usage)
+            self._sightings.keep(originals, found)
+            return len(new)
+
+    def _summary_texts(self) -> set[str]:
+        """The contents of every summary message there ever was; read again after a compaction alone."""
+        if self._summaries is None or self._summaries[0] != self._head:
+            self._summaries = self._head, {row.compaction.summary for row in self._log.compactions()}
+        return self._summaries[1]
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or lets go of it. Durable when it returns."""

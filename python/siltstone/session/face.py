@@ -13,13 +13,16 @@ from siltstone.outcome import Outcome, Skipped
 from siltstone.session.boundary import Prepared, again, boundary, compaction
 from siltstone.session.core import Core
 from siltstone.session.opening import check_overhead, check_policy
-from siltstone.tools import Tool, memory_search
+from siltstone.session.recovery import recovery
+from siltstone.tools import Tool, context_compact, memory_search
 from siltstone.tools.memory_search import INSTRUCTIONS
 from siltstone.usage import UsageRecord
 
 __all__ = ["OWN_POLICY", "Face", "OwnPolicy"]
 
 ModelT = TypeVar("ModelT")
+
+WISH_SPACING = 3  # boundaries between the last attempt and one that the model asks for
 
 
 class OwnPolicy:
@@ -49,6 +52,8 @@ class Face(Generic[ModelT]):
         self._model = model
         self._owns_store = owns_store
         self._last: tuple[int, Prepared] | None = None
+        self._asked: Trigger | None = None
+        self._retried = (0, 0)  # what the log held at the last recovery, and how many there were since
 
     @property
     def session_id(self) -> str:
@@ -74,6 +79,14 @@ class Face(Generic[ModelT]):
         """
         self._require_memory()
         return memory_search(self._search)
+
+    @property
+    def compact_tool(self) -> Tool:
+        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``.
+
+        A wish within three boundaries of the last attempt is not granted, and the model is told.
+        """
+        return context_compact(self._wish)
 
     @property
     def estimate_error(self) -> float | None:
@@ -108,21 +121,46 @@ class Face(Generic[ModelT]):
         chosen = self._policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
         check_overhead(chosen, self._core.fixed_tokens, self._core.context_window)
-        prepared = yield from boundary(self._core, chosen)
+        asked = self._asked if chosen is not None else None
+        if asked is not None:
+            self._asked = None
+        prepared = yield from boundary(self._core, chosen, asked)
         self._last = (self._core.next_seq, prepared) if own else None
         return again(prepared)
 
-    def _compaction(self, focus: str | None, reason: Reason = "manual") -> Flow[Outcome]:
+    def _recovery(self, error: Exception) -> Flow[Prepared]:
+        seen, retries = self._retried
+        retries = retries if seen == self._core.next_seq else 0
+        prepared = yield from recovery(self._core, self._policy, error, retries)
+        self._retried = (self._core.next_seq, retries + 1)
+        self._last = (self._core.next_seq, prepared)
+        return again(prepared)
+
+    def _wish(self, focus: str | None) -> dict[str, Any]:
+        """Notes that the model asked for a compaction; what it is told."""
+        cadence = self._core.cadence
+        if self._policy is None:
+            return {"status": "skipped", "reason": "no_policy"}
+        since = None if cadence.last_attempt is None else cadence.boundary - cadence.last_attempt
+        if since is not None and since < WISH_SPACING:
+            return {"status": "skipped", "reason": "cooling_down", "steps_left": WISH_SPACING - since}
+        self._asked, self._last = self._trigger("model", focus), None
+        return {"status": "scheduled", "context_tokens": self._core.view.tokens}
+
+    def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
+        core = self._core
+        return Trigger(
+            reason, focus=focus, context_window=core.context_window, fixed_tokens=core.fixed_tokens
+        )
+
+    def _compaction(self, focus: str | None) -> Flow[Outcome]:
         self._core.check_open()
         if self._policy is None:
             view = self._core.view
             message = "the session was opened without a policy"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
         self._last = None
-        core = self._core
-        trigger = Trigger(
-            reason, focus=focus, context_window=core.context_window, fixed_tokens=core.fixed_tokens
-        )
+        trigger = self._trigger("manual", focus)
         at = max(self._core.cadence.boundary - 1, 0)
         return (yield from compaction(self._core, self._policy, trigger, at))
 

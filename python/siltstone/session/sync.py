@@ -91,6 +91,27 @@ class Session(Lineage, Face[Models]):
         """
         self._core.append((message, *more), usage)
 
+    def observe(self, history: Sequence[RawMessage], *, usage: Any = None) -> int:
+        """Brings the log in step with *history*, the list of a host that keeps its own.
+
+        Hand in the whole list before every :meth:`prepare`: what it has beyond the log is appended. The
+        list may be the host's full one, or the ``history`` of an earlier answer with what came since;
+        summaries in it are known and skipped. The same list twice changes nothing.
+
+        Args:
+            history: Messages in any dialect.
+            usage: As for :meth:`append`, of the call that gave the first new message.
+
+        Returns:
+            How many messages were new.
+
+        Raises:
+            HistoryConflictError: *history* changes, reorders or takes back what was logged. Nothing was
+                written: the log is append-only, so a rewritten past belongs in a session of its own.
+            InvalidMessageError: one of the new messages is none. Nothing was written.
+        """
+        return self._core.observe(history, usage)
+
     def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
         """What to send to the model now. Call it before every model call.
 
@@ -117,6 +138,25 @@ class Session(Lineage, Face[Models]):
             ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``.
         """
         return llm.run(self._compaction(focus), self._model)
+
+    def recover(self, error: Exception) -> Prepared:
+        """A smaller request, after the provider refused the prepared one as too large.
+
+        Compacts by the policy, or without a model where that comes to nothing; the second time for the
+        same request the emergency net leaves half of it. Call it where the model is called::
+
+            while True:
+                try:
+                    answer = ask(prepared.messages)
+                    break
+                except Exception as error:
+                    prepared = session.recover(error)
+
+        Raises:
+            Exception: *error* itself, where it is no overflow (``siltstone.overflow`` knows), where the
+                session has no policy, and after two retries: so the loop above ends.
+        """
+        return llm.run(self._recovery(error), self._model)
 
     def pin(self, seq: int) -> None:
         """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once.

@@ -1,0 +1,49 @@
+"""The tool ``context_compact``: how a model asks for a compaction, at a moment it finds good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from siltstone.tools.base import Tool, refusal
+
+__all__ = ["DESCRIPTION", "NAME", "context_compact"]
+
+NAME = "context_compact"
+
+DESCRIPTION = (
+    "Ask for a compaction of this conversation: before your next step, older messages are replaced by a "
+    "summary. Call it when a piece of work is finished and its details are no longer needed, not in the "
+    "middle of one."
+)
+
+PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "focus": {
+            "type": "string",
+            "description": "What the summary should keep in particular, in a few words.",
+        }
+    },
+    "required": [],
+}
+
+
+def context_compact(ask: Callable[[str | None], Mapping[str, Any]]) -> Tool:
+    """The tool over *ask*, which takes the focus, notes the wish, and says what will come of it.
+
+    Its result is the JSON of what *ask* gives.
+    """
+
+    def run(arguments: Mapping[str, Any]) -> str:
+        return json.dumps(ask(_focus(arguments)), ensure_ascii=False)
+
+    return Tool(NAME, DESCRIPTION, PARAMETERS, run)
+
+
+def _focus(arguments: Mapping[str, Any]) -> str | None:
+    focus = arguments.get("focus")
+    if focus is not None and not isinstance(focus, str):
+        raise refusal(NAME, f"'focus' must be a string, got {type(focus).__name__}")
+    return focus.strip() or None if focus else None

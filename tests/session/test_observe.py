@@ -1,0 +1,160 @@
+"""A host that owns its list: the log is brought in step with it, and never against itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations import assistant, turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    InvalidMessageError,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+)
+from siltstone.errors import HistoryConflictError
+from siltstone.testing import ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def conversation(count: int = 12) -> list[dict[str, Any]]:
+    return [message for turn in turns(count) for message in turn]
+
+
+def opened(path: Path) -> Session:
+    return Session.open(path, "s", policy=POLICY, model=ScriptedModel(["A summary, of some length."]))
+
+
+def copied(raws: list[Any]) -> list[Any]:
+    """The same list after a round through JSON: equal, and no object the same."""
+    copy: list[Any] = json.loads(json.dumps(raws))
+    return copy
+
+
+@pytest.mark.parametrize("through_json", [False, True])
+@pytest.mark.parametrize("adopts", [False, True])
+def test_a_host_s_list_is_logged_once_whichever_way_it_is_kept(
+    tmp_path: Path, adopts: bool, through_json: bool
+) -> None:
+    """The host keeps all of its messages, or takes over the history that it was given."""
+    host: list[Any] = []
+    compactions = 0
+    with opened(tmp_path) as session:
+        for message in conversation(20):
+            if message["role"] == "assistant":
+                given = copied(host) if through_json else host
+                session.observe(given)
+                assert session.observe(given) == 0
+                prepared = session.prepare()
+                compactions += isinstance(prepared.compaction, Compacted)
+                if adopts:
+                    host = prepared.history
+            host.append(message)
+        assert session.observe(host) > 0
+        assert compactions >= 3
+        assert session.log() == conversation(20)
+
+
+def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
+    messages = conversation()
+    with opened(tmp_path) as session:
+        assert session.observe(messages[:30]) == 30
+        session.prepare()
+        session.append(*messages[30:32])
+        assert isinstance(session.compact(), Compacted)
+    with opened(tmp_path) as session:
+        assert session.observe(copied(messages)) == len(messages) - 32
+        assert session.log() == messages
+
+
+def test_a_message_changed_in_place_is_still_itself(tmp_path: Path) -> None:
+    messages = conversation(2)
+    with opened(tmp_path) as session:
+        session.observe(messages)
+        messages[0]["cache_control"] = {"type": "ephemeral"}
+        assert session.observe([*messages, user("next")]) == 1
+
+
+def test_equal_turns_are_told_from_old_ones(tmp_path: Path) -> None:
+    again = [user("again"), assistant("ok " * 300)]
+    with opened(tmp_path) as session:
+        assert session.observe(copied(again)) == 2
+        assert session.observe(copied(again + again)) == 2
+        assert session.observe(copied(again * 3)) == 2
+        assert isinstance(session.compact(), Compacted)
+        adopted = copied(session.history())
+        assert session.observe(adopted) == 0
+        assert session.observe(adopted + copied(again)) == 2
+        assert session.log() == again * 4
+
+
+def test_a_list_that_was_shortened_from_the_front_goes_on(tmp_path: Path) -> None:
+    messages = conversation()
+    with opened(tmp_path) as session:
+        session.observe(messages[:20])
+        assert session.observe([*messages[12:20], user("next")]) == 1
+
+
+@pytest.mark.parametrize("how", ["changed", "taken back", "reordered", "empty"])
+def test_a_rewritten_past_is_refused_and_nothing_is_lost(tmp_path: Path, how: str) -> None:
+    messages = conversation(3)
+    rewritten = {
+        "changed": [user("Something else."), *messages[1:], user("next")],
+        "taken back": [*messages[:-1], user("next")],
+        "reordered": [messages[1], messages[0], *messages[2:]],
+        "empty": [],
+    }[how]
+    with opened(tmp_path) as session:
+        session.observe(messages)
+        with pytest.raises(HistoryConflictError, match="session of another id") as caught:
+            session.observe(rewritten)
+        assert (caught.value.session_id, caught.value.logged) == ("s", len(messages))
+        assert session.log() == messages
+        assert session.history() == messages
+        assert session.observe(messages) == 0
+
+
+def test_what_is_no_message_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        with pytest.raises(InvalidMessageError):
+            session.observe([user("a"), {"role": "wizard"}])
+        assert session.log() == []
+        assert session.observe([user("a")]) == 1
+
+
+def test_usage_is_heard_with_what_is_new(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        session.observe([user("a")])
+        session.observe([user("a"), assistant("b")], usage={"prompt_tokens": 40})
+        assert session._core.cadence.last_input_tokens == 40
+        session.observe([user("a"), assistant("b")], usage={"prompt_tokens": 50})
+        assert session._core.cadence.last_input_tokens == 40
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_observes_too(tmp_path: Path) -> None:
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        assert await session.observe(conversation()) == 48
+        assert await session.observe(conversation()) == 0
+
+
+@given(data=st.data())
+def test_the_log_is_the_host_s_list_whatever_it_says(data: st.DataObject) -> None:
+    """Few different messages, so that many are equal; each list is the one before and more."""
+    host: list[Any] = []
+    messages = st.sampled_from([user("a"), user("b"), assistant("c")])
+    with Session.open(None, "s", memory=SimpleMemoryStore()) as session:
+        for _ in range(data.draw(st.integers(1, 5))):
+            new = data.draw(st.lists(messages, max_size=4))
+            host = [*host, *copied(new)]
+            assert session.observe(copied(host)) == len(new)
+            assert session.log() == host

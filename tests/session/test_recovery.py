@@ -1,0 +1,172 @@
+"""A provider that refuses a request as too large, and a model that asks for a compaction itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    Prepared,
+    Session,
+    ThresholdCompactor,
+    estimate_tokens,
+)
+from siltstone.errors import InvalidArgumentsError
+from siltstone.messages import broken_tool_groups
+from siltstone.testing import RecordingHook, ScriptedModel
+from siltstone.tools import dispatch
+
+POLICY = ThresholdCompactor(CompactionConfig(max_summary_tokens=50, recent_turn_budget=2))
+
+
+def conversation(count: int = 12) -> list[dict[str, Any]]:
+    return [message for turn in turns(count) for message in turn]
+
+
+class Provider:
+    """A model with a window that nobody knew of."""
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.calls = 0
+
+    def __call__(self, messages: list[Any]) -> str:
+        self.calls += 1
+        tokens = estimate_tokens(messages, "blocks")
+        if tokens > self.window:
+            raise ValueError(f"prompt is too long: {tokens} tokens > {self.window} maximum")
+        return "ok"
+
+
+def answered(session: Session, provider: Provider) -> Prepared:
+    """The documented loop."""
+    prepared = session.prepare()
+    while True:
+        try:
+            provider(prepared.messages)
+            return prepared
+        except ValueError as error:
+            prepared = session.recover(error)
+
+
+def test_an_overflow_is_answered_by_a_compaction(tmp_path: Path) -> None:
+    hook, provider = RecordingHook(), Provider(700)
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), hooks=[hook]) as session:
+        session.append(*conversation(), user("next"))
+        prepared = answered(session, provider)
+        assert provider.calls == 2
+        assert isinstance(prepared.compaction, Compacted)
+        assert prepared.compaction.events[0].cause == "overflow"  # type: ignore[union-attr]
+        assert session.prepare() == prepared
+        assert session.history() == prepared.history
+
+
+def test_a_policy_that_cannot_help_gives_way_to_the_net(tmp_path: Path) -> None:
+    provider = Provider(700)
+    model = ScriptedModel([OSError("down")])
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        session.append(*conversation(), user("next"))
+        whole = session.prepare().tokens
+        with pytest.raises(ValueError, match="too long"):
+            answered(session, Provider(10))
+        assert session.prepare().tokens <= whole * 3 // 8
+        assert broken_tool_groups(session.history()) == 0
+        session.append(assistant("ok"), user("and now?"))
+        assert answered(session, provider).tokens <= 700
+
+
+def test_after_two_retries_the_error_is_the_caller_s(tmp_path: Path) -> None:
+    provider = Provider(1)
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*conversation(), user("next"))
+        with pytest.raises(ValueError, match="maximum"):
+            answered(session, provider)
+        assert provider.calls == 3
+        assert session.log() == [*conversation(), user("next")]
+
+
+@pytest.mark.parametrize("error", [ValueError("Rate limit reached"), KeyError("x")])
+def test_another_error_is_raised_again_and_nothing_changes(tmp_path: Path, error: Exception) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*conversation())
+        before = session.history()
+        with pytest.raises(type(error)) as caught:
+            session.recover(error)
+        assert caught.value is error
+        assert session.history() == before
+
+
+def test_without_a_policy_the_error_stands(tmp_path: Path) -> None:
+    error = ValueError("context_length_exceeded")
+    with Session.open(tmp_path, "s") as session:
+        session.append(*conversation())
+        with pytest.raises(ValueError, match="context_length") as caught:
+            session.recover(error)
+        assert caught.value is error
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_recovers_too(tmp_path: Path) -> None:
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        await session.append(*conversation(), user("next"))
+        prepared = await session.recover(ValueError("context_length_exceeded"))
+        assert isinstance(prepared.compaction, Compacted)
+        assert await session.prepare() == prepared
+
+
+# -- context_compact -----------------------------------------------------------------------------
+
+
+def test_the_model_may_ask_for_a_compaction(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        session.append(*conversation(), user("next"))
+        session.prepare()
+        tool = session.compact_tool
+        call = {"id": "c1", "type": "function", "function": {"name": tool.name, "arguments": "{}"}}
+        session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        answer = dispatch([tool], "context_compact", '{"focus": " the tests "}')
+        assert json.loads(answer) == {
+            "status": "scheduled",
+            "context_tokens": session.prepare(policy=None).tokens,
+        }
+        session.append({"role": "tool", "tool_call_id": "c1", "content": answer})
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "model"  # type: ignore[union-attr]
+        assert model.requests[0].messages[-1]["content"].endswith("Pay particular attention to: the tests")
+        assert broken_tool_groups(session.history()) == 0
+        again = json.loads(tool.call({}))
+        assert again == {"status": "skipped", "reason": "cooling_down", "steps_left": 2}
+        assert session.prepare().compaction is outcome
+
+
+def test_a_wish_without_a_policy_is_not_granted(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s") as session:
+        assert json.loads(session.compact_tool.call({})) == {"status": "skipped", "reason": "no_policy"}
+
+
+@pytest.mark.parametrize("focus", [7, ["a"], {}])
+def test_a_focus_that_is_no_text_is_refused(tmp_path: Path, focus: object) -> None:
+    with (
+        Session.open(tmp_path, "s", policy=POLICY) as session,
+        pytest.raises(InvalidArgumentsError, match="'focus' must be a string"),
+    ):
+        session.compact_tool.call({"focus": focus})
+
+
+def test_the_tool_is_defined_for_each_provider(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY) as session:
+        tool = session.compact_tool
+        assert tool.definition("openai")["function"]["name"] == "context_compact"
+        schema = tool.definition("anthropic")["input_schema"]
+        assert schema == tool.definition("mcp")["inputSchema"]
+        assert schema["required"] == []
+        assert schema["properties"]["focus"]["type"] == "string"
