@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -19,21 +17,13 @@ from siltstone.errors import (
 )
 from siltstone.events import Hook, MemoryIndexed, notify
 from siltstone.memory.base import Store
-from siltstone.memory.entry import Entry
-from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, NewMessage
-from siltstone.messages import (
-    Message,
-    RawMessage,
-    SummaryMessage,
-    decode,
-    encode,
-    indexable_text,
-    read_message,
-)
+from siltstone.memory.log import CompactionRow, LogRow, NewCompaction
+from siltstone.messages import Message, RawMessage, decode, read_message
+from siltstone.session import rows
 from siltstone.session.cadence import Cadence
 from siltstone.session.observe import Sightings, digest, first_new, is_summary
 from siltstone.session.usage import input_tokens
-from siltstone.session.view import Item, View, view_items
+from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
 
@@ -69,7 +59,7 @@ class Core:
         self._next_seq = state.next_seq
         self._cadence = self._saved = Cadence.from_json(state.cadence, session_id)
         self._closed = False
-        self._usage = [record for row in self._log.compactions() for record in _usage(row.compaction.usage)]
+        self._usage = [record for row in self._log.compactions() for record in rows.usage_of(row.compaction)]
         self._view = View(token_rule or rule(DEFAULT_RULE))
         self._view.extend(self._load(state.head.compaction if state.head else None))
         self._digests: list[bytes] = []
@@ -110,12 +100,12 @@ class Core:
     def lineage(self) -> tuple[list[CompactionRow], set[int]]:
         """Every compaction ever committed, and the ids of those that led to the current view."""
         with self._lock:
-            rows, head = self._log.compactions(), self._head
-        parents, current = {row.compaction_id: row.parent for row in rows}, set()
+            compactions, head = self._log.compactions(), self._head
+        parents, current = {row.compaction_id: row.parent for row in compactions}, set()
         while head is not None:
             current.add(head)
             head = parents[head]
-        return rows, current
+        return compactions, current
 
     def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
         """What *row* made of the history."""
@@ -136,10 +126,10 @@ class Core:
             messages = [read_message(raw, first + offset) for offset, raw in enumerate(raws)]
             created_at = self._milliseconds()
             items = [self._view.measured(message, created_at) for message in messages]
-            rows = [self._row(item) for item in items]
+            new = [rows.message_row(item, self._view.rule.tokens(item.units)) for item in items]
             counted = input_tokens(usage)
             cadence = self._cadence if usage is None else self._cadence.heard(counted, first)
-            self._log.append(rows, expected_next=first, cadence=cadence.to_json())
+            self._log.append(new, expected_next=first, cadence=cadence.to_json())
             self._next_seq += len(items)
             self._cadence = self._saved = cadence
             if counted:
@@ -162,8 +152,8 @@ class Core:
             start = first_new(found, self._digests, view)
             if start is None:
                 raise HistoryConflictError(
-                    f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the "
-                    f"log of session {self.session_id!r}: what was logged was changed or taken back; nothing was "
+                    f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the log "
+                    f"of session {self.session_id!r}: what was logged was changed or taken back; nothing was "
                     "written; open a session of another id for it",
                     session_id=self.session_id,
                     logged=self._next_seq,
@@ -242,10 +232,18 @@ class Core:
             items = {id(item.message): item for item in read}
             self._check_pins(compaction)
             discarded = [items[id(message)] for message in compaction.discarded]
-            entries = [entry for item in discarded if (entry := self._entry(item))] if self.indexed else []
+            entries = [entry for item in discarded if (entry := rows.entry(item))] if self.indexed else []
             created_at = self._milliseconds()
             cadence = self._cadence.compacted(at, *tokens)
-            row = self._compaction_row(compaction, policy, trigger, tokens, length, created_at)
+            row = rows.compaction_row(
+                compaction,
+                policy,
+                trigger,
+                next_seq=self._next_seq - (len(self._view) - length),
+                tokens=tokens,
+                messages_before=length,
+                created_at=created_at,
+            )
             receipt = self._log.commit(row, entries, expected_head=self._head, cadence=cadence.to_json())
             self._head = receipt.compaction_id
             self._cadence = self._saved = cadence
@@ -268,11 +266,11 @@ class Core:
         try:
             with self._lock:
                 self.check_open()
-                rows = {row.compaction_id: row for row in self._log.compactions()}
+                known = {row.compaction_id: row for row in self._log.compactions()}
                 if self._head is None:
                     return None
-                undone = rows[self._head]
-                before = None if undone.parent is None else rows[undone.parent].compaction
+                undone = known[self._head]
+                before = None if undone.parent is None else known[undone.parent].compaction
                 items = self._with_live_objects(self._load(before))
                 self._log.undo(expected_head=self._head, cadence=self._cadence.to_json())
                 self._head, self._saved = undone.parent, self._cadence
@@ -302,52 +300,7 @@ class Core:
                 if owns_store:
                     self.store.close()
 
-    # -- rows ------------------------------------------------------------------------------------
-
-    def _row(self, item: Item) -> NewMessage:
-        message = item.message
-        tokens = self._view.rule.tokens(item.units)
-        return NewMessage(
-            encode(message.raw), message.role, message.dialect, message.provenance, tokens, item.created_at
-        )
-
-    def _entry(self, item: Item) -> Entry | None:
-        message = item.message
-        text = indexable_text(message)
-        if not text.strip():
-            return None
-        name = next((part.name for part in message.parts if part.name), None)
-        source_range = (message.seq, message.seq + 1)
-        return Entry(text, source_range, message.role, name, created_at=item.created_at / 1000)
-
-    def _compaction_row(
-        self,
-        compaction: Compaction,
-        policy: Compactor,
-        trigger: Trigger,
-        tokens: tuple[int, int],
-        length: int,
-        created_at: int,
-    ) -> NewCompaction:
-        summary = next(m for m in compaction.messages if m.provenance == "compaction_summary")
-        appended_since = len(self._view) - length
-        return NewCompaction(
-            policy=policy.name,
-            reason=trigger.reason,
-            level=compaction.level,
-            degraded=compaction.degraded,
-            summary=summary.text,
-            covers=compaction.covers,
-            view=view_items(compaction.messages),
-            next_seq=self._next_seq - appended_since,
-            model=compaction.usage[-1].model if compaction.usage else "",
-            usage=json.dumps([asdict(record) for record in compaction.usage]),
-            tokens_before=tokens[0],
-            tokens_after=tokens[1],
-            messages_before=length,
-            messages_after=len(compaction.messages),
-            created_at=created_at,
-        )
+    # -- loading --------------------------------------------------------------------------------
 
     def _load(self, head: NewCompaction | None) -> list[Item]:
         """The view that *head* left, and every message appended after it."""
@@ -360,7 +313,7 @@ class Core:
         items: list[Item] = []
         for piece in row.view:
             if piece is None:
-                items.append(self._view.measured(_summary(row), row.created_at))
+                items.append(self._view.measured(rows.summary_of(row), row.created_at))
             else:
                 items += [self._item(each) for each in self._log.read(*piece)]
         return items
@@ -376,8 +329,7 @@ class Core:
         ]
 
     def _item(self, row: LogRow) -> Item:
-        message = read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
-        return self._view.measured(message, row.created_at)
+        return self._view.measured(rows.message_of(row), row.created_at)
 
     def _milliseconds(self) -> int:
         return int(self._now() * 1000)
@@ -385,11 +337,3 @@ class Core:
 
 def _is_at(message: Message, seq: int) -> bool:
     return message.seq == seq and message.provenance != "compaction_summary"
-
-
-def _summary(row: NewCompaction) -> Message:
-    return read_message(SummaryMessage(row.summary, row.covers, row.level), row.covers[0][0])
-
-
-def _usage(text: str) -> list[UsageRecord]:
-    return [UsageRecord(**record) for record in json.loads(text)]
