@@ -1,7 +1,7 @@
 """Plain dense search with all-MiniLM-L6-v2, as a vector database serves it: exact, and without a network.
 
-The weights and the tokenizer come out of two packages. Embeddings are made once for a text, so the times of
-a search are without that of embedding the query.
+The weights and the tokenizer come out of two packages. A text is embedded once; the search that is timed is
+the first with its query, so its time is with that of embedding it.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def page(
         f"`{command}` on commit {_commit()}, siltstone {siltstone.__version__}.",
         f"{_machine()}{_versions()}.",
         "All figures but the times, and those of MiniLM to the last digits, are the same in every run.",
-        "The times of MiniLM are without embedding the query.",
+        "The times of MiniLM are with embedding the query.",
         "Questions of category `adversarial` are in no pooled figure; equal scores go to the earlier turn.",
         "",
         "Recorded data: LoCoMo (Maharana et al., ACL 2024, CC BY-NC 4.0), MADial-Bench (MIT), transcripts of",

@@ -41,7 +41,7 @@ def test_only_some_kinds_leaves_the_other_texts_blank() -> None:
     turns = (TURN, Turn("2", "a call", kind="tool_use"))
     dataset = Dataset("d", (Conversation("a", turns),)).only("tool_use")
     assert [turn.text for turn in dataset.conversations[0].turns] == ["", "a call"]
-    assert dataset.name == "d, tool_use"
+    assert dataset.name == "d, only tool_use"
 
 
 @pytest.mark.parametrize(

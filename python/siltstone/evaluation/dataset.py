@@ -146,7 +146,7 @@ class Dataset:
         Their turns stay, so that evidence in them is evidence that is not found.
         """
         return self._each_turn(
-            lambda turn: turn if turn.kind in kinds else replace(turn, text=""), " and ".join(kinds)
+            lambda turn: turn if turn.kind in kinds else replace(turn, text=""), f"only {' and '.join(kinds)}"
         )
 
     def _each_turn(self, change: Callable[[Turn], Turn], suffix: str) -> Dataset:
