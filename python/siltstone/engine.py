@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from siltstone import llm
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
 from siltstone.compaction.emergency import Emergency
+from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError, ContextOverflowError, ModelError, StoreConflictError, StoreError
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
 from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models
@@ -125,7 +126,7 @@ def attempt(
     last_input_tokens: int = 0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Flow[Outcome]:
-    """One attempt as a flow: runs the policy, commits, and tells what came of it.
+    """One attempt as a flow: runs the policy, validates its rewrite, commits, and tells what came of it.
 
     Every ``CompactionStarted`` is followed by exactly one terminal event, on every way out: a
     cancelled caller closes the flow, and that too is told.
@@ -146,7 +147,7 @@ def attempt(
         if isinstance(result, Skip):
             return run.skipped(result)
         run.start()
-        _check_pins(result, trigger)
+        validate(history, result, _content(result), trigger)
         result = replace(result, usage=tuple(run.usage))
         after = policy.token_rule.count(result.messages)
         compaction_id = commit(result, run.before, after) if commit else None
@@ -314,11 +315,10 @@ class _Attempt:
         return [message.raw for message in self.history]
 
 
-def _check_pins(compaction: Compaction, trigger: Trigger) -> None:
-    """Refuses a rewrite that discards what is pinned: a policy of the caller's may not know of pins."""
-    lost = [message.seq for message in compaction.discarded if trigger.holds(message)]
-    if lost:
-        raise CompactionError(f"the rewrite discards pinned messages: {lost}", reason="rewrite_invalid")
+def _content(compaction: Compaction) -> str:
+    """What the summary message of a rewrite says; empty for a rewrite without one."""
+    summaries = (m.text for m in compaction.messages if m.provenance == "compaction_summary")
+    return next(summaries, "")
 
 
 def _manual(

@@ -111,7 +111,7 @@ def test_a_policy_that_discards_a_pin_is_refused_by_the_engine():
     result = llm.run(attempt(careless, read_history(turn(0)), pinning(1)), None)
     assert isinstance(result, Failed)
     assert result.reason == "rewrite_invalid"
-    assert "[1]" in result.message
+    assert "message 1 is pinned" in result.message
 
 
 @pytest.mark.parametrize("kind", ["threshold", "emergency"])

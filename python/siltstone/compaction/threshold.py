@@ -17,11 +17,10 @@ from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.config import CompactionConfig, Curator
 from siltstone.compaction.mechanical import mechanical_summary
-from siltstone.compaction.prompts import PROMPT, framed
+from siltstone.compaction.prompts import PROMPT
 from siltstone.compaction.rewrite import covered, rewrite
 from siltstone.compaction.select import Room, Selection, select
 from siltstone.compaction.summarise import Brief, summarise
-from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import Message, opens_turn
@@ -90,7 +89,7 @@ class ThresholdCompactor:
 
         Raises:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
-                ``summarizer_overflow``, ``no_reduction`` or ``rewrite_invalid``.
+                ``summarizer_overflow`` or ``no_reduction``.
         """
         selection = self._select(history, trigger)
         if not selection.is_worthwhile:
@@ -116,7 +115,6 @@ class ThresholdCompactor:
             degraded=calls.degraded or overflowed,
             suspect=self._is_suspect(selection, summary),
         )
-        validate(history, compaction, framed(brief.summary_prefix, summary), trigger)
         self._check_shrunk(history, compaction)
         return compaction
 

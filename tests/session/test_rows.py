@@ -1,0 +1,140 @@
+"""Rows of the checklist of threshold compaction that need a whole session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    Completion,
+    Failed,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    Trigger,
+    UsageRecord,
+)
+from siltstone.compaction import Compaction, Skip
+from siltstone.errors import StoreCorruptError
+from siltstone.llm import Flow
+from siltstone.messages import Message
+from siltstone.session.cadence import Cadence
+from siltstone.testing import RecordingHook, ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def conversation(count: int = 12) -> list[dict[str, Any]]:
+    return [message for turn in turns(count) for message in turn]
+
+
+def test_mk_15_the_cadence_survives_its_own_text() -> None:
+    cadence = Cadence(7, 3, 5, 2, 900, 40, (1, 4))
+    assert Cadence.from_json(cadence.to_json(), "s") == cadence
+    assert Cadence.from_json(Cadence().to_json(), "s") == Cadence()
+    assert Cadence.from_json("", "s") == Cadence()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "7",
+        "[]",
+        '{"session_boundary_index": -1}',
+        '{"session_boundary_index": true}',
+        '{"boundary": 1}',
+        '{"pinned": [-1]}',
+        '{"pinned": 3}',
+        '{"pinned": ["a"]}',
+    ],
+)
+def test_mk_15_a_corrupt_cadence_is_an_error_and_never_inferred(text: str) -> None:
+    with pytest.raises(StoreCorruptError, match="session 's'"):
+        Cadence.from_json(text, "s")
+
+
+def test_mk_33_media_of_retained_turns_survive_verbatim_and_through_json(tmp_path: Path) -> None:
+    inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
+    remote = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    seen = {"role": "user", "content": [{"type": "text", "text": "Look."}, inline, remote]}
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=20_000, max_summary_tokens=50))
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
+        session.append(*conversation(), seen, assistant("I see."))
+        assert isinstance(session.compact(), Compacted)
+        assert session.history()[-2] is seen
+    with Session.open(tmp_path, "s") as session:
+        assert session.history()[-2] == seen
+
+
+class Hostile:
+    """A policy whose rewrite is spoilt before it is handed over."""
+
+    name = "hostile"
+    token_rule = POLICY.token_rule
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+
+    def should_compact(self, context: object) -> Trigger | None:
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        result = yield from POLICY.flow(history, trigger)
+        assert isinstance(result, Compaction)
+        return replace(result, **self.changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"messages": ()}, {"retained": ()}, {"discarded": ()}, {"covers": ((0, 1),)}, {"summary": "Else."}],
+)
+def test_mk_55_a_hostile_rewrite_is_refused_before_anything_is_written(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    hook = RecordingHook()
+    with MemoryStore.open(tmp_path) as store:
+        session = Session.open(
+            None, "s", policy=Hostile(**changes), model=ScriptedModel(), memory=store, hooks=[hook]
+        )
+        session.append(*conversation())
+        before = session.history()
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "rewrite_invalid"
+        assert session.history() == before
+        assert store.enumerate("s").entries == ()
+        assert hook.names == ["CompactionStarted", "CompactionFailed"]
+
+
+def test_mk_56_a_curator_rescues_a_session_over_its_byte_cap() -> None:
+    config = replace(POLICY.config, auto_compact_threshold=100_000, max_request_bytes=9_000)
+    policy = ThresholdCompactor(replace(config, curator=lambda messages: f"{len(messages)} messages."))
+    with Session.open(None, "s", policy=policy, memory=SimpleMemoryStore()) as session:
+        session.append(user("a"))
+        session.prepare()
+        session.append(assistant("b"), *conversation(30))
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "bytes"  # type: ignore[union-attr]
+        assert outcome.summary == f"{len(outcome.discarded)} messages."
+        assert session.usage.input_tokens == 0
+
+
+def test_mk_57_usage_is_charged_for_every_piece_of_an_attempt_that_fails() -> None:
+    answers = [Completion("A part.", UsageRecord("m", 100, 5)), Completion(" ", UsageRecord("m", 90, 1))]
+    policy = ThresholdCompactor(replace(POLICY.config, summarizer_window=1_024))
+    with Session.open(
+        None, "s", policy=policy, model=ScriptedModel(answers), memory=SimpleMemoryStore()
+    ) as session:
+        session.append(*conversation(60))
+        assert isinstance(session.compact(), Failed)
+        assert (session.usage.input_tokens, session.usage.output_tokens) == (190, 6)
