@@ -21,22 +21,21 @@ def assigned() -> Iterator[str]:
 
 
 _known = st.characters(exclude_categories=["Cn"])  # lone surrogates too: they read as U+FFFD
-_scripts = st.characters(
-    codec="utf-8", categories=["L", "M", "N"], max_codepoint=0xFFFF, exclude_characters=[]
-).filter(lambda c: unicodedata.category(c) != "Cn")
+_letters = st.characters(categories=["Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No"])
 _corners = st.sampled_from(
     ["İ", "ẞ", "ς", "Σ", "か\u3099", "漢字", "ー", "한글", "\u0301", "❤\ufe0f", "👩\u200d🚀", "1\ufe0f\u20e3",
      "\ud83d", "\ude00", "\ud83d\ude00", "\x00", "\x1c", "\x85", "\u2028", "_", "Ⓐ", "—"]
 )  # fmt: skip
-_ascii = st.text(st.characters(max_codepoint=0x7F), max_size=150)  # more than one block of the fast path
-_pieces = st.one_of(_ascii, st.text(_known, max_size=8), st.text(_scripts, max_size=8), _corners)
+# More than one block of the fast path; drawn as bytes, since that is many times as fast as text.
+_ascii = st.binary(max_size=150).map(lambda drawn: bytes(byte & 0x7F for byte in drawn).decode())
+_pieces = st.one_of(_ascii, st.text(_known, max_size=8), st.text(_letters, max_size=8), _corners)
 
 
 def texts_of_words() -> st.SearchStrategy[str]:
     """Texts on which the twins agree: stretches of ASCII, all scripts, marks, emoji, surrogates."""
-    return st.lists(_pieces, max_size=6).map("".join)
+    return st.lists(_pieces, max_size=5).map("".join)
 
 
 def any_texts() -> st.SearchStrategy[str]:
     """Any str that Python can hold."""
-    return st.text(st.characters(exclude_categories=[]), max_size=300) | texts_of_words()
+    return st.text(st.characters(exclude_categories=[]), max_size=40) | texts_of_words()

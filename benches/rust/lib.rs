@@ -63,7 +63,7 @@ pub fn texts_with_a_dash(seed: u64, count: usize, bytes: usize) -> Vec<String> {
 }
 
 fn word(numbers: &mut Numbers) -> String {
-    let syllables = 1 + numbers.below(4).min(numbers.below(4));
+    let syllables = 2 + numbers.below(4).min(numbers.below(4));
     (0..syllables)
         .map(|_| SYLLABLES[numbers.below(SYLLABLES.len())])
         .collect()

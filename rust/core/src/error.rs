@@ -124,3 +124,17 @@ impl Error {
         &self.0.fields
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_is_what_was_given_and_nothing_between() {
+        let cause = std::io::Error::other("the disk is full");
+        let error = Error::new(ErrorKind::StoreIo, "could not write 'a.sqlite3'").caused_by(cause);
+        assert_eq!(error.to_string(), "could not write 'a.sqlite3'");
+        assert_eq!(error.source().unwrap().to_string(), "the disk is full");
+        assert!(Error::new(ErrorKind::Internal, "alone").source().is_none());
+    }
+}
