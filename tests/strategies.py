@@ -125,7 +125,8 @@ class _Writer:
             for block in blocks:
                 self.add("user", [block])
         elif blocks:
-            beside = [{"type": "text", "text": self.text()}] if shape == 4 else []
+            speaks = shape == 4 and not self.legal  # text beside the results of a pending group is refused
+            beside = [{"type": "text", "text": self.text()}] if speaks else []
             self.add("user", blocks + beside)
 
     def answer(self) -> None:

@@ -14,10 +14,12 @@ from siltstone.messages.message import (
     PartKind,
     Provenance,
     RawMessage,
+    RepairedMessage,
     Role,
     SummaryMessage,
 )
 from siltstone.messages.read import detect, read_message, validate
+from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.turns import Turn, in_flight, opens_turn, turns
 from siltstone.messages.validators import Finding, validate_history
 
@@ -32,6 +34,8 @@ __all__ = [
     "PartKind",
     "Provenance",
     "RawMessage",
+    "Repaired",
+    "RepairedMessage",
     "Role",
     "SummaryMessage",
     "Turn",
@@ -46,6 +50,7 @@ __all__ = [
     "opens_turn",
     "read_history",
     "read_message",
+    "repair",
     "turns",
     "validate",
     "validate_history",

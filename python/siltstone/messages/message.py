@@ -14,6 +14,7 @@ __all__ = [
     "PartKind",
     "Provenance",
     "RawMessage",
+    "RepairedMessage",
     "Role",
     "SummaryMessage",
 ]
@@ -126,3 +127,10 @@ class SummaryMessage(dict[str, Any]):
         super().__init__(role="user", content=text)
         self.covers = covers
         self.level = level
+
+
+class RepairedMessage(dict[str, Any]):
+    """The raw message that a repair has written: a plain dict to every SDK, known to us by its type.
+
+    It is read with the provenance ``repaired``: it opens no turn and is never indexed.
+    """

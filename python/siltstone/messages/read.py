@@ -10,7 +10,16 @@ from siltstone.messages.dialects import anthropic, openai_chat, openai_responses
 from siltstone.messages.dialects.base import Malformed
 from siltstone.messages.json_text import unwritable
 from siltstone.messages.limits import check_carried
-from siltstone.messages.message import Dialect, Message, Part, Provenance, RawMessage, Role, SummaryMessage
+from siltstone.messages.message import (
+    Dialect,
+    Message,
+    Part,
+    Provenance,
+    RawMessage,
+    RepairedMessage,
+    Role,
+    SummaryMessage,
+)
 from siltstone.messages.plain import as_fields
 
 __all__ = ["detect", "project", "read_message", "read_summary", "validate"]
@@ -35,7 +44,8 @@ def read_message(
         raw: A dict, any other mapping, or an SDK's own object.
         seq: Its absolute sequence number.
         dialect: How to read it; found out by :func:`detect` where not given.
-        provenance: Where it came from. A :class:`SummaryMessage` is a ``compaction_summary`` by itself.
+        provenance: Where it came from. A :class:`SummaryMessage` is a ``compaction_summary`` by itself,
+            a :class:`RepairedMessage` is ``repaired``.
 
     Raises:
         InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
@@ -45,6 +55,8 @@ def read_message(
     if isinstance(raw, SummaryMessage):
         return read_summary(raw, seq, raw.covers, seq)
     dialect, role, parts = project(raw, seq, dialect)
+    if isinstance(raw, RepairedMessage) and provenance == "original":
+        provenance = "repaired"
     return Message(seq, role, parts, raw, dialect, provenance)
 
 

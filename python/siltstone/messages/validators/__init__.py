@@ -12,7 +12,7 @@ from siltstone.messages.read import read_message
 from siltstone.messages.validators import anthropic, openai_chat, openai_responses
 from siltstone.messages.validators.base import Finding, Placed, Rule
 
-__all__ = ["Finding", "Rule", "validate_history"]
+__all__ = ["Finding", "Rule", "dialect_of", "validate_history"]
 
 _CHECKS: Final[Mapping[str, Callable[[Placed, bool], Iterator[Finding]]]] = {
     "any": openai_chat.check,
@@ -40,7 +40,7 @@ def validate_history(
     """
     findings: list[Finding] = []
     history = list(_read(raws, findings))
-    held = dialect or _dialect_of(history)
+    held = dialect or dialect_of(message for _, message in history)
     check = _CHECKS.get(held)
     if check is None:
         known = ", ".join(map(repr, _CHECKS))
@@ -62,9 +62,9 @@ def _read(raws: Iterable[RawMessage | Message], findings: list[Finding]) -> Iter
             findings.append(Finding(position, "malformed", str(error)))
 
 
-def _dialect_of(history: Placed) -> Dialect:
+def dialect_of(history: Iterable[Message]) -> Dialect:
     """That of the first message that gives one away; plain messages are held to the rules of chat."""
-    return next((message.dialect for _, message in history if _is_telling(message)), "openai.chat")
+    return next((message.dialect for message in history if _is_telling(message)), "openai.chat")
 
 
 def _foreign(history: Placed, dialect: Dialect) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
 def _calls(history: Placed, pending_ok: bool) -> Iterator[Finding]:
     ledger = Ledger()
     types: dict[int, str] = {}
-    asked, referred = -1, False
+    asked, referred, before = -1, False, ""
     for position, message in history:
         types[position] = kind = _type(message.raw)
         calls = results = 0
@@ -48,9 +48,10 @@ def _calls(history: Placed, pending_ok: bool) -> Iterator[Finding]:
                 results += 1
             elif part.kind == "other" and part.name == REFERENCE:
                 referred = True  # the provider may hold the call of any output from here on
-        if message.role == "user":
+        if message.role == "user" or (message.role == "assistant" and before == "tool"):
             asked = position
-    # A call may wait while nobody has said anything since.
+        before = message.role
+    # A call may wait while the user has said nothing since, and the assistant has begun no other answer.
     yield from ledger.close(after=asked if pending_ok else -1) if asked >= 0 or not pending_ok else ()
 
 

@@ -1,0 +1,91 @@
+"""How is a history that arrives broken made legal? One file a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Final
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages.message import Dialect, Message, RawMessage
+from siltstone.messages.read import read_message
+from siltstone.messages.repairs import anthropic, openai_chat, openai_responses
+from siltstone.messages.validators import Finding, dialect_of, validate_history
+
+__all__ = ["Repaired", "repair"]
+
+_MENDERS: Final[dict[Dialect, ModuleType]] = {
+    "any": openai_chat,
+    "openai.chat": openai_chat,
+    "openai.responses": openai_responses,
+    "anthropic": anthropic,
+}
+
+# A call that goes may leave its reasoning or its output alone, and they are next; the rest is reserve.
+_PASSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A history in which every call and every result has its other half.
+
+    Attributes:
+        messages: The history. What was not touched is the same object.
+        findings: What was wrong and is healed, by the position in the list that was given.
+    """
+
+    messages: list[RawMessage]
+    findings: tuple[Finding, ...]
+
+
+def repair(raws: Iterable[RawMessage], dialect: Dialect | None = None) -> Repaired:
+    """Makes a history legal whose calls and results have lost one another.
+
+    - A result without a call, after its exchange or for the second time becomes a user message that quotes
+      it as untrusted text, cut at 1,024 code points. Text beside it stays.
+    - A call that can get no result any more gets one that says so. Where none can be made up (a
+      screenshot), the call goes. Calls of the last answer may still wait.
+    - A result that stands after other content of its turn is moved before it.
+    - A Responses call with the id of one that still waits goes: no output could tell them apart.
+    - Reasoning that has lost what it led to goes as a whole; it is never edited.
+
+    Nothing else is changed. A legal history comes back as it is, and so does one that was repaired.
+
+    Args:
+        raws: The history as it would be sent.
+        dialect: As for :func:`validate_history`.
+
+    Raises:
+        InvalidMessageError: there is no such dialect.
+    """
+    messages = list(raws)
+    places = {id(raw): place for place, raw in enumerate(messages)}
+    healed: list[Finding] = []
+    for _ in range(_PASSES):
+        read = [_read(raw, place) for place, raw in enumerate(messages)]
+        held = dialect or dialect_of(message for message in read if message is not None)
+        mender = _MENDERS.get(held, openai_chat)
+        found = [each for each in validate_history(messages, held) if _is_healed(mender, read, each)]
+        if not found:
+            break
+        given = [(places.get(id(messages[each.position])), each) for each in found]
+        healed += [replace(each, position=place) for place, each in given if place is not None]
+        faults: dict[int, list[Finding]] = {}
+        for each in found:
+            faults.setdefault(each.position, []).append(each)
+        messages = mender.mend(messages, read, faults)
+    return Repaired(messages, tuple(sorted(healed, key=lambda each: each.position)))
+
+
+def _is_healed(mender: ModuleType, read: Sequence[Message | None], finding: Finding) -> bool:
+    message = read[finding.position]
+    return message is not None and bool(mender.is_healed(message, finding))
+
+
+def _read(raw: RawMessage, place: int) -> Message | None:
+    """What cannot be read is none of a repair's business: it stays where it is."""
+    try:
+        return read_message(raw, place)
+    except InvalidMessageError:
+        return None
