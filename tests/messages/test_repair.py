@@ -250,6 +250,13 @@ def test_what_a_repair_wrote_is_no_request_of_the_user() -> None:
     assert not opens_turn(message)
 
 
+def test_rules_between_two_messages_of_a_turn_stay_between_them() -> None:
+    rules = {"role": "system", "content": "rules"}
+    raws = [ask(), use("a"), rules, use("b"), ask("stop"), say()]
+    answered = {"role": "user", "content": [no_block("a"), no_block("b")]}
+    assert repair(raws).messages == [*raws[:4], answered, *raws[4:]]
+
+
 def test_a_long_result_is_cut() -> None:
     (message,) = repair([result("a", "x" * 5_000)]).messages
     assert message == quote(text="x" * 1_012 + "…[truncated]")  # type: ignore[comparison-overlap]

@@ -73,8 +73,11 @@ class _Mending:
             self.mended.append(raw)
 
     def other(self, position: int, raw: RawMessage, message: Message | None) -> None:
-        self._turn.append((position, raw, message))
         self._listening = self._listening or (message is not None and message.role == "user")
+        if self._listening:
+            self._turn.append((position, raw, message))
+        else:  # rules between two messages of the assistant's turn stay between them
+            self.mended.append(raw)
 
     def end_of_turn(self, *, is_last: bool = False) -> None:
         """Writes the user's turn: results first, then what was said, then what is quoted."""
