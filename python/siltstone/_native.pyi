@@ -48,6 +48,14 @@ def whitespace_words(text: str) -> list[str]:
     The words of hash rule ``poly31``.
     """
 
+def terms(text: str) -> list[str]:
+    """The terms of *text* by the analyser ``lexical-1``, in order: what the ranker ``lexical`` counts.
+
+    Words without accents, stop words left out where anything else remains, in their English stems;
+    identifiers in their parts and whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",
+    "path", "filepath"]``. The rules are in docs/how-search-ranks.md.
+    """
+
 def word_hash(word: str) -> int:
     """XXH3-64, seed 0, of the UTF-8 of *word*: 0 to 2**64 - 1. Equal to ``xxhash.xxh3_64_intdigest``."""
 

@@ -59,13 +59,14 @@ FAMILIES = {
 
 NATIVE = {"__init__", "embedding", "memory", "messages", "models", "tokens"}  # who calls the core
 EXTRAS = {"typer": {"cli"}, "rich": {"cli"}}  # who imports what comes with an extra
-APART = "_reference"  # the slow twin: the standard library and xxhash; nobody in the package imports it
+APART = "_reference"  # the slow twin; nobody in the package imports it
+TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard library
 
 # Rust: a module of the core uses modules of lower floors, and its own.
 RUST_FLOORS = {
     "error": 0,
     "id": 1, "tokens": 1, "tokenize": 1,
-    "json": 2, "vector": 2, "top_k": 2, "sqlite": 2,
+    "json": 2, "vector": 2, "top_k": 2, "sqlite": 2, "analyse": 2,
     "embed": 3, "bm25": 3,
     "index": 4,
     "memory": 5,
@@ -117,7 +118,7 @@ def _foreign(here: str, each: Import) -> str:
     if top in sys.stdlib_module_names or here in EXTRAS.get(top, ()):
         return ""
     if here == APART:
-        return "" if top == "xxhash" else f"{APART} needs the standard library and xxhash alone"
+        return "" if top in TWIN else f"{APART} needs the standard library, {' and '.join(TWIN)} alone"
     if top == "numpy":
         return "" if each.deferred else "NumPy is imported where an array is made, not before"
     return f"{here} does without {top}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,9 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from siltstone import _native
-from siltstone._reference import bm25, search
+from siltstone._reference import lexical, search
 from siltstone.memory import Entry, MemoryStore
-from storing import contents, entries
+from storing import contents, entries, fill, sql
 
 Rule: TypeAlias = Literal["xxh3", "poly31"]
 
@@ -35,6 +36,9 @@ WORDS = [
 ]
 
 
+NAMES = (None, "Ann", "Zoë", "the river")
+
+
 def generated() -> st.SearchStrategy[str]:
     """Texts of few words, so that many share some; now and then any letters that both languages know."""
     letters = st.text(st.characters(codec="latin-1"), max_size=12)
@@ -45,7 +49,7 @@ def found_by_twin(query: str, texts: Sequence[str], ranker: str, rule: Rule) -> 
     """Contents and scores by the twin. Ties go by place: all texts here are of one moment."""
     kept = [text for text in texts if _native.whitespace_words(text)]
     if ranker == "lexical":
-        found = bm25.search(query, kept, len(kept))
+        (found,) = lexical.search([query], [lexical.Entry(text) for text in kept])
     else:
         near = search.search(query, kept, len(kept), rule)
         found = [(place, search.similarity(far)) for place, far in near]
@@ -88,7 +92,7 @@ def test_entries_added_one_by_one_score_as_those_added_at_once(
             for each in ("at once", "one by one")
         ]
         assert scores[0] == scores[1]
-        assert len(scores[0]) == 3
+        assert len(scores[0]) == (4 if ranker == "lexical" else 3)  # "the delta" stands beside
 
 
 @pytest.mark.parametrize("rule", ["xxh3", "poly31"])
@@ -148,11 +152,20 @@ def test_lexical_hits_explain_the_share_of_each_word(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("Silt, silt and mud", "the river", "mud"))
         hit = store.search("a", "silt mud glacier Silt", explain=True)[0]
+        beside = store.search("a", "mud", limit=3, explain=True)[1]
+        assert beside.explain is not None
         assert hit.explain is not None
         terms = {term["term"]: term for term in hit.explain["terms"]}
         assert {word: term["tf"] for word, term in terms.items()} == {"silt": 2, "mud": 1}
         assert terms["silt"]["idf"] > terms["mud"]["idf"] > 0
-        assert sum(term["score"] for term in terms.values()) == pytest.approx(hit.score, abs=1e-12)
+        own = sum(term["score"] for term in terms.values())
+        assert own == pytest.approx(hit.explain["own"], abs=1e-12)
+        (neighbor,) = hit.explain["neighbors"]
+        assert (neighbor["entry_id"], neighbor["place"]) == (3, 2)
+        assert own + neighbor["score"] == pytest.approx(hit.score, abs=1e-12)
+        assert terms["silt"]["fields"] == {"text": 2}
+        assert (hit.explain["passage"], hit.explain["passages"]) == (0, 1)
+        assert hit.explain["score"] == hit.score
 
 
 def test_cosine_hits_explain_their_distance(tmp_path: Path) -> None:
@@ -172,13 +185,73 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
         if session_id == "a":
             assert detail == {
                 "index": "exact",
-                "words": 5,
-                "terms": 3,
-                "term_postings": 4,
+                "words": 9,  # three of the text, and of each entry month, year and day
+                "terms": 4,
+                "term_postings": 8,
                 "bucket_postings": 4,
             }
         else:
             assert detail == {}
+
+
+@given(
+    rows=st.lists(
+        st.tuples(generated(), st.integers(0, 30), st.integers(0, 2), st.integers(0, 3)), max_size=12
+    ),
+    query=generated(),
+)
+def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, int, int]], query: str
+) -> None:
+    """Inserted in any order, one by one and at once: the same bits."""
+    kept = [row for row in rows if _native.whitespace_words(row[0])]
+    given_ = [
+        Entry(text, (start, start + size), name=NAMES[name], created_at=name * 86_400.0)
+        for text, start, size, name in kept
+    ]
+    twins = [
+        lexical.Entry(each.text, each.source_range, "user", each.name, name * 86_400_000)
+        for each, (*_, name) in zip(given_, kept, strict=True)
+    ]
+    with MemoryStore.open(tmp_path_factory.mktemp("store")) as store:
+        at_once = store.index("at once", given_).entry_ids
+        one_by_one = [store.index("one by one", [each]).entry_ids[0] for each in given_]
+        (expected,) = lexical.search([query], twins)
+        for session, ids in (("at once", at_once), ("one by one", one_by_one)):
+            hits = store.search(session, query, limit=100)
+            assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected
+
+
+def test_the_reply_beside_what_was_asked_is_found(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("What is the dog called?", "Rex!", "The kettle is on.", "Yes.", "And off."))
+        assert contents(store.search("a", "name of the dog"))[:2] == ["What is the dog called?", "Rex!"]
+        assert "And off." not in contents(store.search("a", "dog"))
+
+
+def test_entries_that_came_from_no_message_have_no_neighbours(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry("a dog"), Entry("Rex"), Entry("a cat")])
+        assert contents(store.search("a", "dog")) == ["a dog"]
+
+
+def test_names_and_dates_are_found(tmp_path: Path) -> None:
+    moment = datetime(2023, 5, 8, 12, tzinfo=UTC)
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry("nice", name="Caroline", created_at=moment), Entry("fine", role="Mel")])
+        for query in ("Caroline", "8 May", "what happened in 2023"):
+            assert contents(store.search("a", query))[0] == "nice", query
+        assert contents(store.search("a", "Mel")) == ["fine"]
+
+
+def test_a_store_of_another_analyser_opens_and_is_analysed_anew(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with MemoryStore.open(tmp_path) as store:
+        expected = store.search("a", "silt settling")
+    sql(tmp_path, "DELETE FROM meta WHERE key = 'analyser'")  # as the first version made it
+    for read_only in (True, False):
+        with MemoryStore.open(tmp_path, read_only=read_only) as store:
+            assert store.search("a", "silt settling") == expected
 
 
 @pytest.mark.slow
@@ -187,5 +260,5 @@ def test_ten_thousand_entries_rank_as_the_twin_ranks_them(tmp_path: Path) -> Non
     with MemoryStore.open(tmp_path) as store:
         store.index("a", [Entry(text, created_at=0) for text in texts])
         hits = store.search("a", "silt 3 mud 10", limit=1_000)
-        expected = bm25.search("silt 3 mud 10", texts, 1_000)
-        assert [(hit.entry_id - 1, hit.score) for hit in hits] == expected
+        (expected,) = lexical.search(["silt 3 mud 10"], [lexical.Entry(text) for text in texts])
+        assert [(hit.entry_id - 1, hit.score) for hit in hits] == expected[:1_000]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 
-from siltstone._reference import bm25, embed, search
+from siltstone._reference import analyse, bm25, embed, lexical, search
 
 TEXTS = ["a b", "a a c", "d", ""]
 
@@ -34,31 +35,49 @@ def test_equal_distances_come_in_the_order_of_their_places():
     assert [place for place, _ in search.search("x", ["x", "y", "x x", "x"], 4)] == [0, 2, 3]
 
 
+def bags(*texts: str) -> list[Counter[int]]:
+    return [Counter(map(ord, text)) for text in texts]
+
+
 def test_bm25_worked_by_hand():
     # N = 4, avgdl = 6 / 4 = 1.5; idf(a) = ln(1 + 2.5 / 2.5), idf(c) = ln(1 + 3.5 / 1.5)
-    # "a a c", dl = 3: 1 - b + b * 3 / 1.5 = 1.75; a: 2 * 2.2 / (2 + 1.2 * 1.75), c: 2.2 / (1 + 2.1)
-    # "a b", dl = 2: 1 - b + b * 2 / 1.5 = 1.25; a: 2.2 / (1 + 1.2 * 1.25)
+    # "aac", dl = 3: 1 - b + b * 3 / 1.5 = 1.75; a: 2 * 2.2 / (2 + 1.2 * 1.75), c: 2.2 / (1 + 2.1)
+    # "ab", dl = 2: 1 - b + b * 2 / 1.5 = 1.25; a: 2.2 / (1 + 1.2 * 1.25)
     a, c = math.log(2), math.log(10 / 3)
-    ceiling = 0.75 * 2.2 * (a + c)
-    assert bm25.search("a c", TEXTS, 5) == [
-        (1, pytest.approx((a * 4.4 / 4.1 + c * 2.2 / 3.1) / ceiling)),
-        (0, pytest.approx(a * 2.2 / 2.5 / ceiling)),
-    ]
+    sums, ceiling = bm25.sums(*bags("ac"), bags("ab", "aac", "d", ""))
+    assert sums == [pytest.approx(a * 2.2 / 2.5), pytest.approx(a * 4.4 / 4.1 + c * 2.2 / 3.1), 0, 0]
+    assert ceiling == pytest.approx(0.75 * 2.2 * (a + c))
 
 
-def test_unknown_words_and_repeated_words_count_for_the_ceiling():
-    # idf of an unknown word is ln(1 + 4.5 / 0.5) = ln 10; d has dl 1: 1 - b + b / 1.5 = 0.75
-    d, unknown = math.log(10 / 3), math.log(10)
-    part = 2.2 / (1 + 1.2 * 0.75)
-    [(place, score)] = bm25.search("d d zzz", TEXTS, 5)
-    assert place == 2
-    assert score == pytest.approx(2 * d * part / (0.75 * 2.2 * (2 * d + unknown)))
+def test_unknown_terms_and_repeated_terms_count_for_the_ceiling():
+    # idf of an unknown term is ln(1 + 4.5 / 0.5) = ln 10
+    _, ceiling = bm25.sums(*bags("ddz"), bags("ab", "aac", "d", ""))
+    assert ceiling == pytest.approx(0.75 * 2.2 * (2 * math.log(10 / 3) + math.log(10)))
 
 
-def test_a_score_is_one_at_most():
-    assert bm25.search("x", ["x " * 50, "y " * 50], 5) == [(0, 1.0)]
+def test_neighbours_are_lifted_by_their_shares():
+    texts = ["silt", "mud", "clay", "sand", "loam"]
+    entries = [lexical.Entry(text, (n, n + 1)) for n, text in enumerate(texts)]
+    [found] = lexical.search(["silt"], entries)
+    scores = dict(found)
+    assert [place for place, _ in found] == [0, 1, 2]
+    assert scores[1] == pytest.approx(0.3 * scores[0])
+    assert scores[2] == pytest.approx(0.15 * scores[0])
+
+
+def test_a_gap_of_three_messages_parts_neighbours():
+    for start, expected in [(3, [0, 1]), (4, [0])]:
+        entries = [lexical.Entry("silt", (0, 1)), lexical.Entry("mud", (start, start + 1))]
+        assert [place for place, _ in lexical.search(["silt"], entries)[0]] == expected
+
+
+def test_passages_overlap_and_cover_the_text():
+    for length, count in [(0, 1), (160, 1), (161, 2), (280, 2), (281, 3)]:
+        found = analyse.passages([str(n) for n in range(length)])
+        assert len(found) == count
+        assert length == 0 or found[-1][-1] == str(length - 1)
 
 
 def test_nothing_is_found_among_nothing():
-    assert bm25.search("a", [], 5) == []
-    assert bm25.search("", TEXTS, 5) == []
+    assert lexical.search(["a", ""], []) == [[], []]
+    assert lexical.search([""], [lexical.Entry("silt")]) == [[]]

@@ -74,7 +74,7 @@ def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp
                 assistant("now"),
             )
             assert isinstance(session.compact(), Compacted)
-        assert [hit.source_range for hit in a.search("walrus")] == [(0, 1)]
+        assert a.search("walrus")[0].source_range == (0, 1)
         assert a.search("condor") == []
         assert b.search("walrus") == []
 

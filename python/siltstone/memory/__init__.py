@@ -2,6 +2,7 @@
 
 from siltstone.memory.base import Store
 from siltstone.memory.entry import (
+    RECALL_MIN_SCORE,
     Entry,
     Page,
     Ranker,
@@ -15,6 +16,7 @@ from siltstone.memory.indexed import MemoryStore
 from siltstone.memory.simple import SimpleMemoryStore
 
 __all__ = [
+    "RECALL_MIN_SCORE",
     "Entry",
     "MemoryStore",
     "Page",

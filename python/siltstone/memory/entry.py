@@ -10,6 +10,7 @@ __all__ = [
     "MAX_LIMIT",
     "MAX_QUERY_BYTES",
     "MAX_TEXT_BYTES",
+    "RECALL_MIN_SCORE",
     "Entry",
     "Page",
     "Ranker",
@@ -23,6 +24,8 @@ __all__ = [
 Ranker: TypeAlias = Literal["lexical", "cosine"]
 MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks for
 MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
+#: The ``min_score`` for what is placed before a model unasked, on the scale of ``lexical``.
+RECALL_MIN_SCORE = 0.20
 MAX_TEXT_BYTES = 16 * 1024 * 1024  #: bytes of one entry's text, as UTF-8
 
 

@@ -32,8 +32,9 @@ class MemoryStore:
     and two stores of one process on the same path are one. It does not cross a fork: open it again there.
 
     Rankers:
-        ``lexical``: BM25 over whole words (k1 1.2, b 0.75), as a share of what the query could reach at
-        best; words that no entry has lower every score. ``cosine``: cosine distance of the hashed term
+        ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, lifted by the entries beside
+        it, as a share of what the query could reach at best; words that no entry has lower every score.
+        How it works: docs/how-search-ranks.md. ``cosine``: cosine distance of the hashed term
         frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. Scores of
         different rankers do not compare.
     """
@@ -131,11 +132,14 @@ class MemoryStore:
             ranker: How to score; None is the store's own.
             min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
             explain: Whether hits say how their scores came about. ``lexical``: ``{"terms": [{"term", "tf",
-                "idf", "score"}, …]}``, whose scores sum up to the hit's (or to more, where that is cut at
-                1). ``cosine``: ``{"cosine", "distance"}``.
+                "idf", "score", "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id",
+                "place", "score"}, …], "score"}``; the scores of terms sum up to ``own``, and with those of
+                the neighbours to the hit's (or to more, where that is cut at 1). ``cosine``: ``{"cosine",
+                "distance"}``.
 
         Returns:
-            Hits that share a word with the query; of equal scores the newer first, then by id.
+            Hits that share a word with the query or, by ``lexical``, stand beside one that does: the
+            best first, of equal scores the newer, then by id.
 
         Raises:
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over

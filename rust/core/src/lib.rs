@@ -1,7 +1,7 @@
 //! Text and numbers behind siltstone: tokenising, hashed embeddings, exact search, the durable log.
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
-//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], `sqlite` (parts);
+//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`analyse`], `sqlite` (parts);
 //! [`error`], [`id`], [`tokens`], [`json`], [`tokenize`] (ground).
 //!
 //! ```
@@ -15,6 +15,7 @@
 //! assert_eq!(query.dot(&far), 0);
 //! ```
 
+pub mod analyse;
 pub mod bm25;
 pub mod embed;
 pub mod error;

@@ -3,7 +3,8 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use siltstone_core::SparseRow;
-use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
+use siltstone_core::analyse::terms;
+use siltstone_core::bm25::{Bm25Params, Document, LexicalIndex, Query};
 use siltstone_core::index::{ExactIndex, FlatIndex, Neighbor, VectorIndex};
 
 /// Few buckets and small counts, so that rows often share buckets and distances are often equal.
@@ -71,38 +72,46 @@ proptest! {
     }
 
     #[test]
-    fn bm25_scores_are_above_zero_up_to_one_and_explained(texts in vec(text(), 0..20), query in text()) {
-        let mut index = Bm25Index::new(Bm25Params::default());
-        for text in &texts {
-            index.add(&Document::of(text));
-        }
+    fn lexical_scores_are_above_zero_up_to_one_and_explained(
+        texts in vec((text(), 0_i64..40, 0_i64..2), 0..20),
+        query in text(),
+    ) {
         let query = Query::of(&query);
+        let index = lexical(&texts);
         let mut found = Vec::new();
         index.for_each_match(&query, |hit| found.push(hit));
         for hit in found {
-            let sum: f64 = index.explain(&query, hit.id).iter().map(|part| part.score).sum();
+            let why = index.why(&query, hit.id);
+            let own: f64 = why.parts.iter().map(|part| part.score).sum();
+            let beside: f64 = why.neighbors.iter().map(|neighbor| neighbor.score).sum();
             prop_assert!(hit.score > 0.0 && hit.score <= 1.0);
-            prop_assert!((sum.min(1.0) - hit.score).abs() < 1e-12, "{} {}", sum, hit.score);
+            prop_assert!((own - why.own).abs() < 1e-12);
+            prop_assert!(((own + beside).min(1.0) - hit.score).abs() < 1e-12, "{} {}", own + beside, hit.score);
         }
     }
 
     #[test]
-    fn bm25_finds_the_texts_that_share_a_word(texts in vec(text(), 0..20), query in text()) {
-        let mut index = Bm25Index::new(Bm25Params::default());
-        for text in &texts {
-            index.add(&Document::of(text));
-        }
-        let words = |text: &str| -> Vec<String> {
-            text.split(' ').filter(|word| word.contains(char::is_alphanumeric)).map(str::to_owned).collect()
-        };
-        let wanted = words(&query);
+    fn lexical_finds_the_texts_that_share_a_term(
+        texts in vec((text(), 0_i64..1, 0_i64..1), 0..20), // of no message: without neighbours
+        query in text(),
+    ) {
+        let wanted = terms(&query);
         let expected: Vec<u32> = (0..)
             .zip(&texts)
-            .filter(|(_, text)| words(text).iter().any(|word| wanted.contains(word)))
+            .filter(|(_, (text, ..))| terms(text).iter().any(|term| wanted.contains(term)))
             .map(|(id, _)| id)
             .collect();
         let mut found = Vec::new();
-        index.for_each_match(&Query::of(&query), |hit| found.push(hit.id));
+        lexical(&texts).for_each_match(&Query::of(&query), |hit| found.push(hit.id));
         prop_assert_eq!(found, expected);
     }
+}
+
+/// Texts, each with the message it came from and whether it came from one at all.
+fn lexical(texts: &[(String, i64, i64)]) -> LexicalIndex {
+    let mut index = LexicalIndex::new(Bm25Params::default());
+    for (text, start, length) in texts {
+        index.add([Document::of(text)], (*start, start + length));
+    }
+    index
 }

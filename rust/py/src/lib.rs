@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use crate::memory::Store;
     #[pymodule_export]
-    use crate::tokenize::{whitespace_words, words};
+    use crate::tokenize::{terms, whitespace_words, words};
     #[pymodule_export]
     use crate::tokens::{text_size, text_sizes};
 

@@ -1,11 +1,11 @@
 //! What crosses the wall as a tuple, and what it is on the other side.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    Compaction, Explanation, Figures, Hit, Message, NewCompaction, NewEntry, NewMessage,
-    StoredEntry,
+    Compaction, ExplainedTerm, Explanation, Figures, Hit, Message, NewCompaction, NewEntry,
+    NewMessage, StoredEntry,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
@@ -126,7 +126,7 @@ pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {
 pub(crate) fn hit_out(py: Python<'_>, hit: Hit) -> PyResult<HitOut<'_>> {
     let explain = hit
         .explanation
-        .map(|explanation| explanation_out(py, explanation))
+        .map(|explanation| explanation_out(py, explanation, hit.score))
         .transpose()?;
     let NewEntry {
         text,
@@ -144,20 +144,38 @@ pub(crate) fn hit_out(py: Python<'_>, hit: Hit) -> PyResult<HitOut<'_>> {
     ))
 }
 
-fn explanation_out(py: Python<'_>, explanation: Explanation) -> PyResult<Bound<'_, PyDict>> {
+fn explanation_out(
+    py: Python<'_>,
+    explanation: Explanation,
+    score: f64,
+) -> PyResult<Bound<'_, PyDict>> {
     let explain = PyDict::new(py);
     match explanation {
-        Explanation::Lexical(parts) => {
-            let mut terms = Vec::with_capacity(parts.len());
-            for part in parts {
+        Explanation::Lexical(lexical) => {
+            let mut terms = Vec::with_capacity(lexical.terms.len());
+            for ExplainedTerm { part, fields } in lexical.terms {
                 let term = PyDict::new(py);
-                term.set_item("term", part.word)?;
+                term.set_item("term", part.term)?;
                 term.set_item("tf", part.tf)?;
                 term.set_item("idf", part.idf)?;
                 term.set_item("score", part.score)?;
+                term.set_item("fields", fields.into_py_dict(py)?)?;
                 terms.push(term);
             }
+            let mut neighbors = Vec::with_capacity(lexical.neighbors.len());
+            for each in lexical.neighbors {
+                let neighbor = PyDict::new(py);
+                neighbor.set_item("entry_id", each.id.0)?;
+                neighbor.set_item("place", each.place)?;
+                neighbor.set_item("score", each.score)?;
+                neighbors.push(neighbor);
+            }
             explain.set_item("terms", terms)?;
+            explain.set_item("passage", lexical.passage)?;
+            explain.set_item("passages", lexical.passages)?;
+            explain.set_item("own", lexical.own)?;
+            explain.set_item("neighbors", neighbors)?;
+            explain.set_item("score", score)?;
         }
         Explanation::Cosine { distance } => {
             explain.set_item("cosine", 1.0 - distance)?;

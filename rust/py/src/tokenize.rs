@@ -1,4 +1,4 @@
-//! `words` and `whitespace_words`.
+//! `words`, `whitespace_words` and `terms`.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -6,7 +6,7 @@
 )]
 
 use pyo3::prelude::*;
-use siltstone_core::tokenize;
+use siltstone_core::{analyse, tokenize};
 
 use crate::error::guard;
 use crate::text::Text;
@@ -25,4 +25,14 @@ pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
 #[pyfunction]
 pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     guard(py, || Ok(tokenize::whitespace::words(&text).collect()))
+}
+
+/// The terms of `lexical-1`, in order.
+#[pyfunction]
+pub(crate) fn terms(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
+    guard(py, || {
+        let mut terms = Vec::new();
+        analyse::for_each_term(&text, |term| terms.push(term.to_owned()));
+        Ok(terms)
+    })
 }

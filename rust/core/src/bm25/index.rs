@@ -1,4 +1,4 @@
-//! An inverted index: for each term, the texts that have it.
+//! An inverted index: for each term, the passages that have it.
 
 use hashbrown::HashMap;
 
@@ -6,7 +6,7 @@ use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, ceiling};
 use crate::bm25::terms::{Document, Query, QueryTerm};
 
-/// Texts, numbered from 0 in the order they were added.
+/// Passages, numbered from 0 in the order they were added.
 ///
 /// ```
 /// use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
@@ -14,9 +14,8 @@ use crate::bm25::terms::{Document, Query, QueryTerm};
 /// let mut index = Bm25Index::new(Bm25Params::default());
 /// index.add(&Document::of("silt settles where water is slow"));
 /// index.add(&Document::of("the kettle is on"));
-/// let mut found = Vec::new();
-/// index.for_each_match(&Query::of("Where does silt settle?"), |hit| found.push(hit.id));
-/// assert_eq!(found, [0]);
+/// let sums = index.sums(&Query::of("Where does silt settle?"));
+/// assert!(sums[0] > 0.0 && sums[1] == 0.0);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Bm25Index {
@@ -27,37 +26,30 @@ pub struct Bm25Index {
     words: u64,
 }
 
-/// A text that has a term, and how often.
+/// A passage that has a term, and how often.
 #[derive(Clone, Copy, Debug)]
 struct Posting {
     id: u32,
     tf: u32,
 }
 
-/// A text that has a word of the query.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Match {
-    /// Its number in the index.
-    pub id: u32,
-    /// Above 0, up to 1.
-    pub score: f64,
-}
-
-/// What one word of the query adds to a score.
+/// What one term of the query adds to a score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// The word, in lower case.
-    pub word: String,
-    /// How often the text has it.
+    /// The term's hash.
+    pub hash: u64,
+    /// The term itself.
+    pub term: String,
+    /// How often the passage has it.
     pub tf: u32,
     /// How telling it is in this index.
     pub idf: f64,
-    /// Its share of the score. The shares sum up to the score, or to more where that is cut at 1.
+    /// Its share of the score. The shares sum up to the score of the passage by itself.
     pub score: f64,
 }
 
 impl Bm25Index {
-    /// An index without texts.
+    /// An index without passages.
     #[must_use]
     pub fn new(params: Bm25Params) -> Self {
         Self {
@@ -68,7 +60,7 @@ impl Bm25Index {
         }
     }
 
-    /// Adds a text and gives its number. One without words has a number too, and is never found.
+    /// Adds a passage and gives its number. One without terms has a number too, and is never found.
     pub fn add(&mut self, document: &Document) -> u32 {
         let id = next_id(self.len());
         for &(term, tf) in &document.terms {
@@ -82,39 +74,40 @@ impl Bm25Index {
         id
     }
 
-    /// How many texts were added.
+    /// How many passages were added.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether no text was added.
+    /// Whether no passage was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// How many words the texts have together.
+    /// How many terms the passages have together.
     #[must_use]
     pub fn words(&self) -> u64 {
         self.words
     }
 
-    /// How many different ones.
+    /// How many different terms.
     #[must_use]
     pub fn terms(&self) -> usize {
         self.postings.len()
     }
 
-    /// How many pairs of a term and a text that has it.
+    /// How many pairs of a term and a passage that has it.
     #[must_use]
     pub fn postings(&self) -> usize {
         self.postings.values().map(Vec::len).sum()
     }
 
-    /// Calls `visit` once for each text that has a word of the query, in ascending order of number.
-    pub fn for_each_match(&self, query: &Query, mut visit: impl FnMut(Match)) {
-        let (collection, ceiling) = (self.collection(), self.ceiling(query));
+    /// The sum of each passage, in order; 0 for one that has no term of the query.
+    #[must_use]
+    pub fn sums(&self, query: &Query) -> Vec<f64> {
+        let collection = self.collection();
         let mut sums = vec![0.0_f64; self.len()];
         for (term, postings) in self.known(query) {
             let weight = f64::from(term.count) * collection.idf(postings.len());
@@ -124,38 +117,65 @@ impl Bm25Index {
                     collection.part(self.params, weight, posting.tf, length);
             }
         }
-        for (id, &sum) in (0..).zip(&sums) {
-            if sum > 0.0 {
-                visit(Match {
-                    id,
-                    score: (sum / ceiling).min(1.0),
-                });
-            }
-        }
+        sums
     }
 
-    /// What each word of the query adds to the score of text `id`.
+    /// The sum of one passage, to the bit as [`sums`](Self::sums) has it.
     #[must_use]
-    pub fn explain(&self, query: &Query, id: u32) -> Vec<Part> {
-        let (collection, ceiling) = (self.collection(), self.ceiling(query));
-        let part = |(term, postings): (&QueryTerm, &[Posting])| {
-            let place = postings
-                .binary_search_by_key(&id, |posting| posting.id)
-                .ok()?;
-            let (tf, idf) = (postings[place].tf, collection.idf(postings.len()));
-            let length = self.lengths[id as usize];
-            let sum = collection.part(self.params, f64::from(term.count) * idf, tf, length);
-            Some(Part {
-                word: term.word.clone(),
+    pub fn sum(&self, query: &Query, id: u32) -> f64 {
+        // `sum` of floats may start from -0.0, which a fold from 0 does not.
+        self.addends(query, id)
+            .fold(0.0, |sum, (_, _, _, addend)| sum + addend)
+    }
+
+    /// What each term of the query adds to the score of passage `id`.
+    #[must_use]
+    pub fn parts(&self, query: &Query, id: u32) -> Vec<Part> {
+        let ceiling = self.ceiling(query);
+        self.addends(query, id)
+            .map(|(term, tf, idf, addend)| Part {
+                hash: term.hash,
+                term: term.term.clone(),
                 tf,
                 idf,
-                score: sum / ceiling,
+                score: addend / ceiling,
             })
-        };
-        self.known(query).filter_map(part).collect()
+            .collect()
     }
 
-    /// The terms of the query that some text has, in ascending order of hash.
+    /// The largest sum that counts: what is at it, or above, scores 1.
+    #[must_use]
+    pub fn ceiling(&self, query: &Query) -> f64 {
+        let weight = |term: &QueryTerm| {
+            let df = self.postings.get(&term.hash).map_or(0, Vec::len);
+            f64::from(term.count) * self.collection().idf(df)
+        };
+        let weights = query.terms.iter().map(weight);
+        ceiling(self.params, weights.fold(0.0, |sum, next| sum + next))
+    }
+
+    /// The terms of the query that passage `id` has, each with its tf, its idf and what it adds.
+    fn addends<'a>(
+        &'a self,
+        query: &'a Query,
+        id: u32,
+    ) -> impl Iterator<Item = (&'a QueryTerm, u32, f64, f64)> {
+        let collection = self.collection();
+        self.known(query).filter_map(move |(term, postings)| {
+            let place = postings.binary_search_by_key(&id, |posting| posting.id);
+            let (tf, idf) = (postings[place.ok()?].tf, collection.idf(postings.len()));
+            let length = self.lengths[id as usize];
+            let weight = f64::from(term.count) * idf;
+            Some((
+                term,
+                tf,
+                idf,
+                collection.part(self.params, weight, tf, length),
+            ))
+        })
+    }
+
+    /// The terms of the query that some passage has, in ascending order of hash.
     fn known<'a>(
         &'a self,
         query: &'a Query,
@@ -164,22 +184,6 @@ impl Bm25Index {
             let postings = self.postings.get(&term.hash)?;
             Some((term, postings.as_slice()))
         })
-    }
-
-    fn ceiling(&self, query: &Query) -> f64 {
-        let weight = |term: &QueryTerm| {
-            let df = self.postings.get(&term.hash).map_or(0, Vec::len);
-            f64::from(term.count) * self.collection().idf(df)
-        };
-        // `sum` of floats may start from -0.0, which a fold from 0 does not.
-        ceiling(
-            self.params,
-            query
-                .terms
-                .iter()
-                .map(weight)
-                .fold(0.0, |sum, next| sum + next),
-        )
     }
 
     fn collection(&self) -> Collection {
@@ -191,5 +195,5 @@ impl Bm25Index {
 }
 
 fn next_id(len: usize) -> u32 {
-    u32::try_from(len).expect("an index in memory holds fewer than 2^32 texts")
+    u32::try_from(len).expect("an index in memory holds fewer than 2^32 passages")
 }

@@ -1,10 +1,13 @@
-//! BM25 over 64-bit hashes of words: which texts have the query's words, and how telling those are.
+//! BM25 over 64-bit hashes of terms: which entries have the query's terms, and how telling those are.
 
+mod chain;
 mod index;
+mod lexical;
 mod params;
 mod score;
 mod terms;
 
-pub use index::{Bm25Index, Match, Part};
+pub use index::{Bm25Index, Part};
+pub use lexical::{LexicalIndex, Match, Neighbor, Why};
 pub use params::Bm25Params;
 pub use terms::{Document, Query, QueryTerm};

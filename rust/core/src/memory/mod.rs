@@ -49,7 +49,7 @@ pub use handle::Handle;
 pub use log::{Committed, LogState, Undone};
 pub use options::{MAX_LIMIT, MAX_QUERY_BYTES, Ranker, SearchOptions};
 pub use scope::IndexSizes;
-pub use search::{Explanation, Hit};
+pub use search::{ExplainedNeighbor, ExplainedTerm, Explanation, Hit, LexicalExplanation};
 pub use store::Store;
 
 pub use crate::sqlite::{

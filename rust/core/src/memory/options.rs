@@ -13,7 +13,7 @@ pub const MAX_QUERY_BYTES: usize = 64 * 1024;
 /// How hits are scored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ranker {
-    /// BM25 over whole words, on the scale of the query's ceiling.
+    /// BM25 over terms of passages, names and dates, lifted by neighbours, on the query's ceiling.
     #[default]
     Lexical,
     /// The cosine of the hashed term frequencies: `score = 1 - distance / 2`.

@@ -2,33 +2,47 @@
 
 use rusqlite::Connection;
 
-use crate::bm25::{Bm25Index, Bm25Params, Document, Part, Query};
+use crate::analyse::Fields;
+use crate::bm25::{Bm25Params, Document, LexicalIndex, Query, Why};
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::{ExactIndex, VectorIndex};
 use crate::memory::options::Ranker;
-use crate::sqlite::{SessionRow, entry};
+use crate::sqlite::{NewEntry, SessionRow, entry};
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
 
 /// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
 const NO_REVISION: i64 = -1;
 
-/// A text as both indexes take it.
+/// An entry as both indexes take it.
 pub(super) struct Analysed {
-    document: Document,
+    passages: Vec<Document>,
     row: SparseRow,
+    /// The messages it came from.
+    range: (i64, i64),
+    created_at: i64,
 }
 
 impl Analysed {
-    pub(super) fn of(text: &str, hash_rule: HashRule) -> Self {
+    pub(super) fn of(entry: &NewEntry, hash_rule: HashRule) -> Self {
+        let fields = fields(entry);
+        let passage = |passage| fields.passage(passage).into();
         Self {
-            document: Document::of(text),
-            row: counts(text, hash_rule),
+            passages: fields.passages().map(passage).collect(),
+            row: counts(&entry.text, hash_rule),
+            range: (entry.start, entry.end),
+            created_at: entry.created_at,
         }
     }
+}
+
+/// What of an entry the lexical index looks at.
+pub(super) fn fields(entry: &NewEntry) -> Fields {
+    let name = entry.name.as_deref();
+    Fields::of(&entry.text, &entry.role, name, entry.created_at)
 }
 
 /// A query as one of the indexes takes it.
@@ -82,11 +96,11 @@ impl Eq for Ranked {}
 /// What the indexes of one session hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexSizes {
-    /// Words of all entries.
+    /// Terms of all passages, repetitions included.
     pub words: u64,
     /// Different ones.
     pub terms: usize,
-    /// Pairs of a term and an entry that has it.
+    /// Pairs of a term and a passage that has it.
     pub term_postings: usize,
     /// Pairs of a bucket and an entry that hits it.
     pub bucket_postings: usize,
@@ -101,7 +115,7 @@ pub(super) struct Scope {
     epoch: i64,
     /// Id and time of each point, ids ascending.
     entries: Vec<(EntryId, i64)>,
-    lexical: Bm25Index,
+    lexical: LexicalIndex,
     cosine: ExactIndex,
 }
 
@@ -114,7 +128,7 @@ impl Scope {
             revision: NO_REVISION,
             epoch: 0,
             entries: Vec::new(),
-            lexical: Bm25Index::new(Bm25Params::default()),
+            lexical: LexicalIndex::new(Bm25Params::default()),
             cosine: ExactIndex::default(),
         }
     }
@@ -131,14 +145,14 @@ impl Scope {
         &mut self,
         before: &SessionRow,
         after: &SessionRow,
-        added: impl Iterator<Item = (EntryId, i64, Analysed)>,
+        added: impl Iterator<Item = (EntryId, Analysed)>,
     ) {
         if !self.is_of(before) {
             return;
         }
         self.revision = NO_REVISION;
-        for (id, created_at, analysed) in added {
-            self.add(id, created_at, &analysed);
+        for (id, analysed) in added {
+            self.add(id, analysed);
         }
         self.revision = after.revision;
     }
@@ -176,8 +190,8 @@ impl Scope {
         self.revision = NO_REVISION;
         let last = self.entries.last().map_or(EntryId(0), |&(id, _)| id);
         entry::for_each_after(connection, row.id, last, |stored| {
-            let analysed = Analysed::of(&stored.entry.text, self.hash_rule);
-            self.add(stored.id, stored.entry.created_at, &analysed);
+            let analysed = Analysed::of(&stored.entry, self.hash_rule);
+            self.add(stored.id, analysed);
         })?;
         if i64::try_from(self.entries.len()).is_ok_and(|found| found == row.entries) {
             self.revision = row.revision;
@@ -185,10 +199,10 @@ impl Scope {
         Ok(())
     }
 
-    fn add(&mut self, id: EntryId, created_at: i64, analysed: &Analysed) {
-        self.lexical.add(&analysed.document);
+    fn add(&mut self, id: EntryId, analysed: Analysed) {
         self.cosine.add(&analysed.row);
-        self.entries.push((id, created_at));
+        self.lexical.add(analysed.passages, analysed.range);
+        self.entries.push((id, analysed.created_at));
     }
 
     /// The `limit` best entries with a score of at least `min_score`, the best first.
@@ -217,17 +231,23 @@ impl Scope {
         best.into_best_first()
     }
 
-    /// What each word of the query adds to the score of a point.
-    pub(super) fn explain(&self, query: &Query, point: u32) -> Vec<Part> {
-        self.lexical.explain(query, point)
+    /// How the lexical score of a point came about.
+    pub(super) fn why(&self, query: &Query, point: u32) -> Why {
+        self.lexical.why(query, point)
+    }
+
+    /// The id of a point.
+    pub(super) fn id(&self, point: u32) -> EntryId {
+        self.entries[point as usize].0
     }
 
     /// What its indexes hold.
     pub(super) fn sizes(&self) -> IndexSizes {
+        let passages = self.lexical.passages();
         IndexSizes {
-            words: self.lexical.words(),
-            terms: self.lexical.terms(),
-            term_postings: self.lexical.postings(),
+            words: passages.words(),
+            terms: passages.terms(),
+            term_postings: passages.postings(),
             bucket_postings: self.cosine.postings(),
         }
     }

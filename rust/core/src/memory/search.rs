@@ -2,13 +2,13 @@
 
 use rusqlite::Transaction;
 
-use crate::bm25::Part;
+use crate::bm25::{Part, Query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::options::SearchOptions;
-use crate::memory::scope::{Analysis, Ranked, Scope};
+use crate::memory::scope::{Analysis, Ranked, Scope, fields};
 use crate::memory::store::Store;
-use crate::sqlite::{SessionRow, StoredEntry, entry, session};
+use crate::sqlite::{NewEntry, SessionRow, StoredEntry, entry, session};
 
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,13 +24,49 @@ pub struct Hit {
 /// How a score came about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Explanation {
-    /// What each word of the query adds.
-    Lexical(Vec<Part>),
+    /// What each term of the query adds, and what stands beside the entry.
+    Lexical(LexicalExplanation),
     /// The cosine distance that the score was made of.
     Cosine {
         /// 0 for the same direction, 1 for nothing in common.
         distance: f64,
     },
+}
+
+/// How a lexical score came about. The scores are shares of the hit's: those of the terms and of the
+/// neighbours sum up to it, or to more where it is cut at 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LexicalExplanation {
+    /// The terms that the entry's best passage has in common with the query.
+    pub terms: Vec<ExplainedTerm>,
+    /// The number of that passage, from 0.
+    pub passage: u32,
+    /// How many passages the entry has.
+    pub passages: u32,
+    /// What that passage adds.
+    pub own: f64,
+    /// What stands beside the entry and has a term of the query: those before it first.
+    pub neighbors: Vec<ExplainedNeighbor>,
+}
+
+/// A term that a passage has in common with the query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExplainedTerm {
+    /// What it adds.
+    pub part: Part,
+    /// In which fields it stands, and how often.
+    pub fields: Vec<(&'static str, u32)>,
+}
+
+/// An entry beside one that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExplainedNeighbor {
+    /// Its id.
+    pub id: EntryId,
+    /// Where it stands: -2, -1, 1 or 2.
+    pub place: i64,
+    /// What it adds.
+    pub score: f64,
 }
 
 impl Store {
@@ -57,10 +93,12 @@ impl Store {
             |scope| scope.rank(&query, limit, options.min_score),
             |transaction, scope, row, ranked| {
                 let hit = |ranked: Ranked| {
+                    let stored = fetch(transaction, row, ranked.id)?;
+                    let explain = || explain(scope, &query, ranked, &stored.entry);
                     Ok(Hit {
-                        stored: fetch(transaction, row, ranked.id)?,
+                        explanation: options.explain.then(explain),
                         score: ranked.score,
-                        explanation: options.explain.then(|| explain(scope, &query, ranked)),
+                        stored,
                     })
                 };
                 ranked.into_iter().map(hit).collect::<Result<Vec<_>>>()
@@ -135,11 +173,59 @@ fn fetch(transaction: &Transaction<'_>, row: &SessionRow, id: EntryId) -> Result
     }
 }
 
-fn explain(scope: &Scope, query: &Analysis, ranked: Ranked) -> Explanation {
+fn explain(scope: &Scope, query: &Analysis, ranked: Ranked, entry: &NewEntry) -> Explanation {
     match query {
-        Analysis::Lexical(query) => Explanation::Lexical(scope.explain(query, ranked.point)),
+        Analysis::Lexical(query) => {
+            Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
+        }
         Analysis::Cosine(_) => Explanation::Cosine {
             distance: 2.0 * (1.0 - ranked.score),
         },
+    }
+}
+
+fn explain_lexical(
+    scope: &Scope,
+    query: &Query,
+    point: u32,
+    entry: &NewEntry,
+) -> LexicalExplanation {
+    let (why, fields) = (scope.why(query, point), fields(entry));
+    let passage = fields.passages().nth(why.passage as usize);
+    let text = passage.map_or(&[][..], |passage| &fields.text[passage]);
+    let places = [
+        ("text", text),
+        ("name", &fields.name),
+        ("date", &fields.date),
+    ];
+    let found_in = |hash: u64| {
+        let count = |terms: &[u64]| terms.iter().filter(|&&term| term == hash).count();
+        places
+            .iter()
+            .map(|&(field, terms)| (field, u32::try_from(count(terms)).unwrap_or(u32::MAX)))
+            .filter(|&(_, count)| count > 0)
+            .collect()
+    };
+    LexicalExplanation {
+        passage: why.passage,
+        passages: why.passages,
+        own: why.own,
+        neighbors: why
+            .neighbors
+            .iter()
+            .map(|neighbor| ExplainedNeighbor {
+                id: scope.id(neighbor.id),
+                place: neighbor.place,
+                score: neighbor.score,
+            })
+            .collect(),
+        terms: why
+            .parts
+            .into_iter()
+            .map(|part| ExplainedTerm {
+                fields: found_in(part.hash),
+                part,
+            })
+            .collect(),
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::Transaction;
 
+use crate::analyse;
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -30,8 +31,11 @@ impl Store {
         let birth = [
             (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
             (meta::TOKENIZER, words::ID),
+            (meta::ANALYSER, analyse::ID),
         ];
         let database = Database::open(file, read_only, &birth)?;
+        // Texts are stored, and terms are not: a store of another analyser needs no more than this.
+        database.remember(meta::ANALYSER, analyse::ID)?;
         let hash_rule = stored_rule(&database)?;
         Ok(Self {
             database,
@@ -82,9 +86,7 @@ impl Store {
         check(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
         // Before the transaction: what fails here leaves nothing behind.
-        let analysed = kept
-            .iter()
-            .map(|entry| Analysed::of(&entry.text, self.hash_rule));
+        let analysed = kept.iter().map(|entry| Analysed::of(entry, self.hash_rule));
         let analysed: Vec<Analysed> = analysed.collect();
 
         let mut writer = self.database.writer()?;
@@ -98,10 +100,10 @@ impl Store {
         })?;
         // The writer is still held, so scopes see commits in their order.
         if let Some(scope) = self.scopes.get(session) {
-            let rows = placed.iter().zip(&kept).zip(analysed);
-            let new = rows.filter(|((placed, _), _)| placed.is_new);
-            let added =
-                new.map(|((placed, entry), analysed)| (placed.id, entry.created_at, analysed));
+            let rows = placed.iter().zip(analysed);
+            let added = rows
+                .filter(|(placed, _)| placed.is_new)
+                .map(|(placed, analysed)| (placed.id, analysed));
             scope.write().advance(&before, &after, added);
         }
         drop(writer);

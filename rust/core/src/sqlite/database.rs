@@ -113,6 +113,15 @@ impl Database {
         meta::get(&self.reader.lock(), key)
     }
 
+    /// Sees to it that `key` has that value, unless the database is only to be read.
+    pub(crate) fn remember(&self, key: &'static str, value: &str) -> Result<()> {
+        if self.is_read_only() || meta::find(&self.reader.lock(), key)?.as_deref() == Some(value) {
+            return Ok(());
+        }
+        self.writer()?
+            .transaction(|transaction| meta::put(transaction, key, value))
+    }
+
     /// Runs `work` on one state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut reader = self.reader.lock();

@@ -12,26 +12,35 @@ const TABLE: &str = "meta";
 pub(crate) const HASH_RULE: &str = "hash_rule";
 /// Key of the analyser that cuts a text into words.
 pub(crate) const TOKENIZER: &str = "tokenizer";
+/// Key of the analyser that makes terms of texts; stores of the first version lack it.
+pub(crate) const ANALYSER: &str = "analyser";
 
 /// The value of `key`.
 pub(crate) fn get(connection: &Connection, key: &'static str) -> Result<String> {
+    find(connection, key)?.ok_or_else(|| {
+        let message = format!("meta has lost its row {key:?}");
+        Error::new(ErrorKind::StoreCorrupt, message)
+    })
+}
+
+/// The value of `key`, if it has one.
+pub(super) fn find(connection: &Connection, key: &'static str) -> Result<Option<String>> {
     let mut statement =
         connection.prepare_cached("SELECT key, value, checksum FROM meta WHERE key = ?1")?;
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else {
-        let message = format!("meta has lost its row {key:?}");
-        return Err(Error::new(ErrorKind::StoreCorrupt, message));
+        return Ok(None);
     };
     let columns = Columns::of(TABLE, row);
     let value = columns.text(1)?;
     columns.verify(checksum(key, &value), 2)?;
-    Ok(value)
+    Ok(Some(value))
 }
 
-/// Writes a row of a new database.
-pub(super) fn create(connection: &Connection, key: &str, value: &str) -> Result<()> {
+/// Writes the value of `key`, over another one if need be.
+pub(super) fn put(connection: &Connection, key: &str, value: &str) -> Result<()> {
     connection
-        .prepare_cached("INSERT INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)")?
+        .prepare_cached("INSERT OR REPLACE INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)")?
         .execute(params![key, value, checksum(key, value).finish()])?;
     Ok(())
 }

@@ -68,7 +68,7 @@ pub(super) fn create(
     transaction.execute_batch(CREATE)?;
     allocator::create(&transaction)?;
     for (key, value) in birth {
-        meta::create(&transaction, key, value)?;
+        meta::put(&transaction, key, value)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;

@@ -84,7 +84,7 @@ pub fn lower(c: char) -> char {
 
 /// [`classify`] and [`lower`] at once, without a search for what texts are made of.
 #[inline]
-pub(super) fn fold(c: char) -> (Class, char) {
+pub(crate) fn fold(c: char) -> (Class, char) {
     match c {
         '\0'..='\u{7FF}' => TWO_BYTES[c as usize],
         '一'..='\u{9FFF}' | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '가'..='힣' => (Class::Cjk, c),

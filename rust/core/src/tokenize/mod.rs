@@ -9,4 +9,5 @@ mod stretch;
 pub mod whitespace;
 pub mod words;
 
+pub(crate) use class::fold;
 pub use class::{Class, classify, lower};

@@ -1,0 +1,147 @@
+"""Text to terms, by the analyser ``lexical-1``."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import snowballstemmer
+
+from siltstone._reference.english import IRREGULAR, STOP_WORDS
+from siltstone._reference.tokenize import kind, lower, repaired
+
+__all__ = ["date_words", "name_of", "passages", "terms", "words"]
+
+PASSAGE = 160  # terms of a passage
+OVERLAP = 40  # terms that it has in common with the next
+LONGEST = 40  # letters of the longest word that is stemmed
+APOSTROPHES = "'\u2019\u02bc"
+ROLES = frozenset(
+    ["agent", "ai", "assistant", "bot", "developer", "function", "human", "model", "system", "tool", "user"]
+)
+
+_stem = snowballstemmer.stemmer("english").stemWord
+
+
+def terms(text: str) -> list[str]:
+    """The terms of *text*: its words without stop words, unless there is nothing else, in normal form."""
+    found = words(text)
+    telling = [word for word in found if word not in STOP_WORDS]
+    return [normal(word) for word in telling or found]
+
+
+def normal(word: str) -> str:
+    """The base of an irregular form, and then the stem of what is a word of ASCII letters."""
+    word = IRREGULAR.get(word, word)
+    if len(word) > LONGEST or not re.fullmatch("[a-z]+", word):
+        return word
+    return str(_stem(word))
+
+
+def words(text: str) -> list[str]:
+    """Words, parts of words, and compounds, in lower case; pairs of CJK code points."""
+    found: list[str] = []
+    for piece in repaired(text).split():
+        rest = fold(piece)
+        while rest:
+            rest = _read(rest, found)
+    return found
+
+
+def fold(piece: str) -> str:
+    """Without accents: compatible composition without combining diacritical marks."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", piece) if not "\u0300" <= c <= "\u036f")
+    return unicodedata.normalize("NFC", bare)
+
+
+def passages(found: list[str]) -> list[list[str]]:
+    """Overlapping stretches of terms that cover all of them; at least one."""
+    last = max(0, len(found) - OVERLAP - 1)
+    return [found[start : start + PASSAGE] for start in range(0, last + 1, PASSAGE - OVERLAP)]
+
+
+def name_of(role: str, name: str | None) -> str:
+    """What is searched as the name of who said it: a role counts where it is no part in a play."""
+    ascii_lower = "".join(c.lower() if c.isascii() else c for c in role)
+    return name if name is not None else "" if ascii_lower in ROLES else role
+
+
+def date_words(milliseconds: int) -> list[str]:
+    """Month, year and day of a moment, in UTC."""
+    day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    return [day.strftime("%B").lower(), str(day.year), str(day.day)]
+
+
+def _read(rest: str, found: list[str]) -> str:
+    """Adds what *rest* begins with to *found*, and gives what follows it."""
+    if _kind(rest[0]) == "letter":
+        return _read_compound(rest, found)
+    if _kind(rest[0]) != "cjk":
+        return rest[1:]
+    end = next((at for at, c in enumerate(rest) if _kind(c) not in ("cjk", "mark")), len(rest))
+    run = rest[:end]
+    found += [one + next_one for one, next_one in pairwise(run)] if len(run) > 1 else [run]
+    return rest[end:]
+
+
+def _read_compound(rest: str, found: list[str]) -> str:
+    """Reads words that a hyphen, underscores, or a dot between digits join: the parts, then the whole."""
+    parts: list[str] = []
+    whole, next_rest = "", rest
+    joint: str | None = ""
+    while joint is not None:
+        word, last, rest = _read_word(next_rest)
+        cut = _cut(word)
+        parts += cut
+        whole += joint + "".join(cut)
+        joint, next_rest = _joint(last, rest)
+    found += parts
+    if len(parts) > 1:
+        found.append(whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole)
+    return rest
+
+
+def _joint(last: str, rest: str) -> tuple[str | None, str]:
+    """What joins *rest* to the word before it, which ends with *last*: None for nothing."""
+    hyphen = re.match(r"-|_+", rest)
+    if hyphen and _kind(rest[hyphen.end() : hyphen.end() + 1]) == "letter":
+        return "", rest[hyphen.end() :]
+    if re.match("[0-9]", last) and re.match("[.][0-9]", rest):
+        return ".", rest[1:]
+    return None, rest
+
+
+def _read_word(rest: str) -> tuple[str, str, str]:
+    """A word as it was written, without apostrophes and commas; its last code point; what follows."""
+    word, last = "", ""
+    while rest:
+        c = rest[0]
+        if c in APOSTROPHES:
+            if rest[1:2] in ("s", "S") and _kind(rest[2:3]) not in ("letter", "mark"):
+                return word, rest[1], rest[2:]
+            if _kind(rest[1:2]) != "letter":
+                break
+        elif _kind(c) in ("letter", "mark"):
+            word += c
+        elif not (re.match("[0-9]", last) and re.match(",[0-9]{3}(?![0-9])", rest)):
+            break
+        last, rest = c, rest[1:]
+    return word, last, rest
+
+
+def _cut(word: str) -> list[str]:
+    """*word* in lower case, cut before capitals that begin a part of it."""
+    parts = [""]
+    for at, c in enumerate(word):
+        begins = c.isupper() and (not word[at - 1].isupper() or word[at + 1 : at + 2].islower())
+        if at and begins:
+            parts.append("")
+        parts[-1] += lower(c)
+    return parts
+
+
+def _kind(c: str) -> str:
+    """What a code point, or the end of the text, does to a word."""
+    return "separator" if not c or c in APOSTROPHES else kind(c)

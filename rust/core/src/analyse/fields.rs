@@ -1,0 +1,88 @@
+//! What of an entry is searched besides its text: who said it, and when.
+
+use std::ops::Range;
+
+use super::{date, passages::passages, terms::terms};
+
+/// Roles that are parts in a play, not names of people. Every other role is searched as a name.
+const ROLES: [&str; 11] = [
+    "agent",
+    "ai",
+    "assistant",
+    "bot",
+    "developer",
+    "function",
+    "human",
+    "model",
+    "system",
+    "tool",
+    "user",
+];
+
+/// The terms of an entry, by field. All fields weigh the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// What was said, in order.
+    pub text: Vec<u64>,
+    /// The name of who said it, or of the tool; a role that is a name.
+    pub name: Vec<u64>,
+    /// Month, year and day.
+    pub date: Vec<u64>,
+}
+
+impl Fields {
+    /// The fields of a text, said by `name` in that `role` at a moment in milliseconds since 1970.
+    #[must_use]
+    pub fn of(text: &str, role: &str, name: Option<&str>, created_at: i64) -> Self {
+        let role = Some(role).filter(|role| !is_generic(role));
+        let date = date::words(created_at);
+        Self {
+            text: terms(text),
+            name: name.or(role).map(terms).unwrap_or_default(),
+            date: date.iter().flat_map(|word| terms(word)).collect(),
+        }
+    }
+
+    /// Where the passages of the text lie. There is at least one.
+    pub fn passages(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        passages(self.text.len())
+    }
+
+    /// The terms of one passage, with those of the other fields: what a query is held against.
+    #[must_use]
+    pub fn passage(&self, passage: Range<usize>) -> Vec<u64> {
+        [&self.text[passage], &self.name, &self.date].concat()
+    }
+}
+
+fn is_generic(role: &str) -> bool {
+    ROLES.iter().any(|known| known.eq_ignore_ascii_case(role))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::hash;
+
+    fn hashes(words: &[&str]) -> Vec<u64> {
+        words.iter().map(|word| hash(word)).collect()
+    }
+
+    #[test]
+    fn a_name_is_searched_and_a_generic_role_is_not() {
+        let name = |role, name| Fields::of("silt", role, name, 0).name;
+        assert_eq!(name("user", Some("Ann")), hashes(&["ann"]));
+        assert_eq!(name("Ann", None), hashes(&["ann"]));
+        assert_eq!(name("Assistant", None), []);
+    }
+
+    #[test]
+    fn every_passage_has_the_name_and_the_date() {
+        let fields = Fields::of(&"silt ".repeat(161), "user", Some("Ann"), 0);
+        let lengths: Vec<usize> = fields
+            .passages()
+            .map(|passage| fields.passage(passage).len())
+            .collect();
+        assert_eq!(lengths, [164, 45]);
+    }
+}

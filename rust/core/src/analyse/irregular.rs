@@ -1,0 +1,68 @@
+//! Forms of English words that no rule leads back to their base.
+
+/// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-1`.
+///
+/// A form that is its own base (`let`, `cut`) needs no row. Some bases are another word for the same
+/// (`father` is `dad`), since people ask with one and tell with the other.
+#[rustfmt::skip]
+const IRREGULAR: [(&str, &str); 173] = [
+    ("am", "be"), ("are", "be"), ("ate", "eat"), ("became", "become"), ("been", "be"),
+    ("began", "begin"), ("begun", "begin"), ("best", "good"), ("better", "good"),
+    ("bit", "bite"), ("bitten", "bite"), ("blew", "blow"), ("blown", "blow"),
+    ("bought", "buy"), ("broke", "break"), ("broken", "break"), ("brought", "bring"),
+    ("built", "build"), ("burnt", "burn"), ("came", "come"), ("caught", "catch"),
+    ("children", "child"), ("chose", "choose"), ("chosen", "choose"), ("daddy", "dad"),
+    ("dealt", "deal"), ("did", "do"), ("does", "do"), ("done", "do"), ("drank", "drink"),
+    ("drawn", "draw"), ("dreamt", "dream"), ("drew", "draw"), ("driven", "drive"),
+    ("drove", "drive"), ("drunk", "drink"), ("dug", "dig"), ("eaten", "eat"),
+    ("fallen", "fall"), ("father", "dad"), ("fed", "feed"), ("feet", "foot"), ("fell", "fall"),
+    ("felt", "feel"), ("flew", "fly"), ("flown", "fly"), ("forgave", "forgive"),
+    ("forgiven", "forgive"), ("forgot", "forget"), ("forgotten", "forget"),
+    ("fought", "fight"), ("found", "find"), ("froze", "freeze"), ("frozen", "freeze"),
+    ("gave", "give"), ("given", "give"), ("gone", "go"), ("got", "get"), ("gotten", "get"),
+    ("grew", "grow"), ("grown", "grow"), ("had", "have"), ("halves", "half"), ("has", "have"),
+    ("heard", "hear"), ("held", "hold"), ("hid", "hide"), ("hidden", "hide"), ("hung", "hang"),
+    ("is", "be"), ("kept", "keep"), ("kids", "kid"), ("knew", "know"), ("knives", "knife"),
+    ("known", "know"), ("laid", "lay"), ("lain", "lie"), ("lay", "lie"), ("learnt", "learn"),
+    ("leaves", "leaf"), ("led", "lead"), ("left", "leave"), ("lent", "lend"), ("lit", "light"),
+    ("lives", "life"), ("lost", "lose"), ("made", "make"), ("meant", "mean"), ("men", "man"),
+    ("met", "meet"), ("mice", "mouse"), ("mommy", "mom"), ("mother", "mom"), ("mum", "mom"),
+    ("paid", "pay"), ("people", "person"), ("photograph", "photo"), ("photos", "photo"),
+    ("pic", "photo"), ("pics", "photo"), ("picture", "photo"), ("pictures", "photo"),
+    ("proven", "prove"), ("ran", "run"), ("rang", "ring"), ("ridden", "ride"),
+    ("risen", "rise"), ("rode", "ride"), ("rose", "rise"), ("rung", "ring"), ("said", "say"),
+    ("sang", "sing"), ("sank", "sink"), ("sat", "sit"), ("saw", "see"), ("seen", "see"),
+    ("sent", "send"), ("sewn", "sew"), ("shaken", "shake"), ("shone", "shine"),
+    ("shook", "shake"), ("shot", "shoot"), ("shown", "show"), ("shrank", "shrink"),
+    ("shrunk", "shrink"), ("slept", "sleep"), ("slid", "slide"), ("sold", "sell"),
+    ("sought", "seek"), ("spent", "spend"), ("spoke", "speak"), ("spoken", "speak"),
+    ("stole", "steal"), ("stolen", "steal"), ("stood", "stand"), ("struck", "strike"),
+    ("stuck", "stick"), ("sung", "sing"), ("sunk", "sink"), ("swam", "swim"),
+    ("swept", "sweep"), ("swore", "swear"), ("sworn", "swear"), ("swum", "swim"),
+    ("taken", "take"), ("taught", "teach"), ("teeth", "tooth"), ("thought", "think"),
+    ("threw", "throw"), ("thrown", "throw"), ("told", "tell"), ("took", "take"),
+    ("tore", "tear"), ("torn", "tear"), ("understood", "understand"), ("was", "be"),
+    ("went", "go"), ("were", "be"), ("wives", "wife"), ("woke", "wake"), ("woken", "wake"),
+    ("wolves", "wolf"), ("women", "woman"), ("won", "win"), ("wore", "wear"), ("worn", "wear"),
+    ("worse", "bad"), ("worst", "bad"), ("wound", "wind"), ("wove", "weave"),
+    ("woven", "weave"), ("written", "write"), ("wrote", "write"),
+];
+
+/// The base of an irregular form; any other word as it is.
+pub(super) fn base(word: &str) -> &str {
+    match IRREGULAR.binary_search_by_key(&word, |&(form, _)| form) {
+        Ok(place) => IRREGULAR[place].1,
+        Err(_) => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(IRREGULAR.is_sorted_by(|one, next| one.0 < next.0));
+        assert_eq!((base("went"), base("silt")), ("go", "silt"));
+    }
+}

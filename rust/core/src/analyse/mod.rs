@@ -1,0 +1,22 @@
+//! `lexical-1`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
+//!
+//! A text becomes words ([`words`]); words that say nothing are left out ([`stop`]); each that is left
+//! becomes its normal form ([`normal`]), and the 64-bit hash of that is the term. Entries and queries go
+//! the same way. Nothing of it is stored but its name: a store that was written under another one is
+//! analysed anew when it is read.
+
+mod date;
+pub mod fields;
+mod fold;
+mod irregular;
+mod normal;
+mod passages;
+mod stop;
+mod terms;
+mod words;
+
+pub use fields::Fields;
+pub use terms::{for_each_term, hash, terms};
+
+/// The name of these rules, which stores keep. Any change that moves a term is a new one.
+pub const ID: &str = "lexical-1";

@@ -1,0 +1,35 @@
+//! A long text in overlapping parts, so that one good paragraph is not drowned by the rest.
+
+use std::ops::Range;
+
+/// Terms of a passage.
+const SIZE: usize = 160;
+
+/// Terms that a passage has in common with the next.
+const OVERLAP: usize = 40;
+
+/// The passages of a text of that many terms: at least one, and the last ends with the text.
+pub(super) fn passages(terms: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = terms.saturating_sub(SIZE).div_ceil(SIZE - OVERLAP) + 1;
+    (0..count).map(move |number| {
+        let start = number * (SIZE - OVERLAP);
+        start..terms.min(start + SIZE)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_overlap_and_cover_the_text() {
+        let of = |terms| -> Vec<(usize, usize)> {
+            passages(terms).map(|each| (each.start, each.end)).collect()
+        };
+        assert_eq!(of(0), [(0, 0)]);
+        assert_eq!(of(160), [(0, 160)]);
+        assert_eq!(of(161), [(0, 160), (120, 161)]);
+        assert_eq!(of(280), [(0, 160), (120, 280)]);
+        assert_eq!(of(281), [(0, 160), (120, 280), (240, 281)]);
+    }
+}

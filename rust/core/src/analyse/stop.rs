@@ -1,0 +1,43 @@
+//! Which words of English say nothing about what a text is about?
+//!
+//! Question words are among them: what asks is not what answers. `may` is not: it is a month.
+//! Apostrophes were dropped before, so `dont` stands for `don't`.
+
+/// In ascending order. Frozen: part of the definition of `lexical-1`.
+#[rustfmt::skip]
+const STOP_WORDS: [&str; 189] = [
+    "a", "about", "above", "after", "again", "against", "all", "also", "although", "am", "an",
+    "and", "any", "are", "arent", "as", "at", "be", "because", "been", "before", "being",
+    "below", "between", "both", "but", "by", "can", "cannot", "cant", "could", "couldnt", "d",
+    "did", "didnt", "do", "does", "doesnt", "doing", "dont", "down", "during", "each", "few",
+    "for", "from", "further", "had", "hadnt", "happen", "happened", "happens", "has", "hasnt",
+    "have", "havent", "having", "he", "her", "here", "heres", "hers", "herself", "hes", "him",
+    "himself", "his", "how", "i", "if", "im", "in", "into", "is", "isnt", "it", "itd", "its",
+    "itself", "ive", "just", "lets", "ll", "m", "many", "me", "might", "mightnt", "more",
+    "most", "much", "must", "mustnt", "my", "myself", "no", "nor", "not", "now", "of", "off",
+    "on", "once", "only", "or", "other", "our", "ours", "ourselves", "out", "over", "own",
+    "re", "s", "same", "shall", "shant", "she", "shes", "should", "shouldnt", "since", "so",
+    "some", "such", "t", "than", "that", "thats", "the", "their", "theirs", "them",
+    "themselves", "then", "there", "theres", "these", "they", "theyd", "theyll", "theyre",
+    "theyve", "this", "those", "through", "to", "too", "under", "until", "up", "upon", "us",
+    "ve", "very", "was", "wasnt", "we", "were", "werent", "weve", "what", "whats", "when",
+    "where", "wheres", "which", "while", "who", "whom", "whos", "whose", "why", "will", "with",
+    "within", "without", "wont", "would", "wouldnt", "you", "youd", "youll", "your", "youre",
+    "yours", "yourself", "yourselves", "youve",
+];
+
+/// Whether a word in lower case is one of them.
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(STOP_WORDS.is_sorted_by(|one, next| one < next));
+        assert!(is_stop_word("when") && !is_stop_word("may"));
+    }
+}

@@ -1,0 +1,249 @@
+//! Where a word begins and ends, for texts that are prose, identifiers, paths and JSON at once.
+//!
+//! A text is cut at white space, each piece is folded (no accents), and then read from left to right:
+//!
+//! - A run of Han, kana or Hangul is its overlapping pairs of code points; a single one stays alone.
+//! - A word is a run of other letters, digits and the marks that follow them, in lower case. Inside of
+//!   it an apostrophe between letters is dropped, `'s` at its end too, and so is a comma before exactly
+//!   three digits that follow a digit: `don't`, `Ann's`, `10,000` are `dont`, `ann`, `10000`.
+//! - It is cut before a capital that follows no capital, and before the last of several capitals where
+//!   that begins a word: `parseHTTPBody` is `parse`, `http`, `body`.
+//! - Words that only a hyphen, underscores, or a dot between digits join are a compound: its parts are
+//!   words, and so is the whole, without hyphens and underscores. `in_progress` is `in`, `progress`,
+//!   `inprogress`; `v1.2.3` is `v1`, `2`, `3`, `1.2.3`: the `v` of a version is left out.
+//!
+//! Everything else separates; emoji are no words.
+
+use crate::tokenize::{Class, fold as class_of};
+
+use super::fold::fold;
+
+/// Finds words, and keeps its buffers from one piece to the next.
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    piece: Vec<char>,
+    /// The word that is being read, as it was written.
+    word: Vec<char>,
+    /// The compound so far.
+    whole: String,
+    /// Its parts, one after the other, and where each ends.
+    parts: String,
+    ends: Vec<usize>,
+}
+
+impl Scanner {
+    /// Calls `visit` with each word of `piece`, a text without white space, in order.
+    pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str)) {
+        self.piece.clear();
+        self.piece.extend(fold(piece).chars());
+        let mut at = 0;
+        while at < self.piece.len() {
+            at = match self.class(at) {
+                Class::Separator | Class::Mark => at + 1,
+                Class::Cjk => self.read_run(at, visit),
+                Class::Letter => self.read_compound(at, visit),
+            };
+        }
+    }
+
+    /// Reads a run of CJK that begins at `at`; where it ends.
+    fn read_run(&mut self, at: usize, visit: &mut impl FnMut(&str)) -> usize {
+        let goes_on = |&place: &usize| matches!(self.class(place), Class::Cjk | Class::Mark);
+        let end = (at..self.piece.len()).take_while(goes_on).count() + at;
+        let run = &self.piece[at..end];
+        let mut pair = String::new();
+        for window in run.windows(run.len().min(2)) {
+            pair.clear();
+            pair.extend(window);
+            visit(&pair);
+        }
+        end
+    }
+
+    /// Reads a word that begins at `at`, with all that is joined to it; where that ends.
+    fn read_compound(&mut self, mut at: usize, visit: &mut impl FnMut(&str)) -> usize {
+        self.whole.clear();
+        self.parts.clear();
+        self.ends.clear();
+        loop {
+            at = self.read_word(at);
+            self.cut_word();
+            match self.joined(at) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        let mut start = 0;
+        for &end in &self.ends {
+            visit(&self.parts[start..end]);
+            start = end;
+        }
+        if self.ends.len() > 1 {
+            visit(without_v(&self.whole));
+        }
+        at
+    }
+
+    /// Reads one word into `word`; where it ends, a closing `'s` included.
+    fn read_word(&mut self, start: usize) -> usize {
+        self.word.clear();
+        let mut at = start;
+        while at < self.piece.len() {
+            let c = self.piece[at];
+            if is_apostrophe(c) {
+                let possessive = self
+                    .piece
+                    .get(at + 1)
+                    .is_some_and(|c| matches!(c, 's' | 'S'));
+                if possessive && !self.is_of_word(at + 2) {
+                    return at + 2;
+                }
+                if !self.is_letter(at + 1) {
+                    return at;
+                }
+            } else if self.is_of_word(at) {
+                self.word.push(c);
+            } else if !(c == ',' && self.is_thousands(at)) {
+                return at;
+            }
+            at += 1;
+        }
+        at
+    }
+
+    /// Adds the word that was read to the compound, cut at its capitals.
+    fn cut_word(&mut self) {
+        for (at, &c) in self.word.iter().enumerate() {
+            if at > 0 && self.begins_part(at) {
+                self.ends.push(self.parts.len());
+            }
+            let lower = class_of(c).1;
+            self.parts.push(lower);
+            self.whole.push(lower);
+        }
+        self.ends.push(self.parts.len());
+    }
+
+    fn begins_part(&self, at: usize) -> bool {
+        let next = || self.word.get(at + 1).is_some_and(|c| c.is_lowercase());
+        self.word[at].is_uppercase() && (!self.word[at - 1].is_uppercase() || next())
+    }
+
+    /// Where the next word of the compound begins, if what stands at `at` joins it.
+    fn joined(&mut self, at: usize) -> Option<usize> {
+        let next = match self.piece.get(at)? {
+            '-' => at + 1,
+            '_' => at + self.piece[at..].iter().take_while(|&&c| c == '_').count(),
+            '.' if self.is_digit(at.wrapping_sub(1)) && self.is_digit(at + 1) => {
+                self.whole.push('.');
+                at + 1
+            }
+            _ => return None,
+        };
+        self.is_letter(next).then_some(next)
+    }
+
+    /// Whether the comma at `at` groups the digits of a number.
+    fn is_thousands(&self, at: usize) -> bool {
+        at > 0
+            && self.is_digit(at - 1)
+            && (at + 1..at + 4).all(|place| self.is_digit(place))
+            && !self.is_digit(at + 4)
+    }
+
+    fn is_digit(&self, at: usize) -> bool {
+        self.piece.get(at).is_some_and(char::is_ascii_digit)
+    }
+
+    fn is_letter(&self, at: usize) -> bool {
+        self.is_of_word(at) && self.class(at) == Class::Letter
+    }
+
+    fn is_of_word(&self, at: usize) -> bool {
+        let of_word =
+            |&c| !is_apostrophe(c) && matches!(class_of(c).0, Class::Letter | Class::Mark);
+        self.piece.get(at).is_some_and(of_word)
+    }
+
+    fn class(&self, at: usize) -> Class {
+        let c = self.piece[at];
+        if is_apostrophe(c) {
+            Class::Separator // U+02BC is one, and a letter to Unicode
+        } else {
+            class_of(c).0
+        }
+    }
+}
+
+fn is_apostrophe(c: char) -> bool {
+    matches!(c, '\'' | '\u{2019}' | '\u{2BC}')
+}
+
+/// A version by its numbers alone.
+fn without_v(whole: &str) -> &str {
+    match whole.strip_prefix('v') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains('.') => rest,
+        _ => whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut scanner = Scanner::default();
+        for piece in text.split_whitespace() {
+            scanner.for_each_word(piece, &mut |word| found.push(word.to_owned()));
+        }
+        found
+    }
+
+    #[test]
+    fn a_compound_is_its_parts_and_its_whole() {
+        assert_eq!(words("in_progress"), ["in", "progress", "inprogress"]);
+        assert_eq!(
+            words("parseHTTPBody2"),
+            ["parse", "http", "body2", "parsehttpbody2"]
+        );
+        assert_eq!(
+            words("well-being, --status"),
+            ["well", "being", "wellbeing", "status"]
+        );
+        assert_eq!(
+            words("src/memoryStore.rs"),
+            ["src", "memory", "store", "memorystore", "rs"]
+        );
+        assert_eq!(
+            words("{\"file_path\":1}"),
+            ["file", "path", "filepath", "1"]
+        );
+    }
+
+    #[test]
+    fn numbers_and_versions_keep_together() {
+        assert_eq!(words("10,000 1,2 3,0000"), ["10000", "1", "2", "3", "0000"]);
+        assert_eq!(
+            words("v1.2.3 0x1f 3."),
+            ["v1", "2", "3", "1.2.3", "0x1f", "3"]
+        );
+    }
+
+    #[test]
+    fn apostrophes_are_dropped() {
+        assert_eq!(
+            words("don't Ann's O’Brien dogs' 'quoted'"),
+            ["dont", "ann", "o", "brien", "obrien", "dogs", "quoted"]
+        );
+    }
+
+    #[test]
+    fn cjk_is_read_in_pairs_and_emoji_are_no_words() {
+        assert_eq!(
+            words("abc漢字仮def 猫 😀❤\u{FE0F}"),
+            ["abc", "漢字", "字仮", "def", "猫"]
+        );
+        assert_eq!(words("Übergröße か\u{3099}く"), ["ubergroße", "がく"]);
+    }
+}

@@ -1,0 +1,90 @@
+"""Terms of the core, by ``lexical-1``: worked examples, and against the slow twin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone import _native
+from siltstone._reference import analyse as twin
+from strategies_text import assigned, texts_of_words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("😀 !? ❤\ufe0f", []),
+        ("What did the children paint?", ["child", "paint"]),
+        ("what is it", ["what", "be", "it"]),  # nothing else remains
+        ("She's gone; Ann's dogs don't bark", ["go", "ann", "dog", "bark"]),
+        ("in_progress file_path", ["progress", "inprogress", "file", "path", "filepath"]),
+        ("parseHTTPBody", ["pars", "http", "bodi", "parsehttpbodi"]),
+        ("well-being --flag a-", ["well", "wellb", "flag"]),
+        ("/usr/lib/python3.11", ["usr", "lib", "python3", "11", "python3.11"]),
+        ("v1.2.3 0x1f 10,000 1,2", ["v1", "2", "3", "1.2.3", "0x1f", "10000", "1", "2"]),
+        ("Café naïve ＡＢＣ", ["cafe", "naiv", "abc"]),
+        (
+            "我今天去公园 ラーメン 한국어 猫",
+            ["我今", "今天", "天去", "去公", "公园", "ラー", "ーメ", "メン", "한국", "국어", "猫"],
+        ),
+        ("a\ud800b silt", ["b", "silt"]),
+    ],
+)
+def test_terms_worked_by_hand(text: str, expected: list[str]) -> None:
+    assert _native.terms(text) == expected
+    assert twin.terms(text) == expected
+
+
+@given(texts_of_words())
+def test_terms_are_those_of_the_twin(text: str) -> None:
+    assert _native.terms(text) == twin.terms(text)
+
+
+@given(st.lists(st.sampled_from(list("aAbBs'’-_.,019éÉ漢か\u3099\u0301 vV")), max_size=30).map("".join))
+def test_terms_of_crowded_corners_are_those_of_the_twin(text: str) -> None:
+    assert _native.terms(text) == twin.terms(text)
+
+
+def test_the_twins_read_every_assigned_code_point_alike() -> None:
+    texts = [f"x{c}y {c}z 漢{c}字" for c in assigned()]
+    for start in range(0, len(texts), 1000):
+        text = "\n".join(texts[start : start + 1000])
+        assert _native.terms(text) == twin.terms(text)
+
+
+def test_terms_of_recorded_conversations_are_those_of_the_twin(data_dir: Path) -> None:
+    files = sorted(data_dir.glob("*.json*"))
+    texts = {text for file in files for line in _documents(file) for text in _strings(line)}
+    assert len(texts) > 9_000
+    for text in texts:
+        assert _native.terms(text) == twin.terms(text)
+
+
+def test_a_text_of_ten_megabytes_has_all_its_terms() -> None:
+    assert len(_native.terms("Silt and stone, " * 655_360)) == 2 * 655_360
+    assert len(_native.terms("x" * 10_000_000)[0]) == 10_000_000
+
+
+def _documents(file: Path) -> Iterator[Any]:
+    text = file.read_text("utf-8")
+    if file.suffix == ".json":
+        yield json.loads(text)
+    else:
+        yield from map(json.loads, text.splitlines())
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings(list(value.values()))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
