@@ -196,7 +196,9 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
 
 @given(
     rows=st.lists(
-        st.tuples(generated(), st.integers(0, 30), st.integers(0, 2), st.integers(0, 3)), max_size=12
+        st.tuples(generated(), st.integers(0, 30), st.integers(0, 2), st.integers(0, 3)),
+        max_size=12,
+        unique_by=lambda row: row[:3],  # the same text of the same messages is one entry
     ),
     query=generated(),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conversations import assistant, play, turns, user
+from conversations import assistant, exchange, play, turns, user
 from siltstone import (
     Compacted,
     CompactionConfig,
@@ -96,3 +96,16 @@ def test_instructions_and_usage_are_there(tmp_path: Path) -> None:
         play(session, conversation())
         assert session.usage.output_tokens > 0
         assert session.usage.input_tokens > session.usage.output_tokens
+
+
+@pytest.mark.parametrize("index_tools", [True, False])
+def test_what_tools_said_is_searchable_unless_it_is_left_out(tmp_path: Path, index_tools: bool) -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1))
+    with Session.open(
+        tmp_path, "a", policy=policy, model=ScriptedModel(), index_tools=index_tools
+    ) as session:
+        session.append(user("list it"), *exchange(1, "walrus.txt"), assistant("there is one"))
+        session.append(user("and now?"), assistant("now"))
+        assert isinstance(session.compact(), Compacted)
+        found = [hit.content for hit in session.search("walrus") if "walrus" in hit.content]
+        assert len(found) == (1 if index_tools else 0)

@@ -41,6 +41,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         context_window: int | None = None,
         fixed_tokens: int = 0,
         memory: bool | Store = True,
+        index_tools: bool = True,
         recall: bool = False,
         hooks: Sequence[Hook] = (),
     ) -> Self:
@@ -57,6 +58,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
                 context_window=context_window,
                 fixed_tokens=fixed_tokens,
                 memory=memory,
+                index_tools=index_tools,
                 recall=recall,
                 hooks=hooks,
             )

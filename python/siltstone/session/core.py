@@ -17,6 +17,7 @@ from siltstone.errors import (
 )
 from siltstone.events import Hook, MemoryIndexed, notify
 from siltstone.memory.base import Store
+from siltstone.memory.entry import Entry
 from siltstone.memory.log import CompactionRow, LogRow, NewCompaction
 from siltstone.messages import Message, RawMessage, decode, read_message
 from siltstone.session import rows
@@ -41,6 +42,7 @@ class Core:
         session_id: str,
         *,
         indexed: bool,
+        index_tools: bool = True,
         token_rule: TokenRule | None,
         hooks: Sequence[Hook],
         context_window: int | None = None,
@@ -50,7 +52,7 @@ class Core:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
         self.context_window, self.fixed_tokens = context_window, fixed_tokens
         self.estimate_error: float | None = None
-        self._now = now
+        self._now, self._index_tools = now, index_tools
         self._log = store.open_log(session_id)
         self._lock = threading.RLock()
         self._compacting = threading.Lock()
@@ -232,7 +234,7 @@ class Core:
             items = {id(item.message): item for item in read}
             self._check_pins(compaction)
             discarded = [items[id(message)] for message in compaction.discarded]
-            entries = [entry for item in discarded if (entry := rows.entry(item))] if self.indexed else []
+            entries = self._entries(discarded) if self.indexed else []
             created_at = self._milliseconds()
             cadence = self._cadence.compacted(at, *tokens)
             row = rows.compaction_row(
@@ -299,6 +301,10 @@ class Core:
             finally:
                 if owns_store:
                     self.store.close()
+
+    def _entries(self, discarded: Sequence[Item]) -> list[Entry]:
+        found = (rows.entry(item, index_tools=self._index_tools) for item in discarded)
+        return [entry for entry in found if entry is not None]
 
     # -- loading --------------------------------------------------------------------------------
 

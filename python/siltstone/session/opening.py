@@ -26,6 +26,7 @@ def open_core(
     context_window: int | None,
     fixed_tokens: int,
     memory: bool | Store,
+    index_tools: bool,
     recall: bool,
     hooks: Sequence[Hook],
 ) -> tuple[Core, bool]:
@@ -52,6 +53,7 @@ def open_core(
             store,
             session_id,
             indexed=memory is not False,
+            index_tools=index_tools,
             token_rule=token_rule,
             hooks=hooks,
             context_window=context_window,

@@ -28,10 +28,10 @@ def message_of(row: LogRow) -> Message:
     return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
 
 
-def entry(item: Item) -> Entry | None:
+def entry(item: Item, *, index_tools: bool) -> Entry | None:
     """What is remembered of a message that leaves the view; None where it has no text to index."""
     message = item.message
-    text = indexable_text(message)
+    text = indexable_text(message, index_tools=index_tools)
     if not text.strip():
         return None
     name = next((part.name for part in message.parts if part.name), None)

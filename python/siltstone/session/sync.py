@@ -38,6 +38,7 @@ class Session(Lineage, Face[Models]):
         context_window: int | None = None,
         fixed_tokens: int = 0,
         memory: bool | Store = True,
+        index_tools: bool = True,
         recall: bool = False,
         hooks: Sequence[Hook] = (),
     ) -> Self:
@@ -56,6 +57,8 @@ class Session(Lineage, Face[Models]):
                 that is a parameter, the room for the answer. They count against thresholds and window.
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
                 store: the same in that store, which stays yours to close.
+            index_tools: False leaves the names, arguments and results of tools out of what is searchable.
+                They are half of what agents are asked about.
             recall: Only False is part of this version.
             hooks: Called with each event. One that raises is logged and breaks nothing.
 
@@ -71,6 +74,7 @@ class Session(Lineage, Face[Models]):
             context_window=context_window,
             fixed_tokens=fixed_tokens,
             memory=memory,
+            index_tools=index_tools,
             recall=recall,
             hooks=hooks,
         )

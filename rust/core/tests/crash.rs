@@ -131,7 +131,11 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
             .count();
         assert_eq!(committed, 2 * compactions.len());
         assert_eq!(state.head, compactions.last().map(|row| row.id));
-        assert_eq!(found(&store, "a", "silt").len(), committed.min(1_000));
+        // What stands beside them may be found too.
+        let silt = found(&store, "a", "silt")
+            .into_iter()
+            .filter(|(_, text)| text.starts_with("silt"));
+        assert_eq!(silt.count(), committed.min(1_000));
         let next = store.insert(&a, &[entry("after the crash")]).unwrap()[0]
             .unwrap()
             .0;
