@@ -17,6 +17,7 @@ __all__ = [
     "embed_batch",
     "embed_sparse",
     "json_size",
+    "terms",
     "text_size",
     "text_sizes",
     "whitespace_words",
