@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
     from siltstone.llm import Completion, CompletionRequest
-    from siltstone.memory import Entry, MemoryStore, SearchHit, SimpleMemoryStore, SourceRange
+    from siltstone.memory import Entry, ForgetReport, MemoryStore, SearchHit, SimpleMemoryStore, SourceRange
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
     from siltstone.session import AsyncSession, CompactionRecord, Prepared, Session
@@ -68,6 +68,7 @@ __all__ = [
     "Entry",
     "ExtractiveModel",
     "Failed",
+    "ForgetReport",
     "InvalidMessageError",
     "MemoryIndexed",
     "MemoryStore",
@@ -121,6 +122,7 @@ _HOMES = {
     "Entry": "siltstone.memory",
     "ExtractiveModel": "siltstone.models",
     "Failed": "siltstone.outcome",
+    "ForgetReport": "siltstone.memory",
     "InvalidMessageError": "siltstone.errors",
     "MemoryIndexed": "siltstone.events",
     "MemoryStore": "siltstone.memory",

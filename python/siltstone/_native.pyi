@@ -6,6 +6,7 @@ point, any other counts as U+FFFD. Sizes are those of the text as it is. A panic
 as ``siltstone.errors.InternalError``.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, final
 
 __all__ = [
@@ -183,8 +184,8 @@ class Store:
             StoreConflictError: the log does not end at *expected_next*.
         """
 
-    def log_state(self, session: str) -> tuple[int, int | None, str]:
-        """The next sequence number, the id of the current compaction, the cadence."""
+    def log_state(self, session: str) -> tuple[int, int | None, str, int, bool]:
+        """Next sequence number, current compaction, cadence, times that messages were forgotten, dropped."""
 
     def read_messages(
         self, session: str, start: int, end: int
@@ -194,7 +195,7 @@ class Store:
     def commit_compaction(
         self,
         session: str,
-        expected_head: int | None,
+        expected: tuple[int | None, int | None],
         row: tuple[Any, ...],
         entries: list[tuple[str, int, int, str, str | None, str, int]],
         cadence: str,
@@ -203,17 +204,18 @@ class Store:
 
         Args:
             session: The session.
-            expected_head: The compaction that *row* follows, None for the first.
+            expected: The compaction that *row* follows, None for the first; and how often messages had been
+                forgotten when the view was read, None for a writer that read none.
             row: policy, reason, level, degraded, summary, covers (JSON), view (JSON), next_seq, model,
                 usage (JSON), tokens_before, tokens_after, messages_before, messages_after, created_at.
             entries: As for :meth:`insert_entries`.
             cadence: The caller's own state.
 
         Returns:
-            The compaction's id, and those of the entries.
+            The compaction's id, and those of the entries; 0 and None for a session that was dropped.
 
         Raises:
-            StoreConflictError: the current compaction is another one.
+            StoreConflictError: the current compaction is another one, or something was forgotten.
         """
 
     def undo_compaction(self, session: str, expected_head: int, cadence: str) -> tuple[int | None, int]:
@@ -230,7 +232,7 @@ class Store:
         """Sets the cadence alone."""
 
     def compactions(self, session: str) -> list[tuple[Any, ...]]:
-        """The compactions of the session in order: id, parent, and then as for :meth:`commit_compaction`."""
+        """The compactions of the session in order: id, parent, as for :meth:`commit_compaction`, redacted."""
 
     def compaction(self, compaction_id: int) -> tuple[Any, ...] | None:
         """The compaction of that id."""
@@ -262,8 +264,28 @@ class Store:
     ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None]:
         """A page of entries, as of :meth:`get`, and where the next one begins."""
 
+    def sessions(self) -> list[str]:
+        """The names of all sessions that were not dropped, in the order of their first writes."""
+
+    def forget(
+        self,
+        targets: Sequence[tuple[str, list[tuple[int, str]], list[int], list[int]]],
+        replacement: str,
+    ) -> tuple[int, int, int, int, bool]:
+        """Forgets in one transaction, and then erases the bytes from the files.
+
+        Args:
+            targets: Of each session: messages by sequence number with the text that takes their place,
+                entries, and compactions whose summary goes. Entries that came from one of the messages
+                go as well, and summaries that stand for one.
+            replacement: What takes the place of a summary.
+
+        Returns:
+            Sessions, messages, entries and summaries that were changed, and whether the bytes are gone.
+        """
+
     def drop_session(self, session: str) -> int:
-        """Deletes the session. The number of entries it had."""
+        """Deletes the session and leaves a tombstone. The number of entries it had."""
 
     def stats(self, session: str | None) -> dict[str, Any]:
         """The fields of ``StoreStats``."""

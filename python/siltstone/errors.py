@@ -24,7 +24,8 @@
     │   ├── ReadOnlyStoreError       PermissionError   a write to a store opened for reading
     │   ├── InvalidEntryError        ValueError        an entry or a query out of its bounds
     │   ├── EntryNotFoundError       LookupError       no entry of that id
-    │   └── CompactionNotFoundError  LookupError       no compaction of that id
+    │   ├── CompactionNotFoundError  LookupError       no compaction of that id
+    │   └── SessionDroppedError      LookupError       a session that was dropped
     └── InternalError                RuntimeError      a defect of siltstone: please report it
 
 Each error carries what it speaks of as attributes (``error.limit``, ``error.path``), pickles,
@@ -49,6 +50,7 @@ __all__ = [
     "MessageTooLargeError",
     "ModelError",
     "ReadOnlyStoreError",
+    "SessionDroppedError",
     "SiltstoneError",
     "StoreBusyError",
     "StoreClosedError",
@@ -173,6 +175,10 @@ class EntryNotFoundError(StoreError, LookupError):
 
 class CompactionNotFoundError(StoreError, LookupError):
     """No compaction of that id in the session. Carries ``compaction_id``."""
+
+
+class SessionDroppedError(StoreError, LookupError):
+    """The session was dropped, and its id is not used again. Carries ``session_id``."""
 
 
 class InternalError(SiltstoneError, RuntimeError):

@@ -34,7 +34,7 @@ def test_mk_60_search_finds_the_fitting_text_of_its_own_session(store: Store) ->
 def test_mk_65_ids_are_never_reused_after_a_drop(store: Store) -> None:
     first = store.index("a", entries("one", "two"))
     assert store.drop("a") == 2
-    second = store.index("a", entries("three"))
+    second = store.index("b", entries("three"))
     assert None not in (*first.entry_ids, *second.entry_ids)
     old, new = ([each for each in receipt.entry_ids if each] for receipt in (first, second))
     assert max(old) < min(new)

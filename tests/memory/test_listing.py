@@ -100,7 +100,24 @@ def test_drop_forgets_the_log_as_well(store: Store) -> None:
     assert (state.next_seq, state.head, state.cadence, log.compactions()) == (0, None, "", [])
     assert store.search("a", "silt") == []
     assert len(store.search("b", "silt")) == 1
-    log.append([message()], expected_next=0, cadence="")
+
+
+def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store: Store) -> None:
+    log = store.open_log("a")
+    log.append([message()], expected_next=0, cadence="c")
+    store.index("a", entries("silt"))
+    assert store.drop("a") == 1
+    log.append([message()], expected_next=1, cadence="d")
+    log.save_cadence("e")
+    assert log.commit(compaction(), entries("silt"), expected_head=7, cadence="f").entry_ids == (None,)
+    assert store.index("a", entries("silt", "more silt")).entry_ids == (None, None)
+    state = store.open_log("a").state()
+    assert (state.next_seq, state.head, state.cadence, state.dropped) == (0, None, "", True)
+    assert store.search("a", "silt") == []
+    assert store.enumerate("a").entries == ()
+    assert store.stats().sessions == 0
+    assert store.drop("nobody") == 0
+    assert store.index("nobody", entries("silt")).indexed == 1
 
 
 def test_stats_count_what_is_there(store: Store) -> None:

@@ -166,5 +166,5 @@ numbers = st.integers(-(2**63), 2**63 - 1)
     )
 )  # fmt: skip
 def test_a_compaction_survives_its_row(given: NewCompaction) -> None:
-    row = compaction_from_row((7, None, *compaction_to_row(given)))
-    assert (row.compaction_id, row.parent, row.compaction) == (7, None, given)
+    row = compaction_from_row((7, None, *compaction_to_row(given), False))
+    assert (row.compaction_id, row.parent, row.compaction, row.redacted) == (7, None, given, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,17 +61,17 @@ def found_by_twin(query: str, texts: Sequence[str], ranker: str, rule: Rule) -> 
 def test_a_ranker_finds_what_its_twin_finds(
     tmp_path_factory: pytest.TempPathFactory, ranker: Literal["lexical", "cosine"], rule: Rule
 ) -> None:
-    path = tmp_path_factory.mktemp("store")
+    path, sessions = tmp_path_factory.mktemp("store"), itertools.count()
     with MemoryStore.open(path, ranker, hash_rule=rule) as store:
 
         @given(
             texts=st.lists(generated(), max_size=12), queries=st.lists(generated(), min_size=1, max_size=4)
         )
         def check(texts: list[str], queries: list[str]) -> None:
-            store.drop("a")
-            store.index("a", [Entry(text, created_at=0) for text in texts])
+            session = str(next(sessions))
+            store.index(session, [Entry(text, created_at=0) for text in texts])
             for query in queries:
-                hits = store.search("a", query, limit=100)
+                hits = store.search(session, query, limit=100)
                 found = [(hit.content, hit.score) for hit in hits]
                 assert found == found_by_twin(query, texts, ranker, rule)
 

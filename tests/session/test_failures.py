@@ -45,9 +45,7 @@ class RefusingLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def commit(
-        self, compaction: NewCompaction, entries: Sequence[Entry], *, expected_head: int | None, cadence: str
-    ) -> CommitReceipt:
+    def commit(self, compaction: NewCompaction, entries: Sequence[Entry], **expected: Any) -> CommitReceipt:
         raise StoreIoError("the disk is full")
 
 

@@ -4,6 +4,7 @@ from siltstone.memory.base import Store
 from siltstone.memory.entry import (
     RECALL_MIN_SCORE,
     Entry,
+    ForgetReport,
     Page,
     Ranker,
     Receipt,
@@ -18,6 +19,7 @@ from siltstone.memory.simple import SimpleMemoryStore
 __all__ = [
     "RECALL_MIN_SCORE",
     "Entry",
+    "ForgetReport",
     "MemoryStore",
     "Page",
     "Ranker",

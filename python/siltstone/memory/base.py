@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol, Self
 
-from siltstone.memory.entry import Entry, Page, Ranker, Receipt, SearchHit, StoredEntry, StoreStats
+from siltstone.memory.entry import (
+    Entry,
+    ForgetReport,
+    Page,
+    Ranker,
+    Receipt,
+    SearchHit,
+    StoredEntry,
+    StoreStats,
+)
 from siltstone.memory.log import SessionLog
 
 __all__ = ["Store"]
@@ -87,8 +96,28 @@ class Store(Protocol):
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
 
+    def forget(
+        self,
+        *,
+        entry_ids: Collection[int] | None = None,
+        session_id: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        name: str | None = None,
+        before: datetime | float | None = None,
+        text: str | None = None,
+    ) -> ForgetReport:
+        """Forgets what was said: it leaves the log, the entries and the summaries.
+
+        Everything that is given must hold, and at least one criterion is needed; see
+        ``MemoryStore.forget``.
+        """
+
     def drop(self, session_id: str) -> int:
-        """Forgets the session: its entries, its log, its compactions. The number of entries it had."""
+        """Deletes the session: its entries, its log, its compactions. The number of entries it had.
+
+        A tombstone stays: what is written to it from now on is accepted as nothing.
+        """
 
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""

@@ -149,8 +149,8 @@ def compaction_to_row(compaction: NewCompaction) -> tuple[Any, ...]:
 
 
 def compaction_from_row(row: tuple[Any, ...]) -> CompactionRow:
-    """What the core holds of a compaction: id, parent, and then as it came in."""
-    compaction_id, parent, policy, reason, level, degraded, summary, covers, view, *rest = row
+    """What the core holds of a compaction: id, parent, and then as it came in, and if it was redacted."""
+    compaction_id, parent, policy, reason, level, degraded, summary, covers, view, *rest, redacted = row
     compaction = NewCompaction(
         policy,
         reason,
@@ -161,7 +161,7 @@ def compaction_from_row(row: tuple[Any, ...]) -> CompactionRow:
         tuple(_view_item(item) for item in json.loads(view)),
         *rest,
     )
-    return CompactionRow(compaction_id, parent, compaction)
+    return CompactionRow(compaction_id, parent, compaction, redacted)
 
 
 def _view_item(item: list[int] | None) -> ViewItem:

@@ -36,9 +36,9 @@ class DatabaseLog:
 
     def state(self) -> LogState:
         """Where the log stands."""
-        next_seq, head, cadence = self._native.log_state(self._session_id)
+        next_seq, head, cadence, redactions, dropped = self._native.log_state(self._session_id)
         if head is None:
-            return LogState(next_seq, None, cadence)
+            return LogState(next_seq, None, cadence, redactions, dropped)
         row = self._native.compaction(head)
         if row is None:
             raise StoreCorruptError(
@@ -46,7 +46,7 @@ class DatabaseLog:
                 table="compaction",
                 id=head,
             )
-        return LogState(next_seq, compaction_from_row(row), cadence)
+        return LogState(next_seq, compaction_from_row(row), cadence, redactions, dropped)
 
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
@@ -58,12 +58,18 @@ class DatabaseLog:
         return [message_from_row(row) for row in self._native.read_messages(self._session_id, start, end)]
 
     def commit(
-        self, compaction: NewCompaction, entries: Sequence[Entry], *, expected_head: int | None, cadence: str
+        self,
+        compaction: NewCompaction,
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        cadence: str,
+        expected_redactions: int | None = None,
     ) -> CommitReceipt:
         """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
         compaction_id, entry_ids = self._native.commit_compaction(
             self._session_id,
-            expected_head,
+            (expected_head, expected_redactions),
             compaction_to_row(compaction),
             [entry_to_row(entry) for entry in entries],
             cadence,

@@ -12,6 +12,7 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "RECALL_MIN_SCORE",
     "Entry",
+    "ForgetReport",
     "Page",
     "Ranker",
     "Receipt",
@@ -122,6 +123,26 @@ class Page:
 
     entries: tuple[StoredEntry, ...]
     next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """What ``forget`` did.
+
+    Attributes:
+        sessions: Sessions that something was forgotten of.
+        messages: Messages that are tombstones now.
+        entries: Entries that were deleted.
+        summaries: Summaries that were replaced.
+        erased: The bytes are gone from every file of the store. False where another process was using it:
+            they go with the next ``forget``, or when the store is next opened.
+    """
+
+    sessions: int
+    messages: int
+    entries: int
+    summaries: int
+    erased: bool
 
 
 @dataclass(frozen=True, slots=True)

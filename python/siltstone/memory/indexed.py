@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal, NoReturn, Self, get_args
 
@@ -18,7 +18,17 @@ from siltstone.memory.convert import (
     range_of,
 )
 from siltstone.memory.database_log import DatabaseLog
-from siltstone.memory.entry import Entry, Page, Ranker, Receipt, SearchHit, StoredEntry, StoreStats
+from siltstone.memory.entry import (
+    Entry,
+    ForgetReport,
+    Page,
+    Ranker,
+    Receipt,
+    SearchHit,
+    StoredEntry,
+    StoreStats,
+)
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, targets
 from siltstone.memory.log import SessionLog
 
 __all__ = ["MemoryStore"]
@@ -192,10 +202,58 @@ class MemoryStore:
         )
         return Page(tuple(entry_from_row(row) for row in rows), next_offset)
 
-    def drop(self, session_id: str) -> int:
-        """Forgets the session: its entries, its log, its compactions. The number of entries it had.
+    def forget(
+        self,
+        *,
+        entry_ids: Collection[int] | None = None,
+        session_id: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        name: str | None = None,
+        before: datetime | float | None = None,
+        text: str | None = None,
+    ) -> ForgetReport:
+        """Forgets what was said: it leaves the log, the entries, the summaries, and the files.
 
-        Its ids are not given to others.
+        Everything that is given must hold, and at least one criterion is needed. A message that is
+        forgotten keeps its sequence number, its tokens, and the ids that tie calls to results; its text is
+        replaced. Entries that came from it are deleted. Every summary that covers it is replaced by a
+        sentence that says so. Then the file is rewritten, which takes time in proportion to its size.
+
+        Args:
+            entry_ids: Entries; the messages that they came from go with them.
+            session_id: This session alone, exactly. By itself: all that was said in it.
+            start: From this sequence number on. Needs a session.
+            end: Up to this one, which stays.
+            name: Who said it: the ``name`` of an entry or of a message, or the tool's.
+            before: What was stored earlier than this.
+            text: What has this text in it, compared exactly. Summaries that have it go as well.
+
+        A session that is open meanwhile keeps what it holds in memory until it is opened anew; a compaction
+        of it that is still to be committed is refused, so that nothing comes back.
+
+        Raises:
+            ConfigError: no criterion, an empty one, or a range without a session.
+            ReadOnlyStoreError: the store is open for reading.
+        """
+        criteria = Criteria.of(
+            entry_ids=entry_ids,
+            session_id=session_id,
+            start=start,
+            end=end,
+            name=name,
+            before=before,
+            text=text,
+        )
+        chosen = targets(self, self._native.sessions(), criteria)
+        return ForgetReport(*self._native.forget(chosen, REPLACEMENT))
+
+    def drop(self, session_id: str) -> int:
+        """Deletes the session: its entries, its log, its compactions. The number of entries it had.
+
+        Its ids are not given to others. A tombstone stays under its name: what is written to it from now
+        on, by whoever still has it open, is accepted as nothing, and ``Session.open`` refuses the name.
+        Freed pages are overwritten; for the bytes in the log beside the file, ``forget`` first.
         """
         return self._native.drop_session(session_id)
 

@@ -105,6 +105,7 @@ class CompactionRow:
     compaction_id: int
     parent: int | None
     compaction: NewCompaction
+    redacted: bool = False  #: its summary was forgotten, and another text stands in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,15 @@ class LogState:
         next_seq: The sequence number that the next message gets.
         head: The compaction whose view is current; None before the first.
         cadence: What the session stored with its last write, as JSON text; empty at first.
+        redactions: How often messages were forgotten.
+        dropped: The session was dropped: what is written to it is accepted as nothing.
     """
 
     next_seq: int
     head: CompactionRow | None
     cadence: str
+    redactions: int = 0
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +160,19 @@ class SessionLog(Protocol):
         """The messages of a half-open range of sequence numbers, in order."""
 
     def commit(
-        self, compaction: NewCompaction, entries: Sequence[Entry], *, expected_head: int | None, cadence: str
+        self,
+        compaction: NewCompaction,
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        cadence: str,
+        expected_redactions: int | None = None,
     ) -> CommitReceipt:
         """Indexes *entries* and writes *compaction* in one step: both, or nothing.
 
         Raises:
-            StoreConflictError: another compaction was committed since *expected_head*.
+            StoreConflictError: another compaction was committed since *expected_head*, or messages were
+                forgotten since *expected_redactions* (None does not ask).
         """
 
     def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:

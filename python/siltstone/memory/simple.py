@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from siltstone.memory.entry import (
     MAX_QUERY_BYTES,
     MAX_TEXT_BYTES,
     Entry,
+    ForgetReport,
     Page,
     Ranker,
     Receipt,
@@ -26,6 +27,7 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, targets
 from siltstone.memory.log import SessionLog
 from siltstone.memory.simple_log import LogRecord, SimpleLog
 
@@ -46,6 +48,7 @@ class SimpleMemoryStore:
         self._closed = False
         self._entries: dict[str, dict[int, StoredEntry]] = {}
         self._logs: dict[str, LogRecord] = {}
+        self._dropped: set[str] = set()
         self._ids = itertools.count(1)
         self._compaction_ids = itertools.count(1)
 
@@ -115,10 +118,44 @@ class SimpleMemoryStore:
             offset + limit if offset + limit < len(entries) else None,
         )
 
-    def drop(self, session_id: str) -> int:
-        """Forgets the session: its entries, its log, its compactions. The number of entries it had."""
+    def forget(
+        self,
+        *,
+        entry_ids: Collection[int] | None = None,
+        session_id: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        name: str | None = None,
+        before: datetime | float | None = None,
+        text: str | None = None,
+    ) -> ForgetReport:
+        """Forgets what was said. Criteria and report are those of ``MemoryStore.forget``."""
+        criteria = Criteria.of(
+            entry_ids=entry_ids,
+            session_id=session_id,
+            start=start,
+            end=end,
+            name=name,
+            before=before,
+            text=text,
+        )
         with self._lock:
             self._check(session_id)
+            sessions = sorted(self._entries.keys() | self._logs.keys())
+            counts = [self._forget(target) for target in targets(self, sessions, criteria)]
+            changed = [count for count in counts if any(count)]
+            messages, entries, summaries = (sum(each) for each in zip((0, 0, 0), *changed, strict=True))
+            return ForgetReport(len(changed), messages, entries, summaries, erased=True)
+
+    def drop(self, session_id: str) -> int:
+        """Deletes the session: its entries, its log, its compactions. The number of entries it had.
+
+        What is written to it from now on is accepted as nothing.
+        """
+        with self._lock:
+            self._check(session_id)
+            if session_id in self._logs or session_id in self._entries:
+                self._dropped.add(session_id)
             self._logs.pop(session_id, None)
             return len(self._entries.pop(session_id, {}))
 
@@ -169,6 +206,8 @@ class SimpleMemoryStore:
         with self._lock:
             self._check(session_id)
             stored = [_stored(session_id, entry) for entry in entries]  # raises before anything is kept
+            if session_id in self._dropped:
+                return Receipt((None,) * len(stored))
             kept, brought = self._of(session_id), self._log(session_id).brought
             twins = {key: entry_id for entry_id, entry in kept.items() if (key := _identity(entry))}
             ids: list[int | None] = []
@@ -208,8 +247,25 @@ class SimpleMemoryStore:
         self._check(session_id)
         return self._entries.get(session_id, {})
 
+    def _forget(self, target: Target) -> tuple[int, int, int]:
+        """Messages, entries and summaries that were forgotten."""
+        record, entries = self._log(target.session_id), self._entries.get(target.session_id, {})
+        messages, summaries = record.forget(target.messages, target.summaries, REPLACEMENT)
+        seqs = [seq for seq, _ in target.messages]
+        gone = [
+            entry_id
+            for entry_id, entry in entries.items()
+            if entry_id in target.entries or any(seq in range(*entry.source_range) for seq in seqs)
+        ]
+        for entry_id in gone:
+            del entries[entry_id]
+            record.brought.pop(entry_id, None)
+        return messages, len(gone), summaries
+
     def _log(self, session_id: str) -> LogRecord:
         self._check(session_id)
+        if session_id in self._dropped:
+            return LogRecord(dropped=True)
         return self._logs.setdefault(session_id, LogRecord())
 
     def _messages(self, session_id: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.entry import Entry, Receipt
@@ -31,6 +31,29 @@ class LogRecord:
     cadence: str = ""
     brought: dict[int, int] = field(default_factory=dict)
     """Of each entry that a compaction brought: which one."""
+    redactions: int = 0
+    dropped: bool = False
+
+    def forget(
+        self, messages: Sequence[tuple[int, str]], summaries: Sequence[int], replacement: str
+    ) -> tuple[int, int]:
+        """Puts tombstones in the place of *messages*, and *replacement* in that of summaries; how many."""
+        counts = [0, 0]
+        for seq, raw in messages:
+            row = self.messages[seq]
+            if row.raw != raw or row.provenance != "placeholder":
+                self.messages[seq] = replace(row, raw=raw, provenance="placeholder")
+                counts[0] += 1
+        for place, each in enumerate(self.compactions):
+            covered = any(start <= seq < end for start, end in each.compaction.covers for seq, _ in messages)
+            if not each.redacted and (covered or each.compaction_id in summaries):
+                emptied = replace(each.compaction, summary=replacement)
+                self.compactions[place] = replace(each, compaction=emptied, redacted=True)
+                counts[1] += 1
+                if self.head is each:
+                    self.head = self.compactions[place]
+        self.redactions += any(counts)
+        return counts[0], counts[1]
 
 
 class SimpleLog:
@@ -66,12 +89,16 @@ class SimpleLog:
         """Where the log stands."""
         with self._lock:
             record = self._record()
-            return LogState(len(record.messages), record.head, record.cadence)
+            return LogState(
+                len(record.messages), record.head, record.cadence, record.redactions, record.dropped
+            )
 
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward, all or none."""
         with self._lock:
             record = self._record()
+            if record.dropped:
+                return
             if len(record.messages) != expected_next:
                 raise StoreConflictError(
                     f"the log of session {self._session_id!r} ends at {len(record.messages)}, "
@@ -87,11 +114,23 @@ class SimpleLog:
             return self._record().messages[max(start, 0) : max(end, 0)]
 
     def commit(
-        self, compaction: NewCompaction, entries: Sequence[Entry], *, expected_head: int | None, cadence: str
+        self,
+        compaction: NewCompaction,
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        cadence: str,
+        expected_redactions: int | None = None,
     ) -> CommitReceipt:
         """Indexes *entries* and remembers *compaction*: both, or nothing."""
         with self._lock:
+            if self._record().dropped:
+                return CommitReceipt(0, self._index(entries, 0).entry_ids)
             record = self._stands_on(expected_head)
+            if expected_redactions not in (None, record.redactions):
+                raise StoreConflictError(
+                    f"something of session {self._session_id!r} was forgotten meanwhile: open it again"
+                )
             row = CompactionRow(self._next_compaction(), expected_head, compaction)
             receipt = self._index(entries, row.compaction_id)
             record.compactions.append(row)

@@ -20,10 +20,12 @@ from siltstone.messages.message import (
 )
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
+from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone
 from siltstone.messages.turns import Turn, in_flight, opens_turn, turns
 from siltstone.messages.validators import Finding, validate_history
 
 __all__ = [
+    "FORGOTTEN",
     "MAX_MESSAGE_BYTES",
     "Dialect",
     "Finding",
@@ -51,6 +53,8 @@ __all__ = [
     "read_history",
     "read_message",
     "repair",
+    "texts_of",
+    "tombstone",
     "turns",
     "validate",
     "validate_history",

@@ -12,6 +12,7 @@ from siltstone.errors import (
     ConfigError,
     HistoryConflictError,
     ReadOnlyStoreError,
+    SessionDroppedError,
     StoreClosedError,
     StoreConflictError,
 )
@@ -58,7 +59,12 @@ class Core:
         self._compacting = threading.Lock()
         state = self._log.state()
         self._head = state.head.compaction_id if state.head else None
-        self._next_seq = state.next_seq
+        if state.dropped:
+            raise SessionDroppedError(
+                f"session {session_id!r} was dropped, and what is written to it is lost: use another id",
+                session_id=session_id,
+            )
+        self._next_seq, self._redactions = state.next_seq, state.redactions
         self._cadence = self._saved = Cadence.from_json(state.cadence, session_id)
         self._closed = False
         self._usage = [record for row in self._log.compactions() for record in rows.usage_of(row.compaction)]
@@ -104,7 +110,7 @@ class Core:
         with self._lock:
             compactions, head = self._log.compactions(), self._head
         parents, current = {row.compaction_id: row.parent for row in compactions}, set()
-        while head is not None:
+        while head is not None and head in parents:
             current.add(head)
             head = parents[head]
         return compactions, current
@@ -246,7 +252,13 @@ class Core:
                 messages_before=length,
                 created_at=created_at,
             )
-            receipt = self._log.commit(row, entries, expected_head=self._head, cadence=cadence.to_json())
+            receipt = self._log.commit(
+                row,
+                entries,
+                expected_head=self._head,
+                expected_redactions=self._redactions,
+                cadence=cadence.to_json(),
+            )
             self._head = receipt.compaction_id
             self._cadence = self._saved = cadence
             self._view = self._view.rewritten(compaction.messages, length, created_at)
@@ -271,7 +283,11 @@ class Core:
                 known = {row.compaction_id: row for row in self._log.compactions()}
                 if self._head is None:
                     return None
-                undone = known[self._head]
+                undone = known.get(self._head)
+                if undone is None:
+                    raise SessionDroppedError(
+                        f"session {self.session_id!r} was dropped meanwhile", session_id=self.session_id
+                    )
                 before = None if undone.parent is None else known[undone.parent].compaction
                 items = self._with_live_objects(self._load(before))
                 self._log.undo(expected_head=self._head, cadence=self._cadence.to_json())

@@ -40,6 +40,7 @@ class CompactionRecord:
         created_at: When it was committed, in UTC.
         degraded: The summary was made without the intended model.
         undone: It is not part of what led to the current view.
+        redacted: Something that it covered was forgotten, and ``summary`` says so and nothing else.
     """
 
     id: int
@@ -57,6 +58,7 @@ class CompactionRecord:
     created_at: datetime
     degraded: bool
     undone: bool
+    redacted: bool
 
 
 def records(core: Core, *, undone: bool) -> list[CompactionRecord]:
@@ -116,6 +118,7 @@ def _record(row: CompactionRow, undone: bool) -> CompactionRecord:
         created_at=datetime_from(compaction.created_at),
         degraded=compaction.degraded,
         undone=undone,
+        redacted=row.redacted,
     )
 
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{compaction, entry, found, message, session};
+use common::{compaction, entry, found, message, on, session};
 use siltstone_core::memory::Handle;
 
 const DIRECTORY: &str = "SILTSTONE_CRASH_DIRECTORY";
@@ -38,7 +38,7 @@ fn child() {
         let committed = store
             .commit_compaction(
                 &a,
-                state.head,
+                on(state.head),
                 &compaction(&format!("summary {n}"), n),
                 &entries,
                 format!("{n}"),

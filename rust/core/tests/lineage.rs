@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{compaction, entry, found, message, session};
+use common::{compaction, entry, found, message, on, session};
 use siltstone_core::ErrorKind;
 use siltstone_core::memory::{Handle, NewEntry, Store};
 
@@ -17,7 +17,7 @@ fn of(text: &str, start: i64, end: i64) -> NewEntry {
 fn commit(store: &Store, head: Option<i64>, entries: &[NewEntry]) -> i64 {
     let row = compaction("summary", 3);
     store
-        .commit_compaction(&session("a"), head, &row, entries, String::new())
+        .commit_compaction(&session("a"), on(head), &row, entries, String::new())
         .unwrap()
         .compaction
 }

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{compaction, entry, found, message, session};
+use common::{compaction, entry, found, message, on, session};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{Handle, Store};
@@ -43,7 +43,7 @@ fn a_store_gives_the_same_answers_after_reopening() {
     let committed = store
         .commit_compaction(
             &session("a"),
-            None,
+            on(None),
             &compaction("s", 2),
             &[entry("more silt")],
             "d".to_owned(),
@@ -93,8 +93,9 @@ fn an_id_is_never_given_twice() {
     for round in 0..4 {
         let handle = open(directory.path());
         let store = handle.store().unwrap();
+        let life = session(if round < 2 { "a" } else { "b" });
         let ids = store
-            .insert(&session("a"), &[entry("silt"), entry(" "), entry("river")])
+            .insert(&life, &[entry("silt"), entry(" "), entry("river")])
             .unwrap();
         assert_eq!(
             ids,
@@ -103,7 +104,7 @@ fn an_id_is_never_given_twice() {
         );
         last += 2;
         if round % 2 == 1 {
-            assert_eq!(store.drop_session(&session("a")).unwrap(), 4);
+            assert_eq!(store.drop_session(&life).unwrap(), 4);
         }
     }
 }
@@ -134,7 +135,7 @@ fn a_conflict_writes_nothing() {
         .append(&a, 0, &[message("{}")], "c".to_owned())
         .unwrap();
     let head = store
-        .commit_compaction(&a, None, &compaction("s", 1), &[], "d".to_owned())
+        .commit_compaction(&a, on(None), &compaction("s", 1), &[], "d".to_owned())
         .unwrap()
         .compaction;
     let before = (
@@ -149,7 +150,13 @@ fn a_conflict_writes_nothing() {
     for expected in [None, Some(head + 1)] {
         let entries = [entry("lost")];
         let error = store
-            .commit_compaction(&a, expected, &compaction("t", 1), &entries, "f".to_owned())
+            .commit_compaction(
+                &a,
+                on(expected),
+                &compaction("t", 1),
+                &entries,
+                "f".to_owned(),
+            )
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreConflict);
     }
@@ -267,7 +274,7 @@ fn a_flipped_bit_is_never_given_back() {
     store
         .commit_compaction(
             &a,
-            None,
+            on(None),
             &compaction("what was said", 40),
             &entries,
             "{}".to_owned(),

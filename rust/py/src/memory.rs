@@ -9,13 +9,15 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use siltstone_core::Result as CoreResult;
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Handle, NewEntry, NewMessage, SearchOptions};
+use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage, SearchOptions};
 
 use crate::error::guard;
 use crate::rows::{
-    EntryIn, EntryOut, HitOut, Ids, MessageIn, MessageOut, compaction_in, compaction_out, entry_in,
-    entry_out, figures_out, hit_out, ids_out, message_in, message_out, session_id,
+    EntryIn, EntryOut, HitOut, Ids, MessageIn, MessageOut, TargetIn, compaction_in, compaction_out,
+    entry_in, entry_out, figures_out, hit_out, ids_out, message_in, message_out, session_id,
+    target_in,
 };
 use crate::text::Text;
 
@@ -59,11 +61,22 @@ impl Store {
         })
     }
 
-    fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<(i64, Option<i64>, String)> {
+    fn log_state(
+        &self,
+        py: Python<'_>,
+        session: Text,
+    ) -> PyResult<(i64, Option<i64>, String, i64, bool)> {
         let state = guard(py, || {
             self.handle.store()?.log_state(&session_id(&session)?)
         })?;
-        Ok((state.next_seq, state.head, state.cadence))
+        let (head, cadence) = (state.head, state.cadence);
+        Ok((
+            state.next_seq,
+            head,
+            cadence,
+            state.redactions,
+            state.dropped,
+        ))
     }
 
     fn read_messages(
@@ -86,7 +99,7 @@ impl Store {
         &self,
         py: Python<'_>,
         session: Text,
-        expected_head: Option<i64>,
+        expected: (Option<i64>, Option<i64>),
         row: &Bound<'_, PyTuple>,
         entries: Vec<EntryIn>,
         cadence: Text,
@@ -96,8 +109,10 @@ impl Store {
             let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
             let (store, session) = (self.handle.store()?, session_id(&session)?);
             let cadence = cadence.to_string();
+            let (head, redactions) = expected;
+            let expected = Expected { head, redactions };
             let committed =
-                store.commit_compaction(&session, expected_head, &compaction, &entries, cadence)?;
+                store.commit_compaction(&session, expected, &compaction, &entries, cadence)?;
             Ok((committed.compaction, ids_out(&committed.entries)))
         })
     }
@@ -217,6 +232,30 @@ impl Store {
             let rows = rows.map(|stored| entry_out(stored, id.as_str().to_owned()));
             Ok((rows.collect(), page.next_offset))
         })
+    }
+
+    fn sessions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        guard(py, || self.handle.store()?.sessions())
+    }
+
+    fn forget(
+        &self,
+        py: Python<'_>,
+        targets: Vec<TargetIn>,
+        replacement: Text,
+    ) -> PyResult<(i64, i64, i64, i64, bool)> {
+        let forgotten = guard(py, || {
+            let targets = targets.into_iter().map(target_in);
+            let targets = targets.collect::<CoreResult<Vec<_>>>()?;
+            self.handle.store()?.forget(&targets, &replacement)
+        })?;
+        Ok((
+            forgotten.sessions,
+            forgotten.messages,
+            forgotten.entries,
+            forgotten.summaries,
+            forgotten.erased,
+        ))
     }
 
     fn drop_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {

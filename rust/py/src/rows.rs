@@ -5,7 +5,7 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
     Compaction, ExplainedTerm, Explanation, Figures, Hit, Message, NewCompaction, NewEntry,
-    NewMessage, StoredEntry,
+    NewMessage, StoredEntry, Target,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
@@ -44,6 +44,8 @@ pub(crate) type HitOut<'py> = (
     f64,
     Option<Bound<'py, PyDict>>,
 );
+/// session, (seq, raw) of messages, entries, compactions.
+pub(crate) type TargetIn = (Text, Vec<(i64, Text)>, Vec<i64>, Vec<i64>);
 pub(crate) type Ids = Vec<Option<i64>>;
 
 /// A session id is a key: it is refused where it would have to be repaired, for two might become one.
@@ -117,6 +119,17 @@ pub(crate) fn entry_out(stored: StoredEntry, session: String) -> EntryOut {
         created_at,
         repaired,
     )
+}
+
+pub(crate) fn target_in(row: TargetIn) -> CoreResult<Target> {
+    let (session, messages, entries, summaries) = row;
+    let messages = messages.into_iter();
+    Ok(Target {
+        session: session_id(&session)?,
+        messages: messages.map(|(seq, raw)| (seq, raw.to_string())).collect(),
+        entries,
+        summaries,
+    })
 }
 
 pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {
@@ -228,11 +241,12 @@ pub(crate) fn compaction_in(row: &Bound<'_, PyTuple>) -> PyResult<NewCompaction>
     })
 }
 
-/// id, parent, and then as it came in.
+/// id, parent, and then as it came in; at the end whether its summary was forgotten.
 pub(crate) fn compaction_out(py: Python<'_>, row: Compaction) -> PyResult<Bound<'_, PyTuple>> {
     let Compaction {
         id,
         parent,
+        redacted,
         compaction: new,
         ..
     } = row;
@@ -252,6 +266,7 @@ pub(crate) fn compaction_out(py: Python<'_>, row: Compaction) -> PyResult<Bound<
         new.messages_before,
         new.messages_after,
         new.created_at,
+        redacted,
     );
     let parts = (
         head.into_pyobject(py)?,

@@ -119,6 +119,9 @@ impl Store {
 
     /// Deletes the session: its entries, its log, its compactions. How many entries it had.
     ///
+    /// A tombstone stays: what is written to it from now on is accepted as nothing. A session that never
+    /// wrote leaves none.
+    ///
     /// # Errors
     ///
     /// Those of a write.
@@ -128,8 +131,9 @@ impl Store {
             let Some(row) = session::find(transaction, session)? else {
                 return Ok(0);
             };
-            session::delete(transaction, &row)?;
-            Ok(row.entries)
+            let entries = row.entries;
+            session::drop(transaction, row)?;
+            Ok(entries)
         })?;
         self.scopes.remove(session);
         Ok(entries)

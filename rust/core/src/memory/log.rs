@@ -17,12 +17,25 @@ pub struct LogState {
     pub head: Option<i64>,
     /// What the caller stored with its last write; empty at first.
     pub cadence: String,
+    /// Raised when messages are forgotten: a view that was read before holds what is gone.
+    pub redactions: i64,
+    /// Whether the session was dropped: what is written to it is accepted as nothing.
+    pub dropped: bool,
+}
+
+/// What a writer stands on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The head that it read.
+    pub head: Option<i64>,
+    /// How often messages were forgotten when it read them; None for one that read none.
+    pub redactions: Option<i64>,
 }
 
 /// What a commit wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The compaction's id.
+    /// The compaction's id; 0 where the session was dropped, and nothing was written.
     pub compaction: i64,
     /// The id of each entry, None for a blank one.
     pub entries: Vec<Option<EntryId>>,
@@ -46,8 +59,10 @@ impl Store {
     pub fn log_state(&self, session: &SessionId) -> Result<LogState> {
         let row = self
             .database
-            .read(|transaction| session::find(transaction, session))?;
+            .read(|transaction| session::find_any(transaction, session))?;
         Ok(row.map_or_else(LogState::default, |row| LogState {
+            redactions: row.redactions,
+            dropped: row.dropped,
             next_seq: row.next_seq,
             head: row.head,
             cadence: row.cadence,
@@ -99,18 +114,28 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where `expected_head` is not the head, [`ErrorKind::InvalidEntry`] where
+    /// [`ErrorKind::StoreConflict`] where the session stands elsewhere, [`ErrorKind::InvalidEntry`] where
     /// an entry is out of bounds; otherwise those of a write.
     pub fn commit_compaction(
         &self,
         session: &SessionId,
-        expected_head: Option<i64>,
+        expected: Expected,
         compaction: &NewCompaction,
         entries: &[NewEntry],
         cadence: String,
     ) -> Result<Committed> {
         let (entries, compaction) = self.write_entries(session, entries, |transaction, row| {
-            stands_on(row, expected_head)?;
+            stands_on(row, expected.head)?;
+            if expected
+                .redactions
+                .is_some_and(|redactions| redactions != row.redactions)
+            {
+                let message = format!(
+                    "something of session {:?} was forgotten meanwhile: open it again",
+                    session.as_str()
+                );
+                return Err(Error::new(ErrorKind::StoreConflict, message));
+            }
             row.cadence = cadence;
             compactions::append(transaction, row, compaction).map(Some)
         })?;
@@ -190,6 +215,9 @@ impl Store {
     ) -> Result<()> {
         self.database.writer()?.transaction(|transaction| {
             let mut row = session::find_or_create(transaction, session)?;
+            if row.dropped {
+                return Ok(());
+            }
             work(transaction, &mut row)?;
             session::save(transaction, &row)
         })

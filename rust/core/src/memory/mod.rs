@@ -33,6 +33,7 @@
 
 mod check;
 mod entries;
+mod forget;
 mod handle;
 mod log;
 mod options;
@@ -45,8 +46,9 @@ mod store;
 
 pub use check::MAX_TEXT_BYTES;
 pub use entries::{Figures, Page};
+pub use forget::{Forgotten, Target};
 pub use handle::Handle;
-pub use log::{Committed, LogState, Undone};
+pub use log::{Committed, Expected, LogState, Undone};
 pub use options::{MAX_LIMIT, MAX_QUERY_BYTES, Ranker, SearchOptions};
 pub use scope::IndexSizes;
 pub use search::{ExplainedNeighbor, ExplainedTerm, Explanation, Hit, LexicalExplanation};

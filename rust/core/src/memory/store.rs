@@ -32,16 +32,21 @@ impl Store {
             (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
             (meta::TOKENIZER, words::ID),
             (meta::ANALYSER, analyse::ID),
+            (meta::ERASURE, meta::DONE),
         ];
         let database = Database::open(file, read_only, &birth)?;
         // Texts are stored, and terms are not: a store of another analyser needs no more than this.
         database.remember(meta::ANALYSER, analyse::ID)?;
         let hash_rule = stored_rule(&database)?;
-        Ok(Self {
+        let store = Self {
             database,
             scopes: ScopeMap::new(hash_rule),
             hash_rule,
-        })
+        };
+        if !store.is_read_only() {
+            store.erase()?; // what a process forgot that was killed before it was done
+        }
+        Ok(store)
     }
 
     /// Nothing, if the store was made with that rule, or the caller does not care.
@@ -76,7 +81,8 @@ impl Store {
     /// Writes `entries`, and whatever `also` writes of the session, in one transaction, then indexes them.
     ///
     /// `also` gives the compaction that discarded them, if one did. The id of each entry, None for a blank
-    /// one, which is not stored; an entry that the session has already keeps its id.
+    /// one, which is not stored; an entry that the session has already keeps its id. What is written to a
+    /// session that was dropped is accepted as nothing.
     pub(super) fn write_entries(
         &self,
         session: &SessionId,
@@ -90,14 +96,20 @@ impl Store {
         let analysed: Vec<Analysed> = analysed.collect();
 
         let mut writer = self.database.writer()?;
-        let (before, after, compaction, placed) = writer.transaction(|transaction| {
+        let written = writer.transaction(|transaction| {
             let before = session::find_or_create(transaction, session)?;
+            if before.dropped {
+                return Ok(None);
+            }
             let mut after = before.clone();
             let compaction = also(transaction, &mut after)?;
             let placed = entry::insert(transaction, &mut after, compaction, &kept)?;
             session::save(transaction, &after)?;
-            Ok((before, after, compaction, placed))
+            Ok(Some((before, after, compaction, placed)))
         })?;
+        let Some((before, after, compaction, placed)) = written else {
+            return Ok((vec![None; entries.len()], None));
+        };
         // The writer is still held, so scopes see commits in their order.
         if let Some(scope) = self.scopes.get(session) {
             let rows = placed.iter().zip(analysed);

@@ -1,9 +1,11 @@
 //! Which views were there? The compactions of a session, each with the one whose view it rewrote.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::Checksum;
+use crate::sqlite::checksum::{Checksum, corrupt};
+use crate::sqlite::ranges::{self, Range};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 
@@ -15,7 +17,7 @@ macro_rules! select {
         concat!(
             "SELECT id, session, parent, policy, reason, level, degraded, summary, covers, view, next_seq,
                     model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at,
-                    checksum
+                    redacted, checksum
              FROM compaction ",
             $condition
         )
@@ -66,6 +68,8 @@ pub struct Compaction {
     pub session: i64,
     /// The compaction whose view it rewrote.
     pub parent: Option<i64>,
+    /// Whether its summary was forgotten, and another text stands in its place.
+    pub redacted: bool,
     /// What was committed.
     pub compaction: NewCompaction,
 }
@@ -80,8 +84,8 @@ pub(crate) fn append(
     let mut statement = transaction.prepare_cached(
         "INSERT INTO compaction (session, parent, policy, reason, level, degraded, summary, covers, view,
              next_seq, model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at,
-             checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0)",
+             redacted, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, 0)",
     )?;
     statement.execute(params![
         session.id,
@@ -103,7 +107,7 @@ pub(crate) fn append(
         new.created_at,
     ])?;
     let id = transaction.last_insert_rowid();
-    let checksum = checksum(id, session.id, parent, new).finish();
+    let checksum = checksum(id, session.id, parent, false, new).finish();
     transaction
         .prepare_cached("UPDATE compaction SET checksum = ?2 WHERE id = ?1")?
         .execute([id, checksum])?;
@@ -130,6 +134,49 @@ pub(crate) fn get(connection: &Connection, id: i64) -> Result<Option<Compaction>
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
     let mut rows = statement.query([id])?;
     rows.next()?.map(read).transpose()
+}
+
+/// Puts `replacement` in the place of each summary that has an id of `ids`, or stands for a message of
+/// `seqs`, which ascend. How many there were.
+pub(crate) fn redact(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    ids: &[i64],
+    seqs: &[i64],
+    replacement: &str,
+) -> Result<i64> {
+    let mut redacted = 0;
+    for row in of_session(transaction, session)? {
+        let hit = ids.contains(&row.id) || covers(&row)?.iter().any(|range| range.holds_one(seqs));
+        if row.redacted || !hit {
+            continue;
+        }
+        let new = NewCompaction {
+            summary: replacement.to_owned(),
+            ..row.compaction
+        };
+        let checksum = checksum(row.id, row.session, row.parent, true, &new).finish();
+        transaction
+            .prepare_cached(
+                "UPDATE compaction SET summary = ?2, redacted = 1, checksum = ?3 WHERE id = ?1",
+            )?
+            .execute(params![row.id, new.summary, checksum])?;
+        redacted += 1;
+    }
+    Ok(redacted)
+}
+
+/// The messages that its summary stands for.
+pub(crate) fn covers(row: &Compaction) -> Result<Vec<Range>> {
+    let pieces = ranges::parse(&row.compaction.covers);
+    let ranges = pieces.and_then(|pieces| pieces.into_iter().collect::<Option<Vec<_>>>());
+    ranges.ok_or_else(|| {
+        corrupt(
+            TABLE,
+            ValueRef::Integer(row.id),
+            "covers what is no list of ranges",
+        )
+    })
 }
 
 /// The compaction of that id, which the session stands on.
@@ -173,16 +220,25 @@ fn read(row: &Row<'_>) -> Result<Compaction> {
         messages_after: columns.integer(16)?,
         created_at: columns.integer(17)?,
     };
-    columns.verify(checksum(id, session, parent, &compaction), 18)?;
+    let redacted = columns.integer(18)? != 0;
+    let checksum = checksum(id, session, parent, redacted, &compaction);
+    columns.verify(checksum, 19)?;
     Ok(Compaction {
         id,
         session,
         parent,
+        redacted,
         compaction,
     })
 }
 
-fn checksum(id: i64, session: i64, parent: Option<i64>, new: &NewCompaction) -> Checksum {
+fn checksum(
+    id: i64,
+    session: i64,
+    parent: Option<i64>,
+    redacted: bool,
+    new: &NewCompaction,
+) -> Checksum {
     Checksum::of(TABLE)
         .integer(id)
         .integer(session)
@@ -202,4 +258,5 @@ fn checksum(id: i64, session: i64, parent: Option<i64>, new: &NewCompaction) -> 
         .integer(new.messages_before)
         .integer(new.messages_after)
         .integer(new.created_at)
+        .integer(i64::from(redacted))
 }

@@ -42,6 +42,8 @@ pub(super) fn writable(file: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted is overwritten with zeros, not only given up.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if synchronous != SYNCHRONOUS_FULL {
         return Err(failure(ffi::SQLITE_MISUSE, "synchronous=FULL was refused"));
@@ -116,7 +118,8 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
+/// Whether another process was in the way.
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)

@@ -163,6 +163,32 @@ impl Writer<'_> {
     }
 }
 
+impl Database {
+    /// Rewrites the file without what was freed, and empties the log beside it.
+    ///
+    /// False where another process reads or writes: then it is still to be done.
+    pub(crate) fn erase(&self) -> Result<bool> {
+        let mut writer = self.writer()?;
+        let _reader = self.reader.lock(); // nobody in this process reads meanwhile
+        match vacuum(&writer.0) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) if connection::is_busy(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        writer.transaction(|transaction| meta::set(transaction, meta::ERASURE, meta::DONE))?;
+        Ok(true)
+    }
+}
+
+/// Whether nothing of an earlier state is left in the file or in the log.
+fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.execute_batch("VACUUM")?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, i64>(0).map(|busy| busy == 0)
+    })
+}
+
 /// Looks at an existing file without touching it or anything beside it.
 ///
 /// None where that does not tell: a creation that was killed leaves a journal that only a writer can

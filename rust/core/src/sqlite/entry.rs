@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::id::EntryId;
 use crate::sqlite::allocator;
 use crate::sqlite::checksum::{Checksum, corrupt};
+use crate::sqlite::ranges::Range;
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 
@@ -213,6 +214,30 @@ pub(crate) fn withdraw(
         .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
         .execute([session.id, compaction])?;
     Ok(left(session, gone))
+}
+
+/// Deletes those of `ids`, and those that came from a message of `seqs`, which ascend; the caller saves
+/// `session`, whose figures move.
+pub(crate) fn forget(
+    transaction: &Transaction<'_>,
+    session: &mut SessionRow,
+    ids: &[i64],
+    seqs: &[i64],
+) -> Result<i64> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    let mut gone = Vec::new();
+    for_each_after(transaction, session.id, EntryId(0), |stored| {
+        let NewEntry { start, end, .. } = stored.entry;
+        if ids.binary_search(&stored.id.0).is_ok() || (Range { start, end }).holds_one(seqs) {
+            gone.push(stored.id);
+        }
+    })?;
+    let mut statement = transaction.prepare_cached("DELETE FROM entry WHERE id = ?1")?;
+    for id in &gone {
+        statement.execute([id.0])?;
+    }
+    Ok(left(session, gone.len()))
 }
 
 /// Counts `gone` entries out of the session, so that no index goes on with them.

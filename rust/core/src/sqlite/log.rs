@@ -1,4 +1,4 @@
-//! What was said: the messages of a session, in order, added and never changed.
+//! What was said: the messages of a session, in order, added and never changed but to be forgotten.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -8,6 +8,9 @@ use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
 
 const TABLE: &str = "message";
+
+/// The provenance of a message that was forgotten.
+const TOMBSTONE: &str = "placeholder";
 
 /// A message on its way into the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +87,41 @@ pub(crate) fn read(
     }
     complete(session, start, end, &messages)?;
     Ok(messages)
+}
+
+/// Puts `raw` in the place of what message `seq` said: a tombstone, which is indexed by nobody and keeps
+/// its place and its tokens. Whether there was something to forget.
+pub(crate) fn redact(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    seq: i64,
+    raw: &str,
+) -> Result<bool> {
+    let Some(found) = read(transaction, session, seq, seq.saturating_add(1))?.pop() else {
+        return Ok(false);
+    };
+    if found.message.provenance == TOMBSTONE && found.message.raw == raw {
+        return Ok(false);
+    }
+    let new = NewMessage {
+        raw: raw.to_owned(),
+        provenance: TOMBSTONE.to_owned(),
+        ..found.message
+    };
+    let id: i64 = transaction
+        .prepare_cached("SELECT id FROM message WHERE session = ?1 AND seq = ?2")?
+        .query_row([session.id, seq], |row| row.get(0))?;
+    transaction
+        .prepare_cached(
+            "UPDATE message SET raw = ?2, provenance = ?3, checksum = ?4 WHERE id = ?1",
+        )?
+        .execute(params![
+            id,
+            new.raw,
+            new.provenance,
+            checksum(id, session.id, seq, &new).finish()
+        ])?;
+    Ok(true)
 }
 
 /// A row that an index does not lead to any more is lost without a trace, unless someone counts.

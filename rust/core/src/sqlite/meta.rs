@@ -15,6 +15,13 @@ pub(crate) const TOKENIZER: &str = "tokenizer";
 /// Key of the analyser that makes terms of texts; stores of the first version lack it.
 pub(crate) const ANALYSER: &str = "analyser";
 
+/// Key of whether freed bytes are still to be overwritten: [`DUE`] or [`DONE`].
+pub(crate) const ERASURE: &str = "erasure";
+/// Something was forgotten, and its bytes may still be in the files.
+pub(crate) const DUE: &str = "due";
+/// Whatever was forgotten is gone from the files.
+pub(crate) const DONE: &str = "done";
+
 /// The value of `key`.
 pub(crate) fn get(connection: &Connection, key: &'static str) -> Result<String> {
     find(connection, key)?.ok_or_else(|| {
@@ -41,6 +48,14 @@ pub(super) fn find(connection: &Connection, key: &'static str) -> Result<Option<
 pub(super) fn put(connection: &Connection, key: &str, value: &str) -> Result<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)")?
+        .execute(params![key, value, checksum(key, value).finish()])?;
+    Ok(())
+}
+
+/// Changes the value of `key`.
+pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE meta SET value = ?2, checksum = ?3 WHERE key = ?1")?
         .execute(params![key, value, checksum(key, value).finish()])?;
     Ok(())
 }

@@ -14,6 +14,7 @@ pub(crate) mod figures;
 pub(crate) mod log;
 pub(crate) mod meta;
 mod migrate;
+mod ranges;
 mod row;
 mod schema;
 pub(crate) mod session;

@@ -39,6 +39,8 @@ CREATE TABLE session (
     compactions INTEGER NOT NULL,   -- and how many compactions
     revision INTEGER NOT NULL,      -- raised by every write of entries: an index of another one is stale
     epoch INTEGER NOT NULL,         -- raised when entries leave: an index of another one begins anew
+    redactions INTEGER NOT NULL,    -- raised when messages are forgotten: a view from before is stale
+    dropped INTEGER NOT NULL,       -- a tombstone: what is written to it is accepted as nothing
     head INTEGER,                   -- the compaction whose view is current
     cadence TEXT NOT NULL,          -- the caller's own state, written with whatever it commits
     checksum INTEGER NOT NULL
@@ -47,7 +49,7 @@ CREATE TABLE session (
 -- A second way to a session: one that the index of names does not lead to is damaged, not new.
 CREATE INDEX session_name_hash ON session (name_hash);
 
--- The log. Rows are added and never changed.
+-- The log. Rows are added, and never changed but to forget what they say.
 CREATE TABLE message (
     id INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES session (id),
@@ -72,6 +74,7 @@ CREATE TABLE compaction (
     level INTEGER NOT NULL,
     degraded INTEGER NOT NULL,
     summary TEXT NOT NULL,
+    redacted INTEGER NOT NULL,      -- the summary was forgotten, and another text stands in its place
     covers TEXT NOT NULL,           -- JSON
     view TEXT NOT NULL,             -- JSON
     next_seq INTEGER NOT NULL,      -- messages from here on follow the view

@@ -14,7 +14,9 @@ const TABLE: &str = "session";
 macro_rules! select {
     ($condition:literal) => {
         concat!(
-            "SELECT id, name, next_seq, entries, compactions, revision, epoch, head, cadence, checksum FROM session ",
+            "SELECT id, name, next_seq, entries, compactions, revision, epoch, redactions, dropped, head,
+                    cadence, checksum
+             FROM session ",
             $condition
         )
     };
@@ -37,20 +39,43 @@ pub(crate) struct SessionRow {
     pub revision: i64,
     /// Raised when entries leave: an index of another epoch cannot catch up by reading what is new.
     pub epoch: i64,
+    /// Raised when messages are forgotten: a view that was read before holds what is gone.
+    pub redactions: i64,
+    /// Whether it was dropped: a tombstone, to which nothing is written any more.
+    pub dropped: bool,
     /// The compaction whose view is current.
     pub head: Option<i64>,
     /// The caller's own state.
     pub cadence: String,
 }
 
-/// The session of that name, if it ever wrote anything.
+/// The session of that name, if it ever wrote anything and was not dropped.
 pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<Option<SessionRow>> {
+    Ok(find_any(connection, session)?.filter(|row| !row.dropped))
+}
+
+/// The session of that name, or its tombstone.
+pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<Option<SessionRow>> {
     let mut statement = connection.prepare_cached(select!("WHERE name = ?1"))?;
     let mut rows = statement.query([session.as_str()])?;
     match rows.next()? {
         Some(row) => read(row).map(Some),
         None => check_absent(connection, session).map(|()| None),
     }
+}
+
+/// The names of all sessions that were not dropped, in the order of their first writes.
+pub(crate) fn names(connection: &Connection) -> Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(select!("ORDER BY id"))?;
+    let mut rows = statement.query([])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        let session = read(row)?;
+        if !session.dropped {
+            names.push(session.name);
+        }
+    }
+    Ok(names)
 }
 
 /// Nothing, if the session is not there by its other index either: else one of the two is damaged, and
@@ -75,19 +100,19 @@ pub(crate) fn name(connection: &Connection, id: i64) -> Result<Option<String>> {
     Ok(row.map(|session| session.name))
 }
 
-/// The session of that name; a new one if there is none.
+/// The session of that name, which may be a tombstone; a new one if there is none.
 pub(crate) fn find_or_create(
     transaction: &Transaction<'_>,
     session: &SessionId,
 ) -> Result<SessionRow> {
-    if let Some(row) = find(transaction, session)? {
+    if let Some(row) = find_any(transaction, session)? {
         return Ok(row);
     }
     transaction
         .prepare_cached(
-            "INSERT INTO session (name, name_hash, next_seq, entries, compactions, revision, epoch, head,
-                 cadence, checksum)
-             VALUES (?1, ?2, 0, 0, 0, 0, 0, NULL, '', 0)",
+            "INSERT INTO session (name, name_hash, next_seq, entries, compactions, revision, epoch, redactions,
+                 dropped, head, cadence, checksum)
+             VALUES (?1, ?2, 0, 0, 0, 0, 0, 0, 0, NULL, '', 0)",
         )?
         .execute(params![session.as_str(), hash(session.as_str())])?;
     let row = SessionRow {
@@ -98,6 +123,8 @@ pub(crate) fn find_or_create(
         compactions: 0,
         revision: 0,
         epoch: 0,
+        redactions: 0,
+        dropped: false,
         head: None,
         cadence: String::new(),
     };
@@ -110,7 +137,7 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
     transaction
         .prepare_cached(
             "UPDATE session SET next_seq = ?2, entries = ?3, compactions = ?4, revision = ?5, epoch = ?6,
-                 head = ?7, cadence = ?8, checksum = ?9
+                 redactions = ?7, dropped = ?8, head = ?9, cadence = ?10, checksum = ?11
              WHERE id = ?1",
         )?
         .execute(params![
@@ -120,6 +147,8 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
             row.compactions,
             row.revision,
             row.epoch,
+            row.redactions,
+            row.dropped,
             row.head,
             row.cadence,
             checksum(row).finish(),
@@ -127,17 +156,28 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
     Ok(())
 }
 
-/// Deletes the session with its log, its compactions and its entries.
-pub(crate) fn delete(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()> {
+/// Deletes the session's log, its compactions and its entries, and leaves a tombstone in its place.
+pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
     for sql in [
         "DELETE FROM entry WHERE session = ?1",
         "DELETE FROM message WHERE session = ?1",
         "DELETE FROM compaction WHERE session = ?1",
-        "DELETE FROM session WHERE id = ?1",
     ] {
         transaction.prepare_cached(sql)?.execute([row.id])?;
     }
-    Ok(())
+    let tombstone = SessionRow {
+        next_seq: 0,
+        entries: 0,
+        compactions: 0,
+        revision: row.revision + 1,
+        epoch: row.epoch + 1,
+        redactions: row.redactions + 1,
+        dropped: true,
+        head: None,
+        cadence: String::new(),
+        ..row
+    };
+    save(transaction, &tombstone)
 }
 
 fn read(row: &Row<'_>) -> Result<SessionRow> {
@@ -150,10 +190,12 @@ fn read(row: &Row<'_>) -> Result<SessionRow> {
         compactions: columns.integer(4)?,
         revision: columns.integer(5)?,
         epoch: columns.integer(6)?,
-        head: columns.optional_integer(7)?,
-        cadence: columns.text(8)?,
+        redactions: columns.integer(7)?,
+        dropped: columns.integer(8)? != 0,
+        head: columns.optional_integer(9)?,
+        cadence: columns.text(10)?,
     };
-    columns.verify(checksum(&session), 9)?;
+    columns.verify(checksum(&session), 11)?;
     Ok(session)
 }
 
@@ -171,6 +213,8 @@ fn checksum(row: &SessionRow) -> Checksum {
         .integer(row.compactions)
         .integer(row.revision)
         .integer(row.epoch)
+        .integer(row.redactions)
+        .integer(i64::from(row.dropped))
         .optional_integer(row.head)
         .text(&row.cadence)
 }

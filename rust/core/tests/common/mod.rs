@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use siltstone_core::id::SessionId;
-use siltstone_core::memory::{NewCompaction, NewEntry, NewMessage, SearchOptions, Store};
+use siltstone_core::memory::{Expected, NewCompaction, NewEntry, NewMessage, SearchOptions, Store};
 
 pub fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
@@ -45,6 +45,14 @@ pub fn compaction(summary: &str, next_seq: i64) -> NewCompaction {
         next_seq,
         usage: "[]".to_owned(),
         ..NewCompaction::default()
+    }
+}
+
+/// What a writer that stands on `head` expects.
+pub fn on(head: Option<i64>) -> Expected {
+    Expected {
+        head,
+        ..Expected::default()
     }
 }
 

@@ -1,0 +1,108 @@
+//! Forgetting: what was said leaves the log, the entries, the summaries and the file.
+
+use crate::error::{ErrorKind, Result};
+use crate::id::SessionId;
+use crate::memory::store::Store;
+use crate::sqlite::{compactions, entry, log, meta, session};
+
+/// What is to be forgotten of one session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The session.
+    pub session: SessionId,
+    /// Sequence numbers of messages, and the JSON text that takes the place of each.
+    pub messages: Vec<(i64, String)>,
+    /// Entries. Those that came from one of the messages go as well.
+    pub entries: Vec<i64>,
+    /// Compactions whose summary goes. Those that stand for one of the messages go as well.
+    pub summaries: Vec<i64>,
+}
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Sessions that something was forgotten of.
+    pub sessions: i64,
+    /// Messages that are tombstones now.
+    pub messages: i64,
+    /// Entries that were deleted.
+    pub entries: i64,
+    /// Summaries that were replaced.
+    pub summaries: i64,
+    /// Whether the bytes are gone from the files too; else another process was in the way.
+    pub erased: bool,
+}
+
+impl Store {
+    /// Forgets `targets` in one transaction, and then erases their bytes from the files.
+    ///
+    /// `replacement` takes the place of every summary that goes.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write.
+    pub fn forget(&self, targets: &[Target], replacement: &str) -> Result<Forgotten> {
+        let mut writer = self.database.writer()?;
+        let mut forgotten = writer.transaction(|transaction| {
+            let mut total = Forgotten::default();
+            for target in targets {
+                let Some(mut row) = session::find(transaction, &target.session)? else {
+                    continue;
+                };
+                let mut seqs: Vec<i64> = target.messages.iter().map(|message| message.0).collect();
+                seqs.sort_unstable();
+                let mut messages = 0;
+                for (seq, raw) in &target.messages {
+                    messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
+                }
+                let entries = entry::forget(transaction, &mut row, &target.entries, &seqs)?;
+                let summaries =
+                    compactions::redact(transaction, &row, &target.summaries, &seqs, replacement)?;
+                if messages + entries + summaries == 0 {
+                    continue;
+                }
+                row.redactions += i64::from(messages + summaries > 0);
+                session::save(transaction, &row)?;
+                total.sessions += 1;
+                total.messages += messages;
+                total.entries += entries;
+                total.summaries += summaries;
+            }
+            if total.sessions > 0 {
+                meta::set(transaction, meta::ERASURE, meta::DUE)?;
+            }
+            Ok(total)
+        })?;
+        drop(writer);
+        for target in targets {
+            self.scopes.remove(&target.session); // it holds words of what is gone
+        }
+        forgotten.erased = self.erase()?;
+        Ok(forgotten)
+    }
+
+    /// Overwrites what was freed, if something was forgotten since it was last done.
+    ///
+    /// False where it could not be done now: another process is in the way, or the disk is full.
+    pub(super) fn erase(&self) -> Result<bool> {
+        if self.database.meta(meta::ERASURE)? == meta::DONE {
+            return Ok(true);
+        }
+        match self.database.erase() {
+            Err(error) if matches!(error.kind(), ErrorKind::StoreBusy | ErrorKind::StoreIo) => {
+                Ok(false)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The names of all sessions, in the order of their first writes.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn sessions(&self) -> Result<Vec<String>> {
+        self.database
+            .read(|transaction| session::names(transaction))
+    }
+}

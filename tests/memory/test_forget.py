@@ -1,0 +1,317 @@
+"""What is forgotten is gone: from searches, the log, the summaries, and every byte of the store's files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import Raw, assistant, exchange, turns, user
+from siltstone import Compacted, CompactionConfig, ForgetReport, MemoryStore, Session, ThresholdCompactor
+from siltstone.errors import (
+    ConfigError,
+    InvalidEntryError,
+    ReadOnlyStoreError,
+    SessionDroppedError,
+    StoreConflictError,
+)
+from siltstone.memory import Entry, Store
+from siltstone.messages import FORGOTTEN, broken_tool_groups, tombstone
+from siltstone.testing import ScriptedModel
+from storing import compaction, contents, database, elsewhere, entries, message
+
+POLICY = ThresholdCompactor(
+    CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50)
+)
+SECRET = 'the "Grünwald" plan\n\U0001f511'
+
+
+def raw(text: str) -> str:
+    return json.dumps({"role": "user", "content": text}, ensure_ascii=False)
+
+
+def forms(text: str) -> list[bytes]:
+    """*text* as a file may hold it: as it is, and in the ways that JSON may write it, once and nested."""
+    plain = [text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]]
+    plain += [json.dumps(json.dumps(text, ensure_ascii=escaped))[3:-3] for escaped in (False, True)]
+    return [form.encode() for form in plain] + [text.encode("utf-16-le")]
+
+
+def assert_gone(path: Path, *texts: str) -> None:
+    files = [file for file in path.rglob("*") if file.is_file()]
+    assert database(path) in files
+    for file in files:
+        held = file.read_bytes()
+        for text in texts:
+            for form in forms(text):
+                assert form not in held, f"{form!r} is still in {file.name}"
+
+
+def assert_held(path: Path, text: str) -> None:
+    held = b"".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+    assert any(form in held for form in forms(text)), "the test looks for what was never there"
+
+
+@pytest.fixture
+def session(store: Store) -> Iterator[Session]:
+    """A session of eight turns, compacted once."""
+    session = Session.open(None, "a", policy=POLICY, model=ScriptedModel(), memory=store)
+    session.append(*(message for turn in turns(8) for message in turn))
+    assert isinstance(session.compact(), Compacted)
+    yield session
+    session.close()
+
+
+def reopened(store: Store) -> Session:
+    return Session.open(None, "a", policy=POLICY, model=ScriptedModel(), memory=store)
+
+
+def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(
+    store: Store, session: Session
+) -> None:
+    rows = store.open_log("a").read(0, 100)
+    before = len(store.search("a", "topic1", limit=100))
+    report = store.forget(session_id="a", start=4, end=8)  # the turn that speaks of topic1
+    assert (report.sessions, report.messages, report.summaries, report.erased) == (1, 4, 1, True)
+    assert report.entries > 0
+    assert before > 0
+    assert store.search("a", "topic1") == []
+    assert store.search("a", "topic2") != []
+    after = store.open_log("a").read(0, 100)
+    assert [(row.seq, row.tokens, row.role) for row in after] == [
+        (row.seq, row.tokens, row.role) for row in rows
+    ]
+    changed = [row.seq for row, old in zip(after, rows, strict=True) if row.raw != old.raw]
+    assert changed == [4, 5, 6, 7]
+    (record,) = reopened(store).compactions()
+    assert record.redacted
+    assert "was forgotten" in record.summary
+
+
+def test_a_history_with_forgotten_messages_is_still_one_that_a_provider_takes(
+    store: Store, session: Session
+) -> None:
+    for start in range(32):
+        store.forget(session_id="a", start=start, end=start + 1)
+        again = reopened(store)
+        assert broken_tool_groups(again.log()) == 0
+        assert broken_tool_groups(again.history()) == 0
+    assert store.forget(session_id="a").messages == 0, "a tombstone is not forgotten twice"
+    again = reopened(store)
+    assert again.undo_compaction() is not None
+    assert "topic" not in json.dumps(again.history())
+    assert store.search("a", "topic3 forgotten") == [], "a tombstone is not indexed"
+
+
+def test_what_was_forgotten_does_not_come_back_with_a_later_compaction(
+    store: Store, session: Session
+) -> None:
+    stale = reopened(store)
+    last = stale.history()[-1]["content"]  # type: ignore[index,call-overload]
+    store.forget(session_id="a", text=last)
+    session.append(*(message for turn in turns(4) for message in turn))
+    for open_since_before in (session, stale):
+        assert not isinstance(open_since_before.compact(), Compacted)
+        assert all(last not in hit.content for hit in store.search("a", last))
+    again = reopened(store)
+    again.append(*(message for turn in turns(3) for message in turn))
+    assert isinstance(again.compact(), Compacted)
+    assert all(hit.content != FORGOTTEN for hit in store.search("a", "forgotten answer", limit=100))
+
+
+def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> None:
+    def fill() -> None:
+        for name in ("a", "a.b", "A"):
+            store.index(name, entries("silt of Ann", "silt of Bob"))
+        store.index("a", [Entry("silt by Ann", (5, 6), name="Ann", created_at=5_000.0)])
+
+    fill()
+    assert store.forget(session_id="a", text="Bob") == ForgetReport(1, 0, 1, 0, True)
+    assert sorted(contents(store.search("a", "silt"))) == ["silt by Ann", "silt of Ann"]
+    assert store.forget(name="Ann") == ForgetReport(1, 0, 1, 0, True)
+    assert contents(store.search("a", "silt")) == ["silt of Ann"]
+    assert store.forget(text="silt of ann") == ForgetReport(0, 0, 0, 0, True)
+    assert store.forget(text="of Bob", before=1_001.0) == ForgetReport(0, 0, 0, 0, True)
+    assert store.forget(text="of Bob", before=datetime.fromtimestamp(1_002, UTC)).entries == 2
+    assert store.forget(session_id="A", start=0, end=1).entries == 1
+    (left,) = store.enumerate("a.b").entries
+    assert store.forget(entry_ids=[left.entry_id, 10**9]) == ForgetReport(1, 0, 1, 0, True)
+    assert store.stats().entries == 1
+    assert store.forget(before=10_000.0).entries == 1
+    fill()
+    assert store.stats().entries == 7, "a session goes on after it forgot"
+
+
+def test_an_entry_takes_the_messages_it_came_from_with_it(store: Store) -> None:
+    log = store.open_log("a")
+    log.append([message(raw(f"number {n}")) for n in range(9)], expected_next=0, cadence="")
+    ids = store.index("a", entries("silt", "clay", "mud")).entry_ids
+    log.commit(compaction(covers=((0, 2),), view=(None, (2, 9))), [], expected_head=None, cadence="")
+    assert store.forget(entry_ids=[ids[2] or 0]) == ForgetReport(1, 1, 1, 0, True)
+    assert store.forget(entry_ids=[ids[1] or 0]) == ForgetReport(1, 1, 1, 1, True)
+    raws = [row.raw for row in log.read(0, 9)]
+    assert [place for place, each in enumerate(raws) if FORGOTTEN in each] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {}, {"start": 3}, {"end": 3}, {"text": ""}, {"name": ""}, {"start": 1, "end": 2, "name": "Ann"},
+    ],
+)  # fmt: skip
+def test_forget_needs_a_criterion_that_says_something(store: Store, asked: dict[str, Any]) -> None:
+    store.index("a", entries("silt"))
+    with pytest.raises(ConfigError):
+        store.forget(**asked)
+    with pytest.raises(InvalidEntryError):
+        store.forget(session_id="a", start=5, end=3)
+    assert store.stats().entries == 1
+
+
+def test_nothing_forgotten_is_left_in_any_file(tmp_path: Path) -> None:
+    """The store stays open, so what is looked at is the file with the log beside it."""
+    said: list[Raw] = [
+        user(f"keep this in mind: {SECRET}"),
+        *exchange(0, f"found {SECRET} in the archive"),
+        assistant("noted"),
+    ]
+    said[1]["tool_calls"][0]["function"]["arguments"] = json.dumps({"query": SECRET})
+    with MemoryStore.open(tmp_path) as store:
+        model = ScriptedModel(f"They spoke of {SECRET}.")
+        session = Session.open(None, "a", policy=POLICY, model=model, memory=store)
+        session.append(*said, *(message for turn in turns(8) for message in turn))
+        session.append(user(f"again: {SECRET}"), assistant("yes"))
+        assert isinstance(session.compact(), Compacted)
+        other = Session.open(None, "b", memory=store)
+        other.append(*said)
+        store.index("c", [Entry(f"a note on {SECRET}"), *entries(*(f"silt {n}" for n in range(500)))])
+        assert_held(tmp_path, SECRET)
+        report = store.forget(text=SECRET)
+        assert report.erased
+        assert (report.sessions, report.summaries) == (3, 1)
+        assert report.messages == 4 + 3
+        assert_gone(tmp_path, SECRET, "Grünwald")
+        assert store.search("a", "Grünwald") == []
+        assert len(store.search("c", "silt", limit=1_000)) == 500
+        assert "topic" in json.dumps(reopened(store).log())
+    assert_gone(tmp_path, SECRET, "Grünwald")
+    with MemoryStore.open(tmp_path) as store:
+        assert store.search("a", "Grünwald plan") == []
+        assert store.open_log("b").state().next_seq == 4
+
+
+READER = """
+import sys, time
+from siltstone import _native
+store = _native.Store.open(sys.argv[1], True, None)
+print(len(store.sessions()), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_another_process_with_the_store_open_does_not_keep_the_bytes(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries(SECRET, "silt"))
+        command = [sys.executable, "-c", READER, str(tmp_path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+            assert reader.stdout is not None
+            assert reader.stdout.readline().strip() == "1"
+            assert store.forget(text=SECRET).erased
+            assert_gone(tmp_path, SECRET)
+            reader.communicate("")
+
+
+KILLED = """
+import os, sys
+from siltstone import _native
+from siltstone.memory import MemoryStore
+store = MemoryStore.open(sys.argv[1])
+targets = [("a", [], [entry.entry_id for entry in store.enumerate("a", limit=10**6).entries], [])]
+import threading, time
+threading.Thread(target=lambda: (time.sleep(float(sys.argv[2])), os._exit(0)), daemon=True).start()
+store._native.forget(targets, "")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01, 0.03])
+def test_what_a_killed_process_forgot_is_erased_when_the_store_is_next_opened(
+    tmp_path: Path, delay: float
+) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries(*(f"{SECRET} {n} " + "x" * 500 for n in range(2_000))))
+        store.index("b", entries("silt"))
+    elsewhere(KILLED, tmp_path, delay)
+    with MemoryStore.open(tmp_path) as store:
+        left = store.stats("a").entries
+        assert left in (0, 2_000)
+        if left == 0:
+            assert_gone(tmp_path, SECRET)
+        assert contents(store.search("b", "silt")) == ["silt"]
+
+
+def test_a_store_open_for_reading_forgets_nothing(tmp_path: Path) -> None:
+    MemoryStore.open(tmp_path).close()
+    with MemoryStore.open(tmp_path, read_only=True) as store, pytest.raises(ReadOnlyStoreError):
+        store.forget(text="silt")
+
+
+def test_a_writer_that_read_what_was_forgotten_is_refused(store: Store) -> None:
+    log = store.open_log("a")
+    log.append([message(raw("silt"))], expected_next=0, cadence="")
+    state = log.state()
+    store.forget(session_id="a")
+    with pytest.raises(StoreConflictError, match="forgotten"):
+        log.commit(compaction(), [], expected_head=None, expected_redactions=state.redactions, cadence="")
+    assert log.compactions() == []
+
+
+def test_a_dropped_session_is_not_opened_and_one_that_is_open_goes_on_to_no_effect(store: Store) -> None:
+    session = reopened(store)
+    session.append(*(message for turn in turns(8) for message in turn))
+    store.drop("a")
+    session.append(user("still there?"))
+    assert isinstance(session.compact(), Compacted)
+    assert (store.stats("a").messages, store.stats("a").entries) == (0, 0)
+    assert store.search("a", "topic1") == []
+    assert session.compactions() == []
+    with pytest.raises(SessionDroppedError):
+        session.undo_compaction()
+    session.close()
+    with pytest.raises(SessionDroppedError, match="'a' was dropped"):
+        reopened(store)
+
+
+def test_a_tombstone_says_nothing_and_keeps_calls_and_results_together() -> None:
+    said = {
+        "role": "assistant", "name": "Ann", "extra": {"a": SECRET},
+        "content": [
+            {"type": "thinking", "thinking": SECRET, "signature": "x"},
+            {"type": "text", "text": SECRET},
+            {"type": "tool_use", "id": "t1", "name": "run", "input": {"x": SECRET}},
+            {"type": "image", "source": {"type": "base64", "data": SECRET}},
+        ],
+    }  # fmt: skip
+    assert tombstone(said) == {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "run", "input": {}}],
+    }
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": SECRET}]}
+    assert tombstone({"role": "user", "content": [result]})["content"] == [
+        {"type": "tool_result", "tool_use_id": "t1", "content": FORGOTTEN}
+    ]
+    assert tombstone({"role": "user", "content": SECRET}) == {"role": "user", "content": FORGOTTEN}
+    called = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": SECRET}}
+    assert tombstone(called) == {
+        "role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"},
+    }  # fmt: skip
+    assert tombstone({"role": "assistant", "refusal": SECRET}) == {
+        "role": "assistant", "content": FORGOTTEN,
+    }  # fmt: skip
