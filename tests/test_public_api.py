@@ -20,7 +20,7 @@ PROMISED = {
     "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
     "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor", "Completion",
     "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Emergency",
-    "Entry", "ExtractiveModel", "Failed", "ForgetReport", "InvalidMessageError",
+    "Entry", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "InvalidMessageError",
     "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "Report",
     "SearchHit",
     "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError",

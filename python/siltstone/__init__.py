@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
     from siltstone.llm import Completion, CompletionRequest
-    from siltstone.memory import Entry, ForgetReport, MemoryStore, SearchHit, SimpleMemoryStore, SourceRange
+    from siltstone.memory import (
+        Entry,
+        Finding,
+        ForgetReport,
+        MemoryStore,
+        SearchHit,
+        SimpleMemoryStore,
+        SourceRange,
+    )
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
     from siltstone.session import AsyncSession, CompactionRecord, Prepared, Session
@@ -68,6 +76,7 @@ __all__ = [
     "Entry",
     "ExtractiveModel",
     "Failed",
+    "Finding",
     "ForgetReport",
     "InvalidMessageError",
     "MemoryIndexed",
@@ -122,6 +131,7 @@ _HOMES = {
     "Entry": "siltstone.memory",
     "ExtractiveModel": "siltstone.models",
     "Failed": "siltstone.outcome",
+    "Finding": "siltstone.memory",
     "ForgetReport": "siltstone.memory",
     "InvalidMessageError": "siltstone.errors",
     "MemoryIndexed": "siltstone.events",

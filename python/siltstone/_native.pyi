@@ -284,6 +284,9 @@ class Store:
             Sessions, messages, entries and summaries that were changed, and whether the bytes are gone.
         """
 
+    def check(self) -> list[tuple[str, str, int | None, str]]:
+        """What is not as it should be: code, table, id, message."""
+
     def drop_session(self, session: str) -> int:
         """Deletes the session and leaves a tombstone. The number of entries it had."""
 

@@ -1,6 +1,7 @@
 """The commands, their options and their exit codes.
 
-Exit codes: 0 all is well; 1 a replay lost, broke or overran something; 2 bad usage or bad input.
+Exit codes: 0 all is well; 1 a replay lost, broke or overran something, or a store is damaged; 2 bad usage
+or bad input.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.table import Table
 from siltstone import __version__
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
+from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.replay import MODELS, POLICIES, Replay, replay, summed
 from siltstone.cli.transcript import read_transcripts
 from siltstone.errors import SiltstoneError
@@ -119,6 +121,36 @@ def replay_command(
     else:
         output.print(_replay_table([*results, total]))
     raise typer.Exit(0 if total.clean else 1)
+
+
+@app.command(name="doctor")
+def doctor_command(
+    path: Annotated[Path, typer.Argument(help="The directory of a store.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+) -> None:
+    """Look at every row of a store, and tell what is not as it should be. Nothing is changed.
+
+    Exit code 1 tells that something was found.
+    """
+    with _refusals():
+        diagnosis = examine(path)
+    if as_json:
+        _print_json(diagnosis.to_json())
+    else:
+        _show_diagnosis(diagnosis)
+    raise typer.Exit(0 if diagnosis.healthy else 1)
+
+
+def _show_diagnosis(diagnosis: Diagnosis) -> None:
+    stats = diagnosis.stats
+    held = "what it holds cannot be told"
+    if stats is not None:
+        held = f"{stats.sessions:,} sessions, {stats.messages:,} messages, {stats.entries:,} entries"
+    for finding in diagnosis.findings:
+        line = f"{finding.code}: {finding.message}"
+        output.print(line, style="red", highlight=False, markup=False, soft_wrap=True)
+    said = "nothing is wrong" if diagnosis.healthy else f"{len(diagnosis.findings):,} findings"
+    output.print(f"{diagnosis.path}: {held}; {said}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _replay_table(results: list[Replay]) -> Table:

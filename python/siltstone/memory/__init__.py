@@ -4,6 +4,7 @@ from siltstone.memory.base import Store
 from siltstone.memory.entry import (
     RECALL_MIN_SCORE,
     Entry,
+    Finding,
     ForgetReport,
     Page,
     Ranker,
@@ -19,6 +20,7 @@ from siltstone.memory.simple import SimpleMemoryStore
 __all__ = [
     "RECALL_MIN_SCORE",
     "Entry",
+    "Finding",
     "ForgetReport",
     "MemoryStore",
     "Page",

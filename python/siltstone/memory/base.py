@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from siltstone.memory.entry import (
     Entry,
+    Finding,
     ForgetReport,
     Page,
     Ranker,
@@ -121,6 +122,9 @@ class Store(Protocol):
 
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""
+
+    def check(self) -> list[Finding]:
+        """Everything in the store that is not what it should be; empty for a store that is whole."""
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""

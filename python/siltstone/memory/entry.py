@@ -12,6 +12,7 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "RECALL_MIN_SCORE",
     "Entry",
+    "Finding",
     "ForgetReport",
     "Page",
     "Ranker",
@@ -123,6 +124,25 @@ class Page:
 
     entries: tuple[StoredEntry, ...]
     next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in a store that is not what it should be.
+
+    Attributes:
+        code: The kind of damage, a word that does not change: ``integrity`` (SQLite's own check),
+            ``foreign_key``, ``unreadable``, ``checksum``, ``fingerprint``, ``count``, ``sequence``,
+            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin`` or ``index``.
+        table: Where it was found; empty where that is not known.
+        id: The row, where it is one.
+        message: One sentence.
+    """
+
+    code: str
+    table: str
+    id: int | None
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

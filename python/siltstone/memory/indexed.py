@@ -20,6 +20,7 @@ from siltstone.memory.convert import (
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.entry import (
     Entry,
+    Finding,
     ForgetReport,
     Page,
     Ranker,
@@ -260,6 +261,15 @@ class MemoryStore:
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""
         return StoreStats(**self._native.stats(session_id))
+
+    def check(self) -> list[Finding]:
+        """Everything in the store that is not what it should be; empty for a store that is whole.
+
+        Looks at every page and every row: checksums, counts, ids, sequences, the lineage of views, what they
+        cover, and the indexes in memory. Nothing is changed, and a damaged row does not end it. Searches
+        of this process wait meanwhile.
+        """
+        return [Finding(*finding) for finding in self._native.check()]
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""

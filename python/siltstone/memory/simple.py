@@ -18,6 +18,7 @@ from siltstone.memory.entry import (
     MAX_QUERY_BYTES,
     MAX_TEXT_BYTES,
     Entry,
+    Finding,
     ForgetReport,
     Page,
     Ranker,
@@ -176,6 +177,11 @@ class SimpleMemoryStore:
                 disk_bytes=0,
                 detail={"index": "none"} if session_id in sessions else {},
             )
+
+    def check(self) -> list[Finding]:
+        """Nothing: there is no file that could be damaged."""
+        self._check()
+        return []
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, in process memory like the entries."""

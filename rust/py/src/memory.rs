@@ -15,9 +15,9 @@ use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage, SearchOptio
 
 use crate::error::guard;
 use crate::rows::{
-    EntryIn, EntryOut, HitOut, Ids, MessageIn, MessageOut, TargetIn, compaction_in, compaction_out,
-    entry_in, entry_out, figures_out, hit_out, ids_out, message_in, message_out, session_id,
-    target_in,
+    EntryIn, EntryOut, FindingOut, HitOut, Ids, MessageIn, MessageOut, TargetIn, compaction_in,
+    compaction_out, entry_in, entry_out, figures_out, finding_out, hit_out, ids_out, message_in,
+    message_out, session_id, target_in,
 };
 use crate::text::Text;
 
@@ -256,6 +256,11 @@ impl Store {
             forgotten.summaries,
             forgotten.erased,
         ))
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<Vec<FindingOut>> {
+        let findings = guard(py, || self.handle.store()?.check())?;
+        Ok(findings.into_iter().map(finding_out).collect())
     }
 
     fn drop_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    Compaction, ExplainedTerm, Explanation, Figures, Hit, Message, NewCompaction, NewEntry,
-    NewMessage, StoredEntry, Target,
+    Compaction, ExplainedTerm, Explanation, Figures, Finding, Hit, Message, NewCompaction,
+    NewEntry, NewMessage, StoredEntry, Target,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
@@ -46,6 +46,8 @@ pub(crate) type HitOut<'py> = (
 );
 /// session, (seq, raw) of messages, entries, compactions.
 pub(crate) type TargetIn = (Text, Vec<(i64, Text)>, Vec<i64>, Vec<i64>);
+/// code, table, id, message.
+pub(crate) type FindingOut = (&'static str, &'static str, Option<i64>, String);
 pub(crate) type Ids = Vec<Option<i64>>;
 
 /// A session id is a key: it is refused where it would have to be repaired, for two might become one.
@@ -130,6 +132,10 @@ pub(crate) fn target_in(row: TargetIn) -> CoreResult<Target> {
         entries,
         summaries,
     })
+}
+
+pub(crate) fn finding_out(finding: Finding) -> FindingOut {
+    (finding.code, finding.table, finding.id, finding.message)
 }
 
 pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {

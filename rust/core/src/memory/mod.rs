@@ -33,6 +33,7 @@
 
 mod check;
 mod entries;
+mod examine;
 mod forget;
 mod handle;
 mod log;
@@ -55,5 +56,5 @@ pub use search::{ExplainedNeighbor, ExplainedTerm, Explanation, Hit, LexicalExpl
 pub use store::Store;
 
 pub use crate::sqlite::{
-    Compaction, Counts, Message, NewCompaction, NewEntry, NewMessage, StoredEntry,
+    Compaction, Counts, Finding, Message, NewCompaction, NewEntry, NewMessage, StoredEntry,
 };

@@ -231,6 +231,11 @@ impl Scope {
         best.into_best_first()
     }
 
+    /// The entries it indexes, in ascending order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = EntryId> {
+        self.entries.iter().map(|&(id, _)| id)
+    }
+
     /// How the lexical score of a point came about.
     pub(super) fn why(&self, query: &Query, point: u32) -> Why {
         self.lexical.why(query, point)

@@ -1,13 +1,13 @@
 //! Which id does the next entry get? One no entry ever had.
 
-use rusqlite::{Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::row::Columns;
 
-const TABLE: &str = "allocator";
+pub(super) const TABLE: &str = "allocator";
 
 /// Reserves `count` consecutive ids and gives the first.
 ///
@@ -37,9 +37,10 @@ pub(super) fn create(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-fn high_water(transaction: &Transaction<'_>) -> Result<i64> {
-    let mut statement = transaction
-        .prepare_cached("SELECT id, high_water, checksum FROM allocator WHERE id = 0")?;
+/// The highest id that any entry ever had.
+pub(super) fn high_water(connection: &Connection) -> Result<i64> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, high_water, checksum FROM allocator WHERE id = 0")?;
     let mut rows = statement.query([])?;
     let Some(row) = rows.next()? else {
         let message = "the allocator has lost its row: ids might be given twice";

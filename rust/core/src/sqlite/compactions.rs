@@ -9,7 +9,7 @@ use crate::sqlite::ranges::{self, Range};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 
-const TABLE: &str = "compaction";
+pub(super) const TABLE: &str = "compaction";
 
 /// The columns in the order of `read`, and then a condition.
 macro_rules! select {
@@ -23,6 +23,9 @@ macro_rules! select {
         )
     };
 }
+
+/// Every row, to be checked.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// A compaction on its way into the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -199,7 +202,7 @@ pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Resu
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Compaction> {
+pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
     let columns = Columns::of(TABLE, row);
     let (id, session) = (columns.integer(0)?, columns.integer(1)?);
     let parent = columns.optional_integer(2)?;

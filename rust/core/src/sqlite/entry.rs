@@ -11,19 +11,22 @@ use crate::sqlite::ranges::Range;
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 
-const TABLE: &str = "entry";
+pub(super) const TABLE: &str = "entry";
 
 /// The columns in the order of `read`, and then a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT id, session, source_start, source_end, role, name, kind, created_at, repaired, compaction,
-                    text, checksum
+                    text, checksum, fingerprint
              FROM entry ",
             $condition
         )
     };
 }
+
+/// Every row, to be checked, with its fingerprint at the end.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// An entry on its way into the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -316,7 +319,7 @@ fn read_of(row: &Row<'_>, session: i64) -> Result<StoredEntry> {
     ))
 }
 
-fn read(row: &Row<'_>) -> Result<StoredEntry> {
+pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
     let columns = Columns::of(TABLE, row);
     let (id, session) = (columns.integer(0)?, columns.integer(1)?);
     let entry = NewEntry {
@@ -340,7 +343,7 @@ fn read(row: &Row<'_>) -> Result<StoredEntry> {
 }
 
 /// Of what makes two entries one; what follows from the row is not in its checksum.
-fn fingerprint(entry: &NewEntry) -> i64 {
+pub(super) fn fingerprint(entry: &NewEntry) -> i64 {
     Checksum::of(TABLE)
         .integer(entry.start)
         .integer(entry.end)

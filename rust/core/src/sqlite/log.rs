@@ -7,7 +7,12 @@ use crate::sqlite::checksum::Checksum;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
 
-const TABLE: &str = "message";
+pub(super) const TABLE: &str = "message";
+
+/// Every row, to be checked: the columns in the order of `read_place`.
+pub(super) const SELECT_ALL: &str = "
+SELECT id, seq, raw, role, dialect, provenance, tokens, created_at, checksum, session
+FROM message ORDER BY session, seq";
 
 /// The provenance of a message that was forgotten.
 const TOMBSTONE: &str = "placeholder";
@@ -142,6 +147,12 @@ fn complete(session: &SessionRow, start: i64, end: i64, messages: &[Message]) ->
 fn max_id(transaction: &Transaction<'_>) -> Result<i64> {
     let mut statement = transaction.prepare_cached("SELECT COALESCE(MAX(id), 0) FROM message")?;
     Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+/// The session and the sequence number of a row that was checked.
+pub(super) fn read_place(row: &Row<'_>) -> Result<(i64, i64)> {
+    let session = Columns::of(TABLE, row).integer(9)?;
+    Ok((session, read_row(row, session)?.seq))
 }
 
 fn read_row(row: &Row<'_>, session: i64) -> Result<Message> {

@@ -4,6 +4,7 @@
 //! one `BEGIN IMMEDIATE` transaction; every row carries a checksum that is compared on every read.
 
 pub(crate) mod allocator;
+pub(crate) mod check;
 mod checksum;
 pub(crate) mod compactions;
 mod connection;
@@ -19,6 +20,7 @@ mod row;
 mod schema;
 pub(crate) mod session;
 
+pub use check::Finding;
 pub use compactions::{Compaction, NewCompaction};
 pub(crate) use database::Database;
 pub use entry::{NewEntry, StoredEntry};

@@ -8,7 +8,7 @@ use crate::id::SessionId;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::Columns;
 
-const TABLE: &str = "session";
+pub(super) const TABLE: &str = "session";
 
 /// The columns in the order of `read`, and then a condition.
 macro_rules! select {
@@ -21,6 +21,9 @@ macro_rules! select {
         )
     };
 }
+
+/// Every row, to be checked.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// A row of `session`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +183,7 @@ pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()>
     save(transaction, &tombstone)
 }
 
-fn read(row: &Row<'_>) -> Result<SessionRow> {
+pub(super) fn read(row: &Row<'_>) -> Result<SessionRow> {
     let columns = Columns::of(TABLE, row);
     let session = SessionRow {
         id: columns.integer(0)?,

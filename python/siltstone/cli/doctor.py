@@ -1,0 +1,55 @@
+"""``siltstone doctor``: is a store whole?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from siltstone.errors import StoreCorruptError
+from siltstone.memory import Finding, MemoryStore, StoreStats
+
+__all__ = ["Diagnosis", "examine"]
+
+_FIGURES = ("sessions", "messages", "entries", "compactions", "text_bytes", "disk_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a store holds (None where it cannot tell), and what is wrong with it."""
+
+    path: Path
+    stats: StoreStats | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """As one object; the keys are documented in docs/command-line.md."""
+        stats = {name: self.stats and getattr(self.stats, name) for name in _FIGURES}
+        findings = [asdict(finding) for finding in self.findings]
+        return {"path": str(self.path), "healthy": self.healthy, **stats, "findings": findings}
+
+
+def examine(path: Path) -> Diagnosis:
+    """Opens the store at *path* for reading and looks at everything in it.
+
+    Raises:
+        StoreOpenError: there is no store, or its first page is not that of one.
+    """
+    try:
+        with MemoryStore.open(path, read_only=True) as store:
+            findings = tuple(store.check())
+            return Diagnosis(path, _stats(store), findings)
+    except StoreCorruptError as error:  # what an opening store needs to know is damaged
+        return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))
+
+
+def _stats(store: MemoryStore) -> StoreStats | None:
+    try:
+        return store.stats()
+    except StoreCorruptError:
+        return None

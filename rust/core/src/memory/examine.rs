@@ -1,0 +1,42 @@
+//! Is the store whole? Its rows, and the indexes in memory against them.
+
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::memory::store::Store;
+use crate::sqlite::Finding;
+use crate::sqlite::check::examine;
+
+impl Store {
+    /// Everything in the file, and in the indexes in memory, that is not what it should be.
+    ///
+    /// Nothing is repaired, and nothing that is wrong ends the check. It reads one state of the database.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read at all.
+    pub fn check(&self) -> Result<Vec<Finding>> {
+        let examined = self.database.read(|transaction| Ok(examine(transaction)))?;
+        let mut findings = examined.findings;
+        for (row, ids) in examined.sessions {
+            let Some(scope) = SessionId::new(&row.name)
+                .ok()
+                .and_then(|id| self.scopes.get(&id))
+            else {
+                continue;
+            };
+            let scope = scope.read();
+            if scope.is_of(&row) && !scope.ids().eq(ids.iter().copied()) {
+                findings.push(Finding {
+                    code: "index",
+                    table: "entry",
+                    id: Some(row.id),
+                    message: format!(
+                        "the index of session {:?} has other entries than the file",
+                        row.name
+                    ),
+                });
+            }
+        }
+        Ok(findings)
+    }
+}

@@ -1,0 +1,69 @@
+"""`siltstone doctor`: what it says, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from siltstone.cli.app import app
+from storing import database, fill, sql
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["doctor", *map(str, arguments)])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    fill(tmp_path)
+    sql(tmp_path, "DELETE FROM compaction")  # it speaks of messages that the log of this store lacks
+    return tmp_path
+
+
+def test_a_whole_store_is_exit_code_0_and_left_as_it_is(tmp_path: Path) -> None:
+    from siltstone import MemoryStore
+    from storing import entries
+
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("silt", "mud"))
+    before = database(tmp_path).read_bytes()
+    told = run(tmp_path)
+    assert (told.exit_code, "2 entries; nothing is wrong" in told.output) == (0, True)
+    told = run(tmp_path, "--json")
+    answer = json.loads(told.output)
+    assert (told.exit_code, answer["healthy"], answer["findings"], answer["entries"]) == (0, True, [], 2)
+    assert database(tmp_path).read_bytes() == before
+
+
+def test_damage_is_exit_code_1_and_every_finding_is_told(path: Path) -> None:
+    told = run(path, "--json")
+    answer = json.loads(told.output)
+    assert (told.exit_code, answer["healthy"]) == (1, False)
+    codes = {finding["code"] for finding in answer["findings"]}
+    assert codes == {"count", "head"}
+    lines = run(path).output.splitlines()
+    assert len(lines) == len(answer["findings"]) + 1
+    assert lines[0].startswith("count: session ")
+
+
+def test_a_store_that_cannot_tell_how_to_read_its_rows_is_damaged(path: Path) -> None:
+    sql(path, "UPDATE meta SET value = 'poly31'")
+    told = run(path, "--json")
+    answer = json.loads(told.output)
+    assert (told.exit_code, answer["entries"]) == (1, None)
+    assert "does not match its checksum" in answer["findings"][0]["message"]
+    assert "cannot be told; 1 findings" in run(path).output
+
+
+@pytest.mark.parametrize("content", [None, b"not a store at all, and long enough to be looked at" * 20])
+def test_what_is_no_store_is_exit_code_2(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        database(tmp_path).parent.mkdir()
+        database(tmp_path).write_bytes(content)
+    told = run(tmp_path / "nothing" if content is None else tmp_path)
+    assert told.exit_code == 2
+    assert "siltstone: " in told.output

@@ -1,0 +1,175 @@
+"""A check lists every kind of damage, names the row, and goes on to the end."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from siltstone.errors import StoreClosedError, StoreError
+from siltstone.memory import MemoryStore, SimpleMemoryStore, Store
+from storing import compaction, database, elsewhere, entries, message, sql
+
+
+def whole(path: Path) -> None:
+    """A store as sessions leave one: a log, two compactions, an undone one, a dropped session."""
+    with MemoryStore.open(path) as store:
+        log = store.open_log("a")
+        log.append([message(f'{{"n": {n}}}') for n in range(9)], expected_next=0, cadence="c")
+        first = log.commit(
+            compaction(covers=((0, 3),), view=(None, (3, 9))),
+            entries("silt", "clay"),
+            expected_head=None,
+            cadence="",
+        )
+        second = log.commit(
+            compaction(covers=((0, 5),), view=(None, (5, 9))),
+            entries("mud", "sand", "gravel")[2:],
+            expected_head=first.compaction_id,
+            cadence="",
+        )
+        log.undo(expected_head=second.compaction_id, cadence="")
+        log.commit(
+            compaction(covers=((0, 4),), view=(None, (4, 9))),
+            [],
+            expected_head=first.compaction_id,
+            cadence="",
+        )
+        store.index("b", entries("the river is slow"))
+        store.index("c", entries("gone"))
+        store.drop("c")
+        store.search("a", "silt")
+        assert store.check() == []
+
+
+def test_a_whole_store_has_no_findings(store: Store) -> None:
+    log = store.open_log("a")
+    log.append([message() for _ in range(9)], expected_next=0, cadence="")
+    log.commit(compaction(), entries("silt"), expected_head=None, cadence="")
+    store.search("a", "silt")
+    assert store.check() == []
+    store.forget(session_id="a", start=0, end=2)
+    assert store.check() == []
+
+
+def test_a_closed_store_is_not_checked() -> None:
+    store = SimpleMemoryStore()
+    store.close()
+    with pytest.raises(StoreClosedError):
+        store.check()
+
+
+@pytest.mark.parametrize(
+    ("damage", "code", "table", "row"),
+    [
+        ("UPDATE entry SET text = text || '!' WHERE id = 1", "checksum", "entry", 1),
+        ("UPDATE entry SET text = CAST(x'ff' AS TEXT) WHERE id = 2", "checksum", "entry", 2),
+        ("UPDATE message SET raw = '{}' WHERE id = 4", "checksum", "message", 4),
+        ("UPDATE compaction SET summary = '' WHERE id = 2", "checksum", "compaction", 2),
+        ("UPDATE session SET cadence = 'x' WHERE id = 1", "checksum", "session", 1),
+        ("UPDATE meta SET value = 'x' WHERE key = 'erasure'", "checksum", "meta", None),
+        ("UPDATE allocator SET high_water = 0", "checksum", "allocator", None),
+        ("DELETE FROM allocator", "checksum", "allocator", None),
+        ("UPDATE entry SET fingerprint = 0 WHERE id = 1", "fingerprint", "entry", 1),
+        ("DELETE FROM entry WHERE id = 1", "count", "entry", 1),
+        ("DELETE FROM message WHERE id = 3", "sequence", "message", 1),
+        ("DELETE FROM message WHERE id = 9", "count", "message", 1),
+        ("DELETE FROM compaction WHERE id = 3", "head", "session", 1),
+        ("DELETE FROM compaction WHERE id = 1", "parent", "compaction", 3),
+        ("DELETE FROM session WHERE id = 2", "foreign_key", "entry", 4),
+    ],
+)
+def test_each_damage_is_found_and_named(
+    tmp_path: Path, damage: str, code: str, table: str, row: int | None
+) -> None:
+    whole(tmp_path)
+    sql(tmp_path, damage)
+    with MemoryStore.open(tmp_path, read_only=True) as store:
+        found = store.check()
+    assert (code, table, row) in [(each.code, each.table, each.id) for each in found], found
+    assert all(each.message for each in found)
+
+
+def test_every_damaged_row_is_listed_and_not_only_the_first(tmp_path: Path) -> None:
+    whole(tmp_path)
+    sql(tmp_path, "UPDATE message SET tokens = tokens + 1 WHERE id > 2", "UPDATE entry SET role = 'x'")
+    with MemoryStore.open(tmp_path) as store:
+        found = [(each.table, each.id) for each in store.check() if each.code == "checksum"]
+    assert found == [("entry", 1), ("entry", 2), ("entry", 4)] + [("message", n) for n in range(3, 10)]
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("covers", ((3, 1),)),
+        ("covers", ((0, 2), (1, 3))),
+        ("covers", ((0, 99),)),
+        ("view", ((5, 6), (2, 3))),
+        ("view", (None, (8, 12))),
+    ],
+)
+def test_a_view_that_does_not_fit_the_log_is_found(
+    tmp_path: Path, field: str, wrong: tuple[tuple[int, int] | None, ...]
+) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        log = store.open_log("a")
+        log.append([message() for _ in range(9)], expected_next=0, cadence="")
+        log.commit(compaction(**{field: wrong}), [], expected_head=None, cadence="")
+        assert [(each.code, each.table, each.id) for each in store.check()] == [(field, "compaction", 1)]
+
+
+def test_a_compaction_that_read_beyond_the_log_is_found(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.open_log("a").commit(compaction(), [], expected_head=None, cadence="")
+        assert [each.code for each in store.check()] == ["view"]
+
+
+def test_an_index_that_lost_a_row_is_found(tmp_path: Path) -> None:
+    """The rows are there, and one of the ways to them is not."""
+    whole(tmp_path)
+    code = (
+        "import sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "query = \"SELECT rootpage FROM sqlite_schema WHERE name = 'entry_session'\"\n"
+        "print(connection.execute(query).fetchone()[0])\n"
+    )
+    page = int(elsewhere(code, database(tmp_path)))
+    with database(tmp_path).open("r+b") as file:
+        file.seek((page - 1) * 4096 + 3)
+        file.write((1).to_bytes(2, "big"))  # of its cells, one is left
+    with MemoryStore.open(tmp_path) as store:
+        assert "integrity" in [each.code for each in store.check()]
+
+
+def test_no_single_bit_flip_goes_unseen_where_it_changes_an_answer(tmp_path: Path) -> None:
+    """Of 150 flips each is an error at open, a finding, or without effect on what is read."""
+    whole(tmp_path / "whole")
+    original = database(tmp_path / "whole").read_bytes()
+    chance = random.Random(3)
+
+    def read(path: Path) -> object:
+        with MemoryStore.open(path, read_only=True) as store:
+            log = store.open_log("a")
+            return store.enumerate("a"), store.enumerate("b"), log.read(0, 99), log.compactions()
+
+    expected = read(tmp_path / "whole")
+    found = 0
+    for number in range(150):
+        copy = tmp_path / str(number)
+        shutil.copytree(tmp_path / "whole", copy)
+        place = chance.randrange(len(original))
+        data = bytearray(original)
+        data[place] ^= 1 << chance.randrange(8)
+        database(copy).write_bytes(data)
+        try:
+            with MemoryStore.open(copy, read_only=True) as store:
+                clean = store.check() == []
+        except StoreError:
+            found += 1
+            continue
+        if clean:
+            assert read(copy) == expected, place
+        found += not clean
+    assert found > 5
