@@ -9,6 +9,7 @@ PYTHON ?= python3
 CARGO_FLAGS ?=
 PYTEST_FLAGS ?=
 SLOW_CASES ?= 10000
+TORTURE_RUNS ?= 1000
 
 ifeq ($(OS),Windows_NT)
   BIN := .venv/Scripts
@@ -30,7 +31,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow demo bench quality docs ci clean
+.PHONY: help install build format lint test test-slow torture demo bench quality docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +78,9 @@ test: install ## Run the tests of Rust and of Python; fails when there were none
 test-slow: install ## The same properties over 10,000 examples each; takes a while
 	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)
 	HYPOTHESIS_PROFILE=slow $(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
+
+torture: install ## kill -9 at random moments of every write, 1,000 times; takes about ten minutes
+	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py
 
 demo: install ## An agent reads the standard library through a small window, and remembers
 	$(BIN)/siltstone demo --picture

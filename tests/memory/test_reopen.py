@@ -1,14 +1,10 @@
-"""What was acknowledged survives: closing, a second process, ``kill -9``, a fork."""
+"""What was acknowledged survives: closing, a second process, a fork. For ``kill -9`` see ``test_torture``."""
 
 from __future__ import annotations
 
-import json
 import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,8 +16,6 @@ from siltstone.errors import (
 )
 from siltstone.memory import MemoryStore
 from storing import compaction, contents, database, elsewhere, entries, fill, message
-
-KILLS = 20
 
 
 def test_mk_60_a_store_answers_the_same_after_reopening(tmp_path: Path) -> None:
@@ -104,76 +98,6 @@ with MemoryStore.open(sys.argv[1]) as store:
         ids = [entry.entry_id for entry in store.enumerate("a").entries]
         assert len(set(ids)) == 80
         assert len(store.search("a", "silt", limit=100)) == 80
-
-
-# -- kill -9 ------------------------------------------------------------------------------------
-
-WRITER = """
-import json, os, sys
-from siltstone.memory import Entry, MemoryStore
-from siltstone.memory.log import NewCompaction, NewMessage
-
-def report(**work):
-    os.write(1, (json.dumps(work) + "\\n").encode())
-
-store = MemoryStore.open(sys.argv[1])
-log = store.open_log("a")
-report(state=log.state().next_seq)
-while True:
-    state = log.state()
-    n = state.next_seq
-    said = NewMessage(f"message {n}", "user", "any", "original", 3, n)
-    log.append([said], expected_next=n, cadence=f"at {n}")
-    report(appended=n)
-    row = NewCompaction("p", "r", 1, False, f"summary {n}", (), (), n, "", "[]", 0, 0, 0, 0, n)
-    head = state.head and state.head.compaction_id
-    pair = [Entry(f"silt one {n}"), Entry(f"silt two {n}")]
-    receipt = log.commit(row, pair, expected_head=head, cadence=f"after {n}")
-    report(committed=receipt.compaction_id, n=n, ids=receipt.entry_ids)
-    report(indexed=store.index("a", [Entry(f"loose {n}")]).entry_ids[0], n=n)
-"""
-
-
-def run_and_kill(path: Path, reports: int, seconds: float) -> list[dict[str, object]]:
-    """What the writer acknowledged before it was killed, *seconds* after that many *reports*.
-
-    It is the reports that let it get on, so that a slow machine kills as late in the work as a fast one.
-    """
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        lines = [child.stdout.readline() for _ in range(1 + reports)]
-        time.sleep(seconds)
-        child.send_signal(signal.SIGKILL)
-        lines += child.stdout.read().splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith(b"\n")]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_after_kill_9_nothing_acknowledged_is_lost_and_nothing_is_half_done(tmp_path: Path) -> None:
-    chance = random.Random(1)
-    acknowledged: list[dict[str, object]] = []
-    for _ in range(KILLS):
-        acknowledged += run_and_kill(tmp_path, chance.randrange(12), chance.uniform(0.0, 0.004))
-        with MemoryStore.open(tmp_path) as store:
-            log = store.open_log("a")
-            state, rows, stored = log.state(), log.compactions(), store.enumerate("a", limit=10**9).entries
-            raws = [row.raw for row in log.read(0, state.next_seq)]
-        ids = {entry.entry_id: entry.content for entry in stored}
-        summaries = {row.compaction_id: row.compaction.summary for row in rows}
-        for work in acknowledged:
-            if "appended" in work:
-                assert raws[int(str(work["appended"]))] == f"message {work['appended']}"
-            if "indexed" in work:
-                assert ids[int(str(work["indexed"]))] == f"loose {work['n']}"
-            if "committed" in work:
-                assert summaries[int(str(work["committed"]))] == f"summary {work['n']}"
-        # A compaction is there with both of its entries, or not at all.
-        pairs = sorted(text for text in ids.values() if text.startswith("silt"))
-        committed = [row.compaction.next_seq for row in rows]
-        assert pairs == sorted(f"silt {which} {n}" for n in committed for which in ("one", "two"))
-        assert state.head == (rows[-1] if rows else None)
-        assert raws == [f"message {n}" for n in range(state.next_seq)]
-    assert sum("committed" in work for work in acknowledged) > KILLS
 
 
 # -- fork ---------------------------------------------------------------------------------------

@@ -1,0 +1,185 @@
+"""``kill -9`` at any moment of any write: what was acknowledged is there, what was not is whole or absent.
+
+A child works on a store at random, and says what it is about to do and what it did. It is killed; then the
+store must be in the state after what was acknowledged, or one step further, and in no other.
+
+``SILTSTONE_TORTURE_RUNS`` says how often (``make torture``: 1,000).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from siltstone.memory import MemoryStore
+from siltstone.messages import FORGOTTEN
+
+RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40"))
+LEAST = 12  # words of a child before it may be killed, so that a slow machine tests as much as a fast one
+
+WORKER = """
+import json, os, random, sys
+from siltstone.memory import Entry, MemoryStore
+from siltstone.memory.log import NewCompaction, NewMessage
+
+def say(**word):
+    os.write(1, (json.dumps(word) + "\\n").encode())
+
+chance, number = random.Random(int(sys.argv[2])), int(sys.argv[2]) * 100_000
+store = MemoryStore.open(sys.argv[1])
+log = store.open_log("a")
+while True:
+    number += 1
+    state = log.state()
+    end, head = state.next_seq, state.head and state.head.compaction_id
+    doable = ["append", "index"] + ["commit"] * (end > 0) + ["forget"] * (end > 0) + ["undo"] * bool(head)
+    does = chance.choice(doable)
+    what = {"does": does, "number": number, "end": end}
+    if does == "forget":
+        what["seq"] = chance.randrange(end)
+    say(begins=what)
+    ids = ()
+    if does == "append":
+        raws = [json.dumps({"role": "user", "content": f"message {n}"}) for n in range(end, end + 3)]
+        rows = [NewMessage(raw, "user", "any", "original", 3, 0) for raw in raws]
+        log.append(rows, expected_next=end, cadence=str(number))
+    elif does == "index":
+        two = [Entry(f"loose {number}"), Entry(f"of {end} {number}", (end, end + 1))]
+        ids = store.index("a", two).entry_ids
+    elif does == "commit":
+        covers = ((0, end),)
+        row = NewCompaction(
+            f"c{number}", "r", 1, False, "said", covers, (None,), end, "", "[]", 0, 0, 0, 0, 0
+        )
+        pair = [Entry(f"{which} {number}", (end - 1, end)) for which in ("one", "two")]
+        ids = log.commit(row, pair, expected_head=head, cadence=str(number)).entry_ids
+    elif does == "forget":
+        store.forget(session_id="a", start=what["seq"], end=what["seq"] + 1)
+    elif does == "undo":
+        log.undo(expected_head=head, cadence=str(number))
+    say(did=number, ids=ids)
+"""
+
+
+@dataclass(frozen=True)
+class State:
+    """What a reader can see of the session: the truth that the store is held against."""
+
+    messages: tuple[str, ...] = ()
+    #: Name, parent's name, end of what it covers, whether its summary was forgotten.
+    compactions: tuple[tuple[str, str | None, int, bool], ...] = ()
+    head: str | None = None
+    #: Text, range, and the compaction that brought it.
+    entries: frozenset[tuple[str, tuple[int, int], str | None]] = field(default=frozenset())
+
+    def after(self, step: dict[str, Any]) -> State:
+        """The state once *step* is done."""
+        number, end = step["number"], step["end"]
+        if step["does"] == "append":
+            return replace(self, messages=self.messages + tuple(f"message {n}" for n in range(end, end + 3)))
+        if step["does"] == "index":
+            new = {(f"loose {number}", (0, 0), None), (f"of {end} {number}", (end, end + 1), None)}
+            return replace(self, entries=self.entries | new)
+        if step["does"] == "commit":
+            name = f"c{number}"
+            new = {(f"{which} {number}", (end - 1, end), name) for which in ("one", "two")}
+            made = (*self.compactions, (name, self.head, end, False))
+            return replace(self, compactions=made, head=name, entries=self.entries | new)
+        if step["does"] == "undo":
+            parents = {name: parent for name, parent, _, _ in self.compactions}
+            assert self.head is not None
+            kept = frozenset(entry for entry in self.entries if entry[2] != self.head)
+            return replace(self, head=parents[self.head], entries=kept)
+        seq = step["seq"]
+        return replace(
+            self,
+            messages=(*self.messages[:seq], FORGOTTEN, *self.messages[seq + 1 :]),
+            compactions=tuple((n, p, end, gone or seq < end) for n, p, end, gone in self.compactions),
+            entries=frozenset(each for each in self.entries if not each[1][0] <= seq < each[1][1]),
+        )
+
+    def seen(self) -> tuple[Any, ...]:
+        """As a store shows it, which does not tell who brought an entry."""
+        entries = sorted((text, source) for text, source, _ in self.entries)
+        return self.messages, self.compactions, self.head, entries
+
+
+def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
+    """What the store at *path* shows, and the ids of its entries; nothing in it may be wrong."""
+    with MemoryStore.open(path) as store:
+        assert store.check() == []
+        log = store.open_log("a")
+        state, rows = log.state(), log.compactions()
+        names = {row.compaction_id: row.compaction.policy for row in rows}
+        entries = store.enumerate("a", limit=10**6).entries
+        found = store.search("a", "loose of one two", limit=1_000)
+        assert {hit.entry_id for hit in found} <= {entry.entry_id for entry in entries}
+        assert len(found) == min(len(entries), 1_000)
+        assert store.check() == [], "the index that was just made is of these rows"
+        seen = (
+            tuple(json.loads(row.raw)["content"] for row in log.read(0, state.next_seq)),
+            tuple(
+                (
+                    row.compaction.policy,
+                    None if row.parent is None else names[row.parent],
+                    row.compaction.next_seq,
+                    row.redacted,
+                )
+                for row in rows
+            ),
+            None if state.head is None else state.head.compaction.policy,
+            sorted((entry.content, tuple(entry.source_range)) for entry in entries),
+        )
+        return seen, {entry.entry_id for entry in entries}
+
+
+def work_and_die(path: Path, run: int, seconds: float) -> list[dict[str, Any]]:
+    """What a child said before it was killed."""
+    command = [sys.executable, "-c", WORKER, str(path), str(run)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        lines = [child.stdout.readline() for _ in range(LEAST)]
+        time.sleep(seconds)
+        child.send_signal(signal.SIGKILL)
+        lines += child.stdout.read().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_on(tmp_path: Path) -> None:
+    chance, done, cut = random.Random(4), Counter[str](), Counter[str]()
+    state, path, highest = State(), tmp_path / "0", 0
+    for run in range(1, RUNS + 1):
+        if run % 20 == 0:  # a store of its own for every twenty runs, or looking takes longer than working
+            state, path, highest = State(), tmp_path / str(run), 0
+        step: dict[str, Any] | None = None
+        for word in work_and_die(path, run, chance.uniform(0.0, 0.03)):
+            if "begins" in word:
+                step = word["begins"]
+                continue
+            assert step is not None
+            assert step["number"] == word["did"]
+            state = state.after(step)
+            done[step["does"]] += 1
+            assert all(entry_id > highest for entry_id in word["ids"]), "an id was given twice"
+            highest = max([highest, *word["ids"]])
+            step = None
+        seen, ids = look(path)
+        if step is not None and seen != state.seen():
+            state = state.after(step)
+            cut[step["does"]] += 1
+        assert seen == state.seen(), f"run {run}: neither before nor after {step}"
+        highest = max([highest, *ids])
+    print(f"{RUNS} runs, acknowledged {dict(done)}, done but not acknowledged {dict(cut)}")
+    assert min(done[does] for does in ("append", "index", "commit", "forget", "undo")) >= RUNS // 4
