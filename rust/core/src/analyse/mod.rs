@@ -1,7 +1,7 @@
 //! `lexical-1`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
 //!
-//! A text becomes words ([`words`]); words that say nothing are left out ([`stop`]); each that is left
-//! becomes its normal form ([`normal`]), and the 64-bit hash of that is the term. Entries and queries go
+//! A text becomes words (`words`); words that say nothing are left out (`stop`); each that is left
+//! becomes its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries go
 //! the same way. Nothing of it is stored but its name: a store that was written under another one is
 //! analysed anew when it is read.
 
