@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, settings
 CHECKOUT = Path(__file__).parent.parent
 
 # Time never decides a test: machines differ, and a shared one differs from minute to minute.
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=150, deadline=None, derandomize=True, print_blob=True)
+# How fast a machine draws examples decides nothing, so neither do deadlines nor the check for slowness.
+settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
-    "slow", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "ci", settings.get_profile("dev"), max_examples=150, derandomize=True, print_blob=True
 )
+settings.register_profile("slow", settings.get_profile("dev"), max_examples=10_000, print_blob=True)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev")
 settings.load_profile(PROFILE)
 

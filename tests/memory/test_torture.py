@@ -55,7 +55,7 @@ while True:
         rows = [NewMessage(raw, "user", "any", "original", 3, 0) for raw in raws]
         log.append(rows, expected_next=end, cadence=str(number))
     elif does == "index":
-        two = [Entry(f"loose {number}"), Entry(f"of {end} {number}", (end, end + 1))]
+        two = [Entry(f"loose {number}"), Entry(f"mud {end} {number}", (end, end + 1))]
         ids = store.index("a", two).entry_ids
     elif does == "commit":
         covers = ((0, end),)
@@ -89,7 +89,7 @@ class State:
         if step["does"] == "append":
             return replace(self, messages=self.messages + tuple(f"message {n}" for n in range(end, end + 3)))
         if step["does"] == "index":
-            new = {(f"loose {number}", (0, 0), None), (f"of {end} {number}", (end, end + 1), None)}
+            new = {(f"loose {number}", (0, 0), None), (f"mud {end} {number}", (end, end + 1), None)}
             return replace(self, entries=self.entries | new)
         if step["does"] == "commit":
             name = f"c{number}"
@@ -123,7 +123,7 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
         state, rows = log.state(), log.compactions()
         names = {row.compaction_id: row.compaction.policy for row in rows}
         entries = store.enumerate("a", limit=10**6).entries
-        found = store.search("a", "loose of one two", limit=1_000)
+        found = store.search("a", "loose mud one two", limit=1_000)
         assert {hit.entry_id for hit in found} <= {entry.entry_id for entry in entries}
         assert len(found) == min(len(entries), 1_000)
         assert store.check() == [], "the index that was just made is of these rows"
