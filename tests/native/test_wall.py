@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -69,3 +72,31 @@ def test_an_error_of_the_core_pickles_with_its_fields():
 def test_the_build_says_what_it_is():
     assert _native.build_profile in {"debug", "release"}
     assert _native.__version__.count(".") == 2
+
+
+LEVELS = """
+from siltstone import _native
+from siltstone.errors import ConfigError
+try:
+    print(_native.embed_sparse(["Silt settles; silt stays."], "xxh3"))
+except ConfigError as error:
+    print(error.field, repr(error.value), error)
+"""
+
+
+def at_level(name: str) -> str:
+    """What a process of its own prints that is told to take the path *name*."""
+    environment = os.environ | {"SILTSTONE_SIMD": name}
+    ran = subprocess.run([sys.executable, "-c", LEVELS], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_environment_forces_a_path_and_a_wrong_one_is_refused():
+    assert at_level("portable") == at_level("")
+    assert at_level("sse9") == (
+        "SILTSTONE_SIMD 'sse9' SILTSTONE_SIMD must be one of 'portable', 'avx2', 'avx512', got 'sse9'\n"
+    )
+    for name in ("avx2", "avx512"):
+        printed = at_level(name)  # the same numbers, or the reason why it cannot be
+        assert printed == at_level("") or printed.startswith(f"SILTSTONE_SIMD '{name}' SILTSTONE_SIMD is")

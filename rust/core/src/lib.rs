@@ -2,7 +2,7 @@
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`analyse`], `sqlite` (parts);
-//! [`error`], [`id`], [`tokens`], [`json`], [`tokenize`] (ground).
+//! [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`simd`] (ground).
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -23,6 +23,7 @@ pub mod id;
 pub mod index;
 pub mod json;
 pub mod memory;
+pub mod simd;
 mod sqlite;
 pub mod tokenize;
 pub mod tokens;

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
+use siltstone_core::simd::level;
 use siltstone_core::{Error, ErrorKind, Field, Result as CoreResult};
 
 /// Runs `work` with the interpreter released, and turns what goes wrong in there into an exception.
@@ -15,6 +16,7 @@ pub(crate) fn guard<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> CoreResult<T> + Send,
 ) -> PyResult<T> {
+    level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
     // Nothing of a panicked call is looked at again: what it shared is behind locks of its own.
     let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
     match outcome {
@@ -42,6 +44,13 @@ pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
         exception.set_cause(py, Some(PyRuntimeError::new_err(cause.to_string())));
     }
     exception
+}
+
+/// What the environment asks for cannot be: every call that could compute something says so.
+fn wrong_level(refused: &level::Unsupported) -> Error {
+    Error::new(ErrorKind::InvalidArgument, refused.to_string())
+        .with("field", level::VARIABLE)
+        .with("value", refused.value())
 }
 
 /// The class of a kind. A kind without a class does not compile.

@@ -1,0 +1,9 @@
+//! Kernels for the instructions that the processor at hand has: one kernel a file, beside its scalar twin.
+//!
+//! [`level`] says what the processor has and which path is taken. A kernel is a safe function that takes
+//! a [`Level`], and that gives the same on every level; its file has the only unsafe code of the crate,
+//! each piece of it with the reason why it is sound, and a test at every level against the twin.
+
+pub mod level;
+
+pub use level::{Level, Path, Unsupported};
