@@ -3,7 +3,12 @@
 //! [`level`] says what the processor has and which path is taken. A kernel is a safe function that takes
 //! a [`Level`], and that gives the same on every level; its file has the only unsafe code of the crate,
 //! each piece of it with the reason why it is sound, and a test at every level against the twin.
+//! [`rows`] is the memory that kernels read rows from while a writer appends.
 
+pub mod dot_f32;
+pub mod dot_i8;
+pub mod gather;
 pub mod level;
+pub mod rows;
 
 pub use level::{Level, Path, Unsupported};
