@@ -19,8 +19,8 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 PROMISED = {
     "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
     "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor", "Completion",
-    "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Emergency",
-    "Entry", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "InvalidMessageError",
+    "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Decay",
+    "Emergency", "Entry", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "InvalidMessageError",
     "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "Report",
     "SearchHit",
     "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import (
+        Decay,
         Entry,
         Finding,
         ForgetReport,
@@ -72,6 +73,7 @@ __all__ = [
     "ContextOverflowError",
     "Dataset",
     "DatasetError",
+    "Decay",
     "Emergency",
     "Entry",
     "ExtractiveModel",
@@ -127,6 +129,7 @@ _HOMES = {
     "ContextOverflowError": "siltstone.errors",
     "Dataset": "siltstone.evaluation",
     "DatasetError": "siltstone.errors",
+    "Decay": "siltstone.memory",
     "Emergency": "siltstone.compaction",
     "Entry": "siltstone.memory",
     "ExtractiveModel": "siltstone.models",

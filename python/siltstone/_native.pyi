@@ -248,9 +248,31 @@ class Store:
         """
 
     def search(
-        self, session: str, query: str, limit: int, ranker: str, min_score: float, explain: bool
+        self,
+        session: str,
+        query: str,
+        limit: int,
+        ranker: str,
+        min_score: float,
+        explain: bool,
+        decay: tuple[float, float] | None,
+        now: int,
     ) -> list[tuple[int, str, int, int, str, str | None, str, int, bool, float, dict[str, Any] | None]]:
-        """The best entries (id, text, start, end, role, name, kind, created_at, repaired, score, explain)."""
+        """The best entries (id, text, start, end, role, name, kind, created_at, repaired, score, explain).
+
+        Args:
+            session: The session.
+            query: Natural language.
+            limit: At most so many.
+            ranker: How to score.
+            min_score: 0..1.
+            explain: Whether to say how scores came about.
+            decay: What a day leaves of a score, and what is left at least; None is the ranker's own habit.
+            now: From when days are counted.
+
+        Raises:
+            ConfigError: an unknown ranker, or a decay out of 0..1.
+        """
 
     def get(self, entry_id: int) -> tuple[int, str, str, int, int, str, str | None, str, int, bool]:
         """An entry (id, session, text, start, end, role, name, kind, created_at, repaired).

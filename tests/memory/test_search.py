@@ -174,7 +174,8 @@ def test_cosine_hits_explain_their_distance(tmp_path: Path) -> None:
         store.index("a", entries("silt mud"))
         (hit,) = store.search("a", "silt", ranker="cosine", explain=True)
         # one word of two in common: the cosine is 1 / sqrt(2)
-        assert hit.explain == pytest.approx({"cosine": 0.5**0.5, "distance": 1 - 0.5**0.5})
+        given_ = {"cosine": 0.5**0.5, "distance": 1 - 0.5**0.5, "decay": 1.0, "score": hit.score}
+        assert hit.explain == pytest.approx(given_)
         assert hit.score == pytest.approx(1 - (1 - 0.5**0.5) / 2)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from siltstone._reference import analyse, bm25
 from siltstone._reference.embed import word_hash
 
-__all__ = ["Entry", "search"]
+__all__ = ["Entry", "neighbors", "own", "search"]
 
 SHARES = (0.3, 0.15)  # of the nearest neighbour on either side, and of the one behind it
 MAX_GAP = 2  # messages that may be missing between neighbours
@@ -38,35 +38,52 @@ class Entry:
 
 def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
     """For each query, places of the entries with their scores: best first, then newer, then by place."""
-    documents, owners = [], []
-    for place, entry in enumerate(entries):
-        for document in _documents(entry):
-            documents.append(document)
-            owners.append(place)
-    neighbors = _neighbors(entries)
-    return [_search(query, entries, documents, owners, neighbors) for query in queries]
+    passages, beside = _passages(entries), neighbors(entries)
+    return [_search(query, entries, passages, beside) for query in queries]
+
+
+def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
+    """What each entry has of the query by itself, and the ceiling of that."""
+    return _own(query, len(entries), _passages(entries))
 
 
 def _search(
     query: str,
     entries: Sequence[Entry],
-    documents: Sequence[Counter[int]],
-    owners: Sequence[int],
-    neighbors: Sequence[tuple[list[int], list[int]]],
+    passages: tuple[list[Counter[int]], list[int]],
+    beside: Sequence[tuple[list[int], list[int]]],
 ) -> list[tuple[int, float]]:
-    sums, ceiling = bm25.sums(_bag(analyse.terms(query)), documents)
-    own = [0.0] * len(entries)
-    for owner, total in zip(owners, sums, strict=True):
-        own[owner] = max(own[owner], total)
+    alone, ceiling = _own(query, len(entries), passages)
     found = []
     for place, entry in enumerate(entries):
-        smoothed = own[place]
+        smoothed = alone[place]
         for step, share in enumerate(SHARES):
-            before, after = (sum(own[each] for each in side[step : step + 1]) for side in neighbors[place])
+            before, after = (sum(alone[each] for each in side[step : step + 1]) for side in beside[place])
             smoothed += share * (before + after)
         if smoothed > 0:
             found.append((-min(1.0, smoothed / ceiling), -entry.created_at, place))
     return [(place, -score) for score, _, place in sorted(found)]
+
+
+def _own(
+    query: str, entries: int, passages: tuple[list[Counter[int]], list[int]]
+) -> tuple[list[float], float]:
+    documents, owners = passages
+    sums, ceiling = bm25.sums(_bag(analyse.terms(query)), documents)
+    alone = [0.0] * entries
+    for owner, total in zip(owners, sums, strict=True):
+        alone[owner] = max(alone[owner], total)
+    return alone, ceiling
+
+
+def _passages(entries: Sequence[Entry]) -> tuple[list[Counter[int]], list[int]]:
+    """Every passage, and the place of the entry that it is of."""
+    documents, owners = [], []
+    for place, entry in enumerate(entries):
+        for document in _documents(entry):
+            documents.append(document)
+            owners.append(place)
+    return documents, owners
 
 
 def _documents(entry: Entry) -> list[Counter[int]]:
@@ -76,7 +93,7 @@ def _documents(entry: Entry) -> list[Counter[int]]:
     return [_bag(passage + name + date) for passage in analyse.passages(analyse.terms(entry.text))]
 
 
-def _neighbors(entries: Sequence[Entry]) -> list[tuple[list[int], list[int]]]:
+def neighbors(entries: Sequence[Entry]) -> list[tuple[list[int], list[int]]]:
     """For each entry the two before it and the two after it, the nearest first, as far as there are any."""
     order = [place for place, entry in enumerate(entries) if entry.source_range[0] < entry.source_range[1]]
     order.sort(key=lambda place: (entries[place].source_range[0], place))

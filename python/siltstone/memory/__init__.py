@@ -3,6 +3,7 @@
 from siltstone.memory.base import Store
 from siltstone.memory.entry import (
     RECALL_MIN_SCORE,
+    Decay,
     Entry,
     Finding,
     ForgetReport,
@@ -19,6 +20,7 @@ from siltstone.memory.simple import SimpleMemoryStore
 
 __all__ = [
     "RECALL_MIN_SCORE",
+    "Decay",
     "Entry",
     "Finding",
     "ForgetReport",

@@ -19,6 +19,7 @@ from siltstone.memory.convert import (
 )
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.entry import (
+    Decay,
     Entry,
     Finding,
     ForgetReport,
@@ -46,13 +47,16 @@ class MemoryStore:
         ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, lifted by the entries beside
         it, as a share of what the query could reach at best; words that no entry has lower every score.
         How it works: docs/how-search-ranks.md. ``cosine``: cosine distance of the hashed term
-        frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. Scores of
-        different rankers do not compare.
+        frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. ``hybrid``:
+        the documented ``0.7 * cosine + 0.3 * bm25``, BM25 as a share of the query's best, times 0.995 a day
+        of age; weaker than ``lexical``, for those who need it as it is. Scores of different rankers do not
+        compare.
     """
 
-    def __init__(self, native: _native.Store, ranker: Ranker) -> None:
+    def __init__(self, native: _native.Store, ranker: Ranker, decay: Decay | None) -> None:
         self._native = native
         self._ranker = ranker
+        self._decay = decay
 
     @classmethod
     def open(
@@ -62,6 +66,7 @@ class MemoryStore:
         *,
         hash_rule: Literal["xxh3", "poly31"] | None = None,
         read_only: bool = False,
+        decay: Decay | None = None,
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 
@@ -72,6 +77,8 @@ class MemoryStore:
                 store knows its own.
             read_only: Open an existing store for reading; none is made. A store whose file or directory
                 cannot be written is opened like that by itself, see :attr:`read_only`.
+            decay: What age takes of scores, in searches that do not say. None is the ranker's own: nothing,
+                and for ``hybrid`` 0.995 a day without a floor.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
@@ -86,7 +93,7 @@ class MemoryStore:
             raise StoreOpenError(
                 f"cannot open a store at {path!r}: no file has such a name", path=path
             ) from error
-        return cls(_native.Store.open(path, read_only, hash_rule), ranker)
+        return cls(_native.Store.open(path, read_only, hash_rule), ranker, decay)
 
     @property
     def path(self) -> str:
@@ -133,6 +140,8 @@ class MemoryStore:
         ranker: Ranker | None = None,
         min_score: float = 0.0,
         explain: bool = False,
+        decay: Decay | None = None,
+        now: datetime | float | None = None,
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
 
@@ -142,11 +151,16 @@ class MemoryStore:
             limit: At most this many hits; 0 gives none, and more than ``MAX_LIMIT`` gives that many.
             ranker: How to score; None is the store's own.
             min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
-            explain: Whether hits say how their scores came about. ``lexical``: ``{"terms": [{"term", "tf",
-                "idf", "score", "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id",
-                "place", "score"}, …], "score"}``; the scores of terms sum up to ``own``, and with those of
-                the neighbours to the hit's (or to more, where that is cut at 1). ``cosine``: ``{"cosine",
-                "distance"}``.
+            explain: Whether hits say how their scores came about, see below.
+            decay: What age takes of scores; None is the store's own.
+            now: From when ages are counted; now, where not given.
+
+        An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the parts
+        are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
+        "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …]}``;
+        the scores of terms sum up to ``own``, and with those of the neighbours to the hit's (or to more,
+        where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``: ``{"cosine", "bm25",
+        "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``.
 
         Returns:
             Hits that share a word with the query or, by ``lexical``, stand beside one that does: the
@@ -160,7 +174,17 @@ class MemoryStore:
         """
         ranker = self._ranker if ranker is None else ranker
         limit = max(-1, min(limit, MAX_INTEGER))
-        rows = self._native.search(session_id, query, limit, ranker, min_score, explain)
+        decay = self._decay if decay is None else decay
+        rows = self._native.search(
+            session_id,
+            query,
+            limit,
+            ranker,
+            min_score,
+            explain,
+            None if decay is None else (decay.per_day, decay.floor),
+            milliseconds(now),
+        )
         return [hit_from_row(row) for row in rows]
 
     def get(self, entry_id: int) -> StoredEntry:

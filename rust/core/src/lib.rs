@@ -19,6 +19,7 @@ pub mod analyse;
 pub mod bm25;
 pub mod embed;
 pub mod error;
+pub mod fusion;
 pub mod id;
 pub mod index;
 pub mod json;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use siltstone_core::Result as CoreResult;
+use siltstone_core::fusion::Decay;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage, SearchOptions};
 
@@ -190,14 +191,18 @@ impl Store {
         ranker: Text,
         min_score: f64,
         explain: bool,
+        decay: Option<(f64, f64)>,
+        now: i64,
     ) -> PyResult<Vec<HitOut<'py>>> {
         let hits = guard(py, || {
-            let ranker = ranker.parse()?;
+            let decay = decay.map(|(per_day, floor)| Decay::new(per_day, floor));
             let options = SearchOptions {
                 limit,
-                ranker,
+                ranker: ranker.parse()?,
                 min_score,
                 explain,
+                decay: decay.transpose()?,
+                now,
             };
             self.handle
                 .store()?

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    Compaction, ExplainedTerm, Explanation, Figures, Finding, Hit, Message, NewCompaction,
-    NewEntry, NewMessage, StoredEntry, Target,
+    Compaction, ExplainedTerm, Explanation, Figures, Finding, Hit, LexicalExplanation, Message,
+    NewCompaction, NewEntry, NewMessage, StoredEntry, Target,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
@@ -145,7 +145,7 @@ pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {
 pub(crate) fn hit_out(py: Python<'_>, hit: Hit) -> PyResult<HitOut<'_>> {
     let explain = hit
         .explanation
-        .map(|explanation| explanation_out(py, explanation, hit.score))
+        .map(|explanation| explanation_out(py, explanation, hit.score, hit.decay))
         .transpose()?;
     let NewEntry {
         text,
@@ -167,41 +167,65 @@ fn explanation_out(
     py: Python<'_>,
     explanation: Explanation,
     score: f64,
+    decay: f64,
 ) -> PyResult<Bound<'_, PyDict>> {
     let explain = PyDict::new(py);
     match explanation {
         Explanation::Lexical(lexical) => {
-            let mut terms = Vec::with_capacity(lexical.terms.len());
-            for ExplainedTerm { part, fields } in lexical.terms {
-                let term = PyDict::new(py);
-                term.set_item("term", part.term)?;
-                term.set_item("tf", part.tf)?;
-                term.set_item("idf", part.idf)?;
-                term.set_item("score", part.score)?;
-                term.set_item("fields", fields.into_py_dict(py)?)?;
-                terms.push(term);
-            }
-            let mut neighbors = Vec::with_capacity(lexical.neighbors.len());
-            for each in lexical.neighbors {
-                let neighbor = PyDict::new(py);
-                neighbor.set_item("entry_id", each.id.0)?;
-                neighbor.set_item("place", each.place)?;
-                neighbor.set_item("score", each.score)?;
-                neighbors.push(neighbor);
-            }
-            explain.set_item("terms", terms)?;
-            explain.set_item("passage", lexical.passage)?;
-            explain.set_item("passages", lexical.passages)?;
             explain.set_item("own", lexical.own)?;
-            explain.set_item("neighbors", neighbors)?;
-            explain.set_item("score", score)?;
+            explain.set_item("neighbors", neighbors_out(py, &lexical)?)?;
+            set_terms(&explain, lexical)?;
         }
         Explanation::Cosine { distance } => {
             explain.set_item("cosine", 1.0 - distance)?;
             explain.set_item("distance", distance)?;
         }
+        Explanation::Hybrid {
+            cosine,
+            share,
+            lexical,
+        } => {
+            explain.set_item("cosine", cosine)?;
+            explain.set_item("bm25", share)?;
+            set_terms(&explain, lexical)?;
+        }
     }
+    explain.set_item("decay", decay)?;
+    explain.set_item("score", score)?;
     Ok(explain)
+}
+
+/// The terms, and which passage of how many they are of.
+fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResult<()> {
+    let py = explain.py();
+    let mut terms = Vec::with_capacity(lexical.terms.len());
+    for ExplainedTerm { part, fields } in lexical.terms {
+        let term = PyDict::new(py);
+        term.set_item("term", part.term)?;
+        term.set_item("tf", part.tf)?;
+        term.set_item("idf", part.idf)?;
+        term.set_item("score", part.score)?;
+        term.set_item("fields", fields.into_py_dict(py)?)?;
+        terms.push(term);
+    }
+    explain.set_item("terms", terms)?;
+    explain.set_item("passage", lexical.passage)?;
+    explain.set_item("passages", lexical.passages)
+}
+
+fn neighbors_out<'py>(
+    py: Python<'py>,
+    lexical: &LexicalExplanation,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let mut neighbors = Vec::with_capacity(lexical.neighbors.len());
+    for each in &lexical.neighbors {
+        let neighbor = PyDict::new(py);
+        neighbor.set_item("entry_id", each.id.0)?;
+        neighbor.set_item("place", each.place)?;
+        neighbor.set_item("score", each.score)?;
+        neighbors.push(neighbor);
+    }
+    Ok(neighbors)
 }
 
 pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>> {

@@ -110,14 +110,22 @@ impl LexicalIndex {
         &self.passages
     }
 
-    /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
-    pub fn for_each_match(&self, query: &Query, mut visit: impl FnMut(Match)) {
-        let ceiling = self.passages.ceiling(query);
+    /// What each entry has of the query by itself, whatever stands beside it: the largest sum over its
+    /// passages, in order of number.
+    #[must_use]
+    pub fn own(&self, query: &Query) -> Vec<f64> {
         let mut own = vec![0.0_f64; self.firsts.len()];
         for (&owner, sum) in self.owners.iter().zip(self.passages.sums(query)) {
             let best = &mut own[owner as usize];
             *best = best.max(sum);
         }
+        own
+    }
+
+    /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
+    pub fn for_each_match(&self, query: &Query, mut visit: impl FnMut(Match)) {
+        let ceiling = self.passages.ceiling(query);
+        let own = self.own(query);
         for id in 0..count(own.len()) {
             let sum = self.smoothed(id, |id| own[id as usize]);
             if sum > 0.0 {

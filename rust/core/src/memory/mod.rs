@@ -39,6 +39,7 @@ mod handle;
 mod log;
 mod options;
 mod place;
+mod rank;
 mod registry;
 mod scope;
 mod scope_map;

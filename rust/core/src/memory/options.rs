@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::fusion::Decay;
 
 /// Hits that a search returns at most, whatever the caller asks for.
 pub const MAX_LIMIT: usize = 1_000;
@@ -18,6 +19,8 @@ pub enum Ranker {
     Lexical,
     /// The cosine of the hashed term frequencies: `score = 1 - distance / 2`.
     Cosine,
+    /// The documented mix of that cosine, BM25 and age; see [`fusion::hybrid`](crate::fusion::hybrid).
+    Hybrid,
 }
 
 impl FromStr for Ranker {
@@ -27,8 +30,10 @@ impl FromStr for Ranker {
         match name {
             "lexical" => Ok(Self::Lexical),
             "cosine" => Ok(Self::Cosine),
+            "hybrid" => Ok(Self::Hybrid),
             _ => {
-                let message = format!("ranker must be 'lexical' or 'cosine', got {name:?}");
+                let message =
+                    format!("ranker must be 'lexical', 'cosine' or 'hybrid', got {name:?}");
                 Err(Error::new(ErrorKind::InvalidArgument, message)
                     .with("field", "ranker")
                     .with("value", name))
@@ -48,6 +53,10 @@ pub struct SearchOptions {
     pub min_score: f64,
     /// Whether hits say how their scores came about.
     pub explain: bool,
+    /// What age takes of a score; None is the ranker's own habit: nothing but for `Hybrid`.
+    pub decay: Option<Decay>,
+    /// The time from which ages are counted, in milliseconds since 1970.
+    pub now: i64,
 }
 
 impl Default for SearchOptions {
@@ -57,6 +66,8 @@ impl Default for SearchOptions {
             ranker: Ranker::default(),
             min_score: 0.0,
             explain: false,
+            decay: None,
+            now: 0,
         }
     }
 }

@@ -9,9 +9,7 @@ use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::{ExactIndex, VectorIndex};
-use crate::memory::options::Ranker;
 use crate::sqlite::{NewEntry, SessionRow, entry};
-use crate::top_k::TopK;
 use crate::vector::SparseRow;
 
 /// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
@@ -45,54 +43,6 @@ pub(super) fn fields(entry: &NewEntry) -> Fields {
     Fields::of(&entry.text, &entry.role, name, entry.created_at)
 }
 
-/// A query as one of the indexes takes it.
-pub(super) enum Analysis {
-    Lexical(Query),
-    Cosine(SparseRow),
-}
-
-impl Analysis {
-    pub(super) fn of(query: &str, ranker: Ranker, hash_rule: HashRule) -> Self {
-        match ranker {
-            Ranker::Lexical => Self::Lexical(Query::of(query)),
-            Ranker::Cosine => Self::Cosine(counts(query, hash_rule)),
-        }
-    }
-}
-
-/// An entry that matches: the better is greater, of equal scores the newer, then the smaller id.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ranked {
-    pub(super) score: f64,
-    pub(super) created_at: i64,
-    pub(super) id: EntryId,
-    /// Its number in the indexes.
-    pub(super) point: u32,
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.score
-            .total_cmp(&other.score)
-            .then_with(|| self.created_at.cmp(&other.created_at))
-            .then_with(|| other.id.cmp(&self.id))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}
-
 /// What the indexes of one session hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexSizes {
@@ -114,9 +64,9 @@ pub(super) struct Scope {
     /// Entries that left are noticed by this: their places are not known.
     epoch: i64,
     /// Id and time of each point, ids ascending.
-    entries: Vec<(EntryId, i64)>,
-    lexical: LexicalIndex,
-    cosine: ExactIndex,
+    pub(super) entries: Vec<(EntryId, i64)>,
+    pub(super) lexical: LexicalIndex,
+    pub(super) cosine: ExactIndex,
 }
 
 impl Scope {
@@ -205,32 +155,6 @@ impl Scope {
         self.entries.push((id, analysed.created_at));
     }
 
-    /// The `limit` best entries with a score of at least `min_score`, the best first.
-    pub(super) fn rank(&self, query: &Analysis, limit: usize, min_score: f64) -> Vec<Ranked> {
-        let mut best = TopK::new(limit);
-        let mut offer = |point: u32, score: f64| {
-            if score >= min_score {
-                let (id, created_at) = self.entries[point as usize];
-                best.offer(Ranked {
-                    score,
-                    created_at,
-                    id,
-                    point,
-                });
-            }
-        };
-        match query {
-            Analysis::Lexical(query) => {
-                self.lexical
-                    .for_each_match(query, |hit| offer(hit.id, hit.score));
-            }
-            Analysis::Cosine(row) => self.cosine.for_each_match(row, &mut |neighbor| {
-                offer(neighbor.id, cosine_score(neighbor.distance));
-            }),
-        }
-        best.into_best_first()
-    }
-
     /// The entries it indexes, in ascending order.
     pub(super) fn ids(&self) -> impl Iterator<Item = EntryId> {
         self.entries.iter().map(|&(id, _)| id)
@@ -256,9 +180,4 @@ impl Scope {
             bucket_postings: self.cosine.postings(),
         }
     }
-}
-
-/// `1 - distance / 2`: 1 for the same direction, 0.5 for nothing in common.
-fn cosine_score(distance: f64) -> f64 {
-    1.0 - distance / 2.0
 }

@@ -6,7 +6,8 @@ use crate::bm25::{Part, Query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::options::SearchOptions;
-use crate::memory::scope::{Analysis, Ranked, Scope, fields};
+use crate::memory::rank::{Analysis, Ranked};
+use crate::memory::scope::{Scope, fields};
 use crate::memory::store::Store;
 use crate::sqlite::{NewEntry, SessionRow, StoredEntry, entry, session};
 
@@ -17,6 +18,8 @@ pub struct Hit {
     pub stored: StoredEntry,
     /// 0..1, higher is better; what it means is the ranker's.
     pub score: f64,
+    /// What its age left of the score: 1 for all of it.
+    pub decay: f64,
     /// How it came about, where that was asked for.
     pub explanation: Option<Explanation>,
 }
@@ -30,6 +33,15 @@ pub enum Explanation {
     Cosine {
         /// 0 for the same direction, 1 for nothing in common.
         distance: f64,
+    },
+    /// What either side of the documented hybrid adds.
+    Hybrid {
+        /// The cosine of the hashed term frequencies; 0 where that side did not find the entry.
+        cosine: f64,
+        /// The part of the query's best BM25 that the entry has; 0 likewise.
+        share: f64,
+        /// The terms that this share comes from.
+        lexical: LexicalExplanation,
     },
 }
 
@@ -90,7 +102,7 @@ impl Store {
         let query = Analysis::of(query, options.ranker, self.hash_rule());
         let hits = self.with_scope(
             session,
-            |scope| scope.rank(&query, limit, options.min_score),
+            |scope| scope.rank(&query, limit, options),
             |transaction, scope, row, ranked| {
                 let hit = |ranked: Ranked| {
                     let stored = fetch(transaction, row, ranked.id)?;
@@ -98,6 +110,7 @@ impl Store {
                     Ok(Hit {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
+                        decay: ranked.parts.decay,
                         stored,
                     })
                 };
@@ -179,9 +192,32 @@ fn explain(scope: &Scope, query: &Analysis, ranked: Ranked, entry: &NewEntry) ->
             Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
         }
         Analysis::Cosine(_) => Explanation::Cosine {
-            distance: 2.0 * (1.0 - ranked.score),
+            distance: 1.0 - ranked.parts.cosine,
+        },
+        Analysis::Hybrid(query, _) => Explanation::Hybrid {
+            cosine: ranked.parts.cosine,
+            share: ranked.parts.share,
+            lexical: by_itself(
+                explain_lexical(scope, query, ranked.point, entry),
+                ranked.parts.share,
+            ),
         },
     }
+}
+
+/// The explanation of an entry without what stands beside it: its terms add up to `share`.
+fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation {
+    let scale = if lexical.own > 0.0 {
+        share / lexical.own
+    } else {
+        0.0
+    };
+    lexical.neighbors.clear();
+    lexical.own = share;
+    for term in &mut lexical.terms {
+        term.part.score *= scale;
+    }
+    lexical
 }
 
 fn explain_lexical(
