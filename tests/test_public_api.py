@@ -20,12 +20,12 @@ PROMISED = {
     "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
     "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor", "Completion",
     "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Decay",
-    "Emergency", "Entry", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "InvalidMessageError",
-    "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError", "Plan", "Prepared", "Report",
-    "SearchHit",
-    "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError",
-    "ThresholdCompactor", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact",
-    "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
+    "Emergency", "Entry", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "Guidance",
+    "InvalidMessageError", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError",
+    "Plan", "Prepared", "Report", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore",
+    "Skipped", "SourceRange", "StoreError", "ThresholdCompactor", "Tool", "ToolError", "Trigger",
+    "UsageRecord", "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse",
+    "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

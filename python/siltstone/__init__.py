@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
+    from siltstone.hooks import Guidance
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import (
         Decay,
@@ -80,6 +81,7 @@ __all__ = [
     "Failed",
     "Finding",
     "ForgetReport",
+    "Guidance",
     "InvalidMessageError",
     "MemoryIndexed",
     "MemoryStore",
@@ -136,6 +138,7 @@ _HOMES = {
     "Failed": "siltstone.outcome",
     "Finding": "siltstone.memory",
     "ForgetReport": "siltstone.memory",
+    "Guidance": "siltstone.hooks",
     "InvalidMessageError": "siltstone.errors",
     "MemoryIndexed": "siltstone.events",
     "MemoryStore": "siltstone.memory",

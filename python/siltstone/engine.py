@@ -14,15 +14,26 @@ from typing import Any, NoReturn
 from siltstone import llm
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
 from siltstone.compaction.emergency import Emergency
+from siltstone.compaction.guard import check_legal, guided, injected
+from siltstone.compaction.rehearse import rehearse
 from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError, ContextOverflowError, ModelError, StoreConflictError, StoreError
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
-from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models
+from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
+from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models, Steps
 from siltstone.messages import Message, RawMessage, read_history
-from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
+from siltstone.outcome import (
+    AfterCompact,
+    AsyncAfterCompact,
+    AsyncBeforeCompact,
+    BeforeCompact,
+    Compacted,
+    Failed,
+    Outcome,
+    Plan,
+    Skipped,
+)
 from siltstone.usage import UsageRecord
-
-_HALVINGS = 12  # of a summary's budget, when a plan looks for one with which the history shrinks
 
 __all__ = ["acompact", "attempt", "compact", "plan", "rescue"]
 
@@ -35,6 +46,10 @@ def compact(
     context_window: int | None = None,
     focus: str | None = None,
     hooks: Sequence[Hook] = (),
+    on_before_compact: BeforeCompact | None = None,
+    on_after_compact: AfterCompact | None = None,
+    hook_timeout: float | None = HOOK_TIMEOUT,
+    check: bool = False,
 ) -> Outcome:
     """Compacts *messages* now, without asking whether it is due.
 
@@ -46,16 +61,22 @@ def compact(
         context_window: The model's window in tokens, where known.
         focus: What the summary should look at in particular.
         hooks: Called with each event as it happens.
+        on_before_compact: Told the plan; may veto it, pin messages or add instructions: :class:`Guidance`.
+        on_after_compact: Told the outcome before it counts; may add user messages to the end.
+        hook_timeout: Seconds that either of them may take, in a thread of its own. None: any time, in
+            yours.
+        check: What the provider would refuse is not returned: the outcome is ``Failed``.
 
     Returns:
-        ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. A failing model is a ``Failed``.
+        ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. A failing model or hook is a ``Failed``.
 
     Raises:
         InvalidMessageError: one of *messages* is not a message.
         ContextOverflowError: what must be kept is larger than *context_window*.
     """
+    guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, context_window, focus)
-    return llm.run(attempt(policy, history, trigger, hooks=hooks), model)
+    return llm.run(attempt(policy, history, trigger, hooks=hooks, guards=guards), model)
 
 
 async def acompact(
@@ -66,10 +87,15 @@ async def acompact(
     context_window: int | None = None,
     focus: str | None = None,
     hooks: Sequence[Hook] = (),
+    on_before_compact: AsyncBeforeCompact | None = None,
+    on_after_compact: AsyncAfterCompact | None = None,
+    hook_timeout: float | None = HOOK_TIMEOUT,
+    check: bool = False,
 ) -> Outcome:
-    """Like :func:`compact`; *model* may be an async callable."""
+    """Like :func:`compact`; *model* and the two hooks may be async callables."""
+    guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, context_window, focus)
-    return await llm.run_async(attempt(policy, history, trigger, hooks=hooks), model)
+    return await llm.run_async(attempt(policy, history, trigger, hooks=hooks, guards=guards), model)
 
 
 def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
@@ -78,18 +104,18 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
     Each summary is taken to fill its budget, or the largest halving of it with which the history
     shrinks; so ``tokens_after`` is an upper bound.
     """
-    history, trigger = _manual(messages, context_window, None)
+    return _planned(policy, *_manual(messages, context_window, None))
+
+
+def _planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
     before = policy.token_rule.count(history)
-    requests = 0
-    result: Compaction | Skip = Skip("nothing_to_discard")
-    for halving in range(_HALVINGS):
-        requests, result = _rehearse(policy.flow(history, trigger), 2**halving)
-        if isinstance(result, Compaction) or result.reason != "no_reduction":
-            break
+    requests, result = rehearse(policy, history, trigger)
     if not isinstance(result, Compaction):
-        return Plan(False, result.reason, len(history), 0, (), requests, before, before)
+        figures = (len(history), 0, (), requests, before, before)
+        return Plan(False, result.reason, *figures, policy.name, trigger.reason)
     after = policy.token_rule.count(result.messages)
-    return Plan(True, "", len(result.retained), len(result.discarded), result.covers, requests, before, after)
+    parts = len(result.retained), len(result.discarded), result.covers
+    return Plan(True, "", *parts, requests, before, after, policy.name, trigger.reason)
 
 
 def rescue(
@@ -123,9 +149,10 @@ def attempt(
     *,
     commit: Callable[[Compaction, int, int], int | None] | None = None,
     hooks: Sequence[Hook] = (),
+    guards: Guards = NO_GUARDS,
     last_input_tokens: int = 0,
     clock: Callable[[], float] = time.perf_counter,
-) -> Flow[Outcome]:
+) -> Steps[Outcome]:
     """One attempt as a flow: runs the policy, validates its rewrite, commits, and tells what came of it.
 
     Every ``CompactionStarted`` is followed by exactly one terminal event, on every way out: a
@@ -138,11 +165,17 @@ def attempt(
         commit: Makes the rewrite durable before it counts: ``(compaction, tokens before, tokens
             after) -> compaction id``. What it raises makes the attempt fail.
         hooks: Called with each event.
+        guards: Asked before and after, and whether an illegal rewrite may go.
         last_input_tokens: For the event alone.
         clock: Seconds, monotonic.
     """
     run = _Attempt(policy, history, trigger, hooks, last_input_tokens, clock)
     try:
+        if guards.before and (planned := _planned(policy, history, trigger)).compacts:
+            said = yield HookCall("on_before_compact", guards.before, planned, guards.timeout)
+            trigger, veto = guided(trigger, said, history)
+            if veto:
+                return run.skipped(Skip("vetoed", veto))
         result = yield from run.ask(policy.flow(history, trigger))
         if isinstance(result, Skip):
             return run.skipped(result)
@@ -150,11 +183,20 @@ def attempt(
         validate(history, result, _content(result), trigger)
         result = replace(result, usage=tuple(run.usage))
         after = policy.token_rule.count(result.messages)
+        if guards.after:
+            told = run.compacted(result, after, None)
+            said = yield HookCall("on_after_compact", guards.after, told, guards.timeout)
+            result = injected(result, said, history, policy.token_rule)
+            after = policy.token_rule.count(result.messages)
+        if guards.check:
+            check_legal(result)
         compaction_id = commit(result, run.before, after) if commit else None
     except CompactionError as error:
         return run.failed(error.reason, error)
     except ModelError as error:
         return run.failed("llm_failed", error)
+    except HookError as error:
+        return run.failed("hook_failed", error)
     except StoreConflictError as error:
         return run.failed("stale", error)
     except StoreError as error:
@@ -277,6 +319,10 @@ class _Attempt:
                 suspect=compaction.suspect,
             )
         )
+        return self.compacted(compaction, after, compaction_id)
+
+    def compacted(self, compaction: Compaction, after: int, compaction_id: int | None) -> Compacted:
+        """The outcome, as it stands before the commit or after it."""
         return Compacted(
             messages=[message.raw for message in compaction.messages],
             tokens_before=self.before,
@@ -291,6 +337,7 @@ class _Attempt:
             degraded=compaction.degraded,
             suspect=compaction.suspect,
             compaction_id=compaction_id,
+            injected=tuple(message.raw for message in compaction.injected),
         )
 
     def _emit(self, event: Event) -> None:
@@ -332,19 +379,3 @@ def _manual(
 
 def _refuse(field: str, value: Any) -> NoReturn:
     raise ConfigError(f"{field} must be > 0, got {value!r}", field=field, value=value)
-
-
-def _rehearse(flow: Flow[Compaction | Skip], divisor: int) -> tuple[int, Compaction | Skip]:
-    """Runs *flow* with stand-ins that fill each answer's budget over *divisor*; requests, and result."""
-    requests = 0
-    try:
-        request = next(flow)
-        while True:
-            requests += 1
-            request = flow.send(Completion("word" * max(1, request.max_tokens // divisor)))
-    except StopIteration as stop:
-        return requests, stop.value
-    except CompactionError as error:
-        return requests, Skip(error.reason, str(error))
-    finally:
-        flow.close()

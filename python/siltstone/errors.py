@@ -9,6 +9,7 @@
     ├── ContextOverflowError         ValueError        what must be kept is larger than the window
     ├── DatasetError                 ValueError        evaluation data that is not there, or not right
     ├── HistoryConflictError         ValueError        a host's list that does not go on from the log
+    ├── IllegalHistoryError          ValueError        a history that its provider would refuse
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
     ├── ToolError
     │   ├── ToolNotFoundError        LookupError       no tool of that name
@@ -43,6 +44,7 @@ __all__ = [
     "DatasetError",
     "EntryNotFoundError",
     "HistoryConflictError",
+    "IllegalHistoryError",
     "InternalError",
     "InvalidArgumentsError",
     "InvalidEntryError",
@@ -111,6 +113,10 @@ class DatasetError(SiltstoneError, ValueError):
 
 class HistoryConflictError(SiltstoneError, ValueError):
     """A host's list that does not go on from the log. Carries ``session_id`` and ``logged``, a count."""
+
+
+class IllegalHistoryError(SiltstoneError, ValueError):
+    """A history that its provider would refuse. Carries ``findings``, as ``validate_history`` gives them."""
 
 
 class ModelError(SiltstoneError, RuntimeError):

@@ -81,7 +81,7 @@ class CompactionFailed:
     Attributes:
         reason: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
             ``summarizer_overflow``, ``no_reduction``, ``rewrite_invalid``, ``memory_indexing_failed``,
-            ``stale``, ``cancelled`` or ``internal``.
+            ``hook_failed``, ``stale``, ``cancelled`` or ``internal``.
         message: What happened, in a sentence.
         duration: Seconds since the start.
         usage: Every model call that was made all the same.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from siltstone.errors import ModelError
+from siltstone.hooks import HookCall, HookError, ask, ask_async
 from siltstone.usage import UsageRecord
 
 __all__ = [
@@ -19,7 +20,10 @@ __all__ = [
     "Model",
     "Models",
     "Purpose",
+    "Steps",
     "UsageRecord",
+    "answer",
+    "answer_async",
     "call",
     "call_async",
     "run",
@@ -78,6 +82,9 @@ class Completion:
 Flow: TypeAlias = Generator[CompletionRequest, Completion, T]
 """A policy at work: yields requests, is sent completions, returns its result. It does no I/O."""
 
+Steps: TypeAlias = Generator[CompletionRequest | HookCall, Any, T]
+"""What runs a policy: it also wants the caller's hooks called, and is sent what they answer."""
+
 Model: TypeAlias = Callable[[CompletionRequest], "Completion | str"]
 AsyncModel: TypeAlias = Callable[[CompletionRequest], "Awaitable[Completion | str] | Completion | str"]
 Models: TypeAlias = Model | Sequence[Model]
@@ -112,20 +119,35 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
     return _checked(answer)
 
 
-def run(flow: Flow[T], model: Models | None) -> T:
-    """Drives *flow* to its end, asking *model* for each completion it wants.
+def answer(model: Models | None, asked: CompletionRequest | HookCall) -> Any:
+    """What the model completes, or what the hook says.
 
-    A failure of the model is thrown into the flow, so that it can clean up or fall back.
+    Raises:
+        ModelError: as :func:`call`.
+        HookError: the hook raised, or took too long.
+    """
+    return ask(asked) if isinstance(asked, HookCall) else call(model, asked)
+
+
+async def answer_async(model: AsyncModels | None, asked: CompletionRequest | HookCall) -> Any:
+    """Like :func:`answer`; a model or a hook that is async is awaited."""
+    return await (ask_async(asked) if isinstance(asked, HookCall) else call_async(model, asked))
+
+
+def run(flow: Steps[T], model: Models | None) -> T:
+    """Drives *flow* to its end, asking *model* for each completion it wants, and hooks for their word.
+
+    A failure of either is thrown into the flow, so that it can clean up or fall back.
     """
     try:
-        request = next(flow)
+        asked = next(flow)
         while True:
             try:
-                completion = call(model, request)
-            except ModelError as error:
-                request = flow.throw(error)
+                said = answer(model, asked)
+            except (ModelError, HookError) as error:
+                asked = flow.throw(error)
             else:
-                request = flow.send(completion)
+                asked = flow.send(said)
     except StopIteration as stop:
         result: T = stop.value
         return result
@@ -133,17 +155,17 @@ def run(flow: Flow[T], model: Models | None) -> T:
         flow.close()
 
 
-async def run_async(flow: Flow[T], model: AsyncModels | None) -> T:
+async def run_async(flow: Steps[T], model: AsyncModels | None) -> T:
     """Like :func:`run`, for an async caller."""
     try:
-        request = next(flow)
+        asked = next(flow)
         while True:
             try:
-                completion = await call_async(model, request)
-            except ModelError as error:
-                request = flow.throw(error)
+                said = await answer_async(model, asked)
+            except (ModelError, HookError) as error:
+                asked = flow.throw(error)
             else:
-                request = flow.send(completion)
+                asked = flow.send(said)
     except StopIteration as stop:
         result: T = stop.value
         return result

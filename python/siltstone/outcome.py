@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from siltstone.events import Event
+from siltstone.hooks import Guidance
 from siltstone.messages import RawMessage
 from siltstone.usage import UsageRecord
 
-__all__ = ["Compacted", "Failed", "Outcome", "Plan", "Skipped"]
+__all__ = [
+    "AfterCompact",
+    "AsyncAfterCompact",
+    "AsyncBeforeCompact",
+    "BeforeCompact",
+    "Compacted",
+    "Failed",
+    "Outcome",
+    "Plan",
+    "Skipped",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,7 @@ class Compacted(_Outcome):
         degraded: No model that the caller named made the summary.
         suspect: The summary is remarkably short for what it stands for.
         compaction_id: In a session: the id of the committed compaction.
+        injected: What ``on_after_compact`` added to the end of ``messages``.
     """
 
     summary: str = ""
@@ -54,6 +67,7 @@ class Compacted(_Outcome):
     degraded: bool = False
     suspect: bool = False
     compaction_id: int | None = None
+    injected: tuple[RawMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +75,7 @@ class Skipped(_Outcome):
     """Nothing was due, or nothing could be given up.
 
     Attributes:
-        reason: ``nothing_to_discard``, ``in_flight``, ``no_policy`` …
+        reason: ``nothing_to_discard``, ``vetoed``, ``in_flight``, ``no_policy`` …
         message: The numbers that were compared, in a sentence.
     """
 
@@ -100,6 +114,8 @@ class Plan:
         requests: Model calls it would take, at least.
         tokens_before: The history, by the policy's estimator.
         tokens_after: What would remain if the summary took its whole budget.
+        policy: The policy's name.
+        cause: Why it is due, as in ``Trigger.reason``.
     """
 
     compacts: bool
@@ -110,3 +126,17 @@ class Plan:
     requests: int
     tokens_before: int
     tokens_after: int
+    policy: str = ""
+    cause: str = ""
+
+
+BeforeCompact: TypeAlias = Callable[[Plan], "Guidance | None"]
+"""Asked before a compaction: None to go on, or a veto, more instructions, pins."""
+
+AfterCompact: TypeAlias = Callable[[Compacted], "Sequence[RawMessage] | None"]
+"""Asked before a compaction is committed: user messages that go to the end of the history, or None."""
+
+AsyncBeforeCompact: TypeAlias = Callable[[Plan], "Awaitable[Guidance | None] | Guidance | None"]
+AsyncAfterCompact: TypeAlias = Callable[
+    [Compacted], "Awaitable[Sequence[RawMessage] | None] | Sequence[RawMessage] | None"
+]

@@ -15,7 +15,7 @@ from architecture.rust_paths import Use
 # Python: a room imports rooms of lower floors, and itself.
 FLOORS = {
     "errors": 1, "usage": 1, "_native": 1,
-    "messages": 2, "embedding": 2, "overflow": 2,
+    "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2,
     "tokens": 3, "llm": 3, "events": 3, "memory": 3,
     "compaction": 4, "models": 4, "outcome": 4,
     "engine": 5, "tools": 5, "testing": 5,
@@ -48,7 +48,7 @@ FAMILIES = {
     "memory": ["entry", "log", "base convert", "database_log forgetting simple_log", "indexed simple"],
     "compaction": [
         "base prompts clip refusal",
-        "config render select",
+        "config guard rehearse render select",
         "calls mechanical rewrite",
         "material validate",
         "net summarise",

@@ -102,6 +102,11 @@ async def level_2_async() -> None:
     assert_type(outcome, Compacted | Skipped | Failed)
     await siltstone.acompact(history, ThresholdCompactor(), model=summarise)
 
+    async def veto(plan: Plan) -> siltstone.Guidance | None:
+        return siltstone.Guidance(veto=plan.cause) if plan.discarded < 2 else None
+
+    await siltstone.acompact(history, ThresholdCompactor(), on_before_compact=veto, check=True)
+
 
 def level_3(path: str) -> None:
     with Session.open(

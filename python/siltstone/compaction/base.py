@@ -83,6 +83,7 @@ class Trigger:
         tokens: The figure that was compared; for ``bytes`` the history's estimate.
         threshold: The effective threshold in tokens; None for a call that asked for none.
         focus: What the summary should look at in particular, for a manual call.
+        instructions: What the summariser is told beside its prompt: the word of a hook.
         context_window: The model's window in tokens, None where unknown.
         fixed_tokens: Tokens of what is sent beside the history, which the window has to hold too.
         pins: Sequence numbers of messages that stay whatever happens.
@@ -96,6 +97,7 @@ class Trigger:
     context_window: int | None = None
     fixed_tokens: int = 0
     pins: frozenset[int] = frozenset()
+    instructions: str = ""
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""
@@ -131,6 +133,7 @@ class Compaction:
         usage: Every model call that was made.
         degraded: No model that the caller named made the summary.
         suspect: The summary is remarkably short for what it stands for.
+        injected: What ``on_after_compact`` added to the end of ``messages``.
     """
 
     messages: tuple[Message, ...]
@@ -142,6 +145,7 @@ class Compaction:
     usage: tuple[UsageRecord, ...] = field(default=())
     degraded: bool = False
     suspect: bool = False
+    injected: tuple[Message, ...] = ()
 
 
 class CompactionError(SiltstoneError, RuntimeError):

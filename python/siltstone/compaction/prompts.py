@@ -49,9 +49,12 @@ SUMMARY_PREFIX = (
 )
 
 
-def instruction(prompt: str, focus: str | None, note: str = "") -> str:
-    """The last message of a request: *prompt*, after a *note* on what stands above, and what to look at."""
-    said = f"{note}\n\n{prompt}" if note else prompt
+def instruction(prompt: str, focus: str | None, note: str = "", more: str = "") -> str:
+    """The last message of a request: *prompt*, after a *note* on what stands above, and what to look at.
+
+    *more* are instructions of the host, for this compaction alone.
+    """
+    said = "\n\n".join(filter(None, (note, prompt, more.strip())))
     return f"{said}\n\nPay particular attention to: {focus}" if focus else said
 
 

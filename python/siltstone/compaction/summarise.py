@@ -38,6 +38,7 @@ class Brief:
     Attributes:
         prompt: The instruction.
         focus: What it should look at in particular.
+        more: What the host wants beside the prompt, this time.
         cap: The most tokens of an answer.
         window: The summariser's window in tokens, None where unknown: then all goes into one request.
         summary_prefix: The frame of earlier summaries.
@@ -54,10 +55,11 @@ class Brief:
     token_rule: TokenRule
     live: Sequence[Message] | None = None
     tools: tuple[Any, ...] = ()
+    more: str = ""
 
     def instruction(self, note: str = "") -> str:
         """The last message of a request."""
-        return instruction(self.prompt, self.focus, note)
+        return instruction(self.prompt, self.focus, note, self.more)
 
     def piece(self) -> int | None:
         """Tokens of material in one request: the window less the prompt, the answer and the margin."""

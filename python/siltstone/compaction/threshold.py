@@ -128,6 +128,7 @@ class ThresholdCompactor:
             token_rule=self.token_rule,
             live=history if self.config.prefix_preserving else None,
             tools=self.tools,
+            more=trigger.instructions,
         )
 
     def _mechanical(self, selection: Selection, brief: Brief) -> str:

@@ -8,6 +8,7 @@ from siltstone.messages.json_text import decode, encode
 from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
 from siltstone.messages.message import (
     Dialect,
+    InjectedMessage,
     LiveObject,
     Message,
     Part,
@@ -30,6 +31,7 @@ __all__ = [
     "Dialect",
     "Finding",
     "Group",
+    "InjectedMessage",
     "LiveObject",
     "Message",
     "Part",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.message import Message, Provenance, RawMessage, RepairedMessage, SummaryMessage
+from siltstone.messages.message import Message, RawMessage, SummaryMessage, provenance_of
 from siltstone.messages.read import project, read_summary
 
 __all__ = ["read_history"]
@@ -33,8 +33,7 @@ def read_history(raws: Iterable[RawMessage], *, first_seq: int = 0) -> list[Mess
             messages.append(read_summary(raw, seq, covers, index))
         else:
             dialect, role, parts = project(raw, index)
-            provenance: Provenance = "repaired" if isinstance(raw, RepairedMessage) else "original"
-            messages.append(Message(numbers.next(), role, parts, raw, dialect, provenance))
+            messages.append(Message(numbers.next(), role, parts, raw, dialect, provenance_of(raw)))
     return messages
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 __all__ = [
     "Dialect",
+    "InjectedMessage",
     "LiveObject",
     "Message",
     "Part",
@@ -17,6 +18,7 @@ __all__ = [
     "RepairedMessage",
     "Role",
     "SummaryMessage",
+    "provenance_of",
 ]
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
@@ -134,3 +136,17 @@ class RepairedMessage(dict[str, Any]):
 
     It is read with the provenance ``repaired``: it opens no turn and is never indexed.
     """
+
+
+class InjectedMessage(dict[str, Any]):
+    """The raw message that a hook has added: a plain dict to every SDK, known to us by its type.
+
+    It is read with the provenance ``injected_context``: it opens no turn and is never indexed.
+    """
+
+
+def provenance_of(raw: RawMessage) -> Provenance:
+    """What the type of *raw* says of where it came from; ``original`` where it says nothing."""
+    if isinstance(raw, RepairedMessage):
+        return "repaired"
+    return "injected_context" if isinstance(raw, InjectedMessage) else "original"

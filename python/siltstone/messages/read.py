@@ -16,9 +16,9 @@ from siltstone.messages.message import (
     Part,
     Provenance,
     RawMessage,
-    RepairedMessage,
     Role,
     SummaryMessage,
+    provenance_of,
 )
 from siltstone.messages.plain import as_fields
 
@@ -45,7 +45,7 @@ def read_message(
         seq: Its absolute sequence number.
         dialect: How to read it; found out by :func:`detect` where not given.
         provenance: Where it came from. A :class:`SummaryMessage` is a ``compaction_summary`` by itself,
-            a :class:`RepairedMessage` is ``repaired``.
+            a :class:`RepairedMessage` is ``repaired``, an :class:`InjectedMessage` ``injected_context``.
 
     Raises:
         InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
@@ -55,8 +55,8 @@ def read_message(
     if isinstance(raw, SummaryMessage):
         return read_summary(raw, seq, raw.covers, seq)
     dialect, role, parts = project(raw, seq, dialect)
-    if isinstance(raw, RepairedMessage) and provenance == "original":
-        provenance = "repaired"
+    if provenance == "original":
+        provenance = provenance_of(raw)
     return Message(seq, role, parts, raw, dialect, provenance)
 
 

@@ -55,12 +55,16 @@ def _start(history: Sequence[Message], request: int) -> int:
 def in_flight(history: Sequence[Message]) -> bool:
     """Whether the newest turn is still going on.
 
-    It is, unless the history ends with an assistant message without pending calls. A history without
-    a turn has none in flight.
+    It is, unless the history ends with an assistant message without pending calls; what was injected after
+    it does not count. A history without a turn has none in flight.
     """
     if not any(opens_turn(message) for message in reversed(history)):
         return False
-    return history[-1].role != "assistant" or unanswered(_last_answer(history))
+    end = len(history)
+    while history[end - 1].provenance in _INJECTED:
+        end -= 1
+    spoken = history if end == len(history) else history[:end]
+    return spoken[-1].role != "assistant" or unanswered(_last_answer(spoken))
 
 
 def _last_answer(history: Sequence[Message]) -> Sequence[Message]:

@@ -7,11 +7,12 @@ from typing import Any, Self, TypeVar
 
 from siltstone.compaction.base import Compactor
 from siltstone.events import Hook
-from siltstone.llm import AsyncModels, Flow
+from siltstone.hooks import HOOK_TIMEOUT, Guards
+from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Ranker, SearchHit
 from siltstone.messages import RawMessage
-from siltstone.outcome import Outcome
+from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import Core
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
@@ -44,10 +45,14 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         index_tools: bool = True,
         recall: bool = False,
         hooks: Sequence[Hook] = (),
+        on_before_compact: AsyncBeforeCompact | None = None,
+        on_after_compact: AsyncAfterCompact | None = None,
+        hook_timeout: float | None = HOOK_TIMEOUT,
+        check: bool = False,
     ) -> Self:
         """Opens the session *session_id*. Arguments and errors are those of :meth:`Session.open`.
 
-        *model* may be an async callable.
+        *model* and the two hooks may be async callables.
         """
 
         def opening() -> tuple[Core, bool]:
@@ -61,6 +66,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
                 index_tools=index_tools,
                 recall=recall,
                 hooks=hooks,
+                guards=Guards(on_before_compact, on_after_compact, hook_timeout, check),
             )
 
         core, owned = await _in_thread(opening)
@@ -126,7 +132,7 @@ async def _in_thread(step: Callable[[], T]) -> T:
     return await in_thread(step)
 
 
-async def _drive(flow: Flow[T], model: AsyncModels | None) -> T:
+async def _drive(flow: Steps[T], model: AsyncModels | None) -> T:
     from siltstone.session.threads import drive
 
     return await drive(flow, model)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
 from siltstone.engine import attempt, rescue
-from siltstone.errors import ContextOverflowError
+from siltstone.errors import ContextOverflowError, IllegalHistoryError
 from siltstone.events import Event
-from siltstone.llm import Flow
-from siltstone.messages import RawMessage
+from siltstone.hooks import NO_GUARDS
+from siltstone.llm import Steps
+from siltstone.messages import Message, RawMessage, validate_history
 from siltstone.outcome import Compacted, Failed, Outcome, Skipped
 from siltstone.session.core import Core
 
@@ -44,13 +45,14 @@ class Prepared:
         return tuple(event for outcome in self.outcomes for event in outcome.events)
 
 
-def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None) -> Flow[Prepared]:
+def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None) -> Steps[Prepared]:
     """One boundary: the flow asks for each completion that a due compaction wants.
 
     *asked* is a trigger that somebody else pulled, and goes before the policy's own.
 
     Raises:
         ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
+        IllegalHistoryError: the view may not be sent, and the session was opened with ``check=True``.
     """
     core.check_open()
     if policy is None:
@@ -67,8 +69,13 @@ def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None)
     return prepared(core, outcomes, policy)
 
 
-def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow[Outcome]:
-    """One attempt on the session's view, committed in one transaction; never two at a time."""
+def compaction(
+    core: Core, policy: Compactor, trigger: Trigger, at: int, *, is_net: bool = False
+) -> Steps[Outcome]:
+    """One attempt on the session's view, committed in one transaction; never two at a time.
+
+    No hook is asked by the emergency net: without it there is no request.
+    """
     if not core.begin():
         view = core.view.recounted(policy.token_rule)
         tokens = view.tokens
@@ -94,7 +101,13 @@ def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow
             )
 
         outcome = yield from attempt(
-            policy, history, trigger, commit=commit, hooks=core.hooks, last_input_tokens=last_input_tokens
+            policy,
+            history,
+            trigger,
+            commit=commit,
+            hooks=core.hooks,
+            guards=NO_GUARDS if is_net else core.guards,
+            last_input_tokens=last_input_tokens,
         )
     finally:
         core.end()
@@ -104,13 +117,13 @@ def compaction(core: Core, policy: Compactor, trigger: Trigger, at: int) -> Flow
     return outcome
 
 
-def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Flow[list[Outcome]]:
+def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Steps[list[Outcome]]:
     """The emergency net: whatever the policy did, no more than the window goes out."""
     fixed = core.fixed_tokens
     net = rescue(core.view.recounted(policy.token_rule).tokens, policy, context_window, fixed)
     if net is None:
         return []
-    outcome = yield from compaction(core, *net, at)
+    outcome = yield from compaction(core, *net, at, is_net=True)
     tokens = core.view.recounted(policy.token_rule).tokens
     if tokens + fixed > context_window:
         cause = outcome.cause if isinstance(outcome, Failed) else None
@@ -150,7 +163,20 @@ def prepared(core: Core, outcomes: list[Outcome], policy: Compactor | None = Non
     """The current view, as the answer of a boundary at which *outcomes* came about."""
     with core.lock:
         view = core.view if policy is None else core.view.recounted(policy.token_rule)
+        if core.guards.check:
+            _check_legal(view.messages(), core.session_id)
         return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
+
+
+def _check_legal(history: list[Message], session_id: str) -> None:
+    found = validate_history(history, pending_ok=False)
+    if found:
+        raise IllegalHistoryError(
+            f"the provider would refuse the history of session {session_id!r}, in {len(found)} places: "
+            f"message {found[0].position}: {found[0].sentence} ({found[0].rule}); "
+            "siltstone.messages.repair heals a history that came so",
+            findings=tuple(found),
+        )
 
 
 def again(answer: Prepared) -> Prepared:

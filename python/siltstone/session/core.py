@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -15,8 +17,10 @@ from siltstone.errors import (
     SessionDroppedError,
     StoreClosedError,
     StoreConflictError,
+    StoreError,
 )
 from siltstone.events import Hook, MemoryIndexed, notify
+from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CompactionRow, LogRow, NewCompaction
@@ -30,6 +34,8 @@ from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
 
 __all__ = ["Core"]
+
+_log = logging.getLogger("siltstone")
 
 DEFAULT_RULE = "blocks"  #: how a session without a policy counts
 
@@ -46,12 +52,13 @@ class Core:
         index_tools: bool = True,
         token_rule: TokenRule | None,
         hooks: Sequence[Hook],
+        guards: Guards = NO_GUARDS,
         context_window: int | None = None,
         fixed_tokens: int = 0,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
-        self.context_window, self.fixed_tokens = context_window, fixed_tokens
+        self.context_window, self.fixed_tokens, self.guards = context_window, fixed_tokens, guards
         self.estimate_error: float | None = None
         self._now, self._index_tools = now, index_tools
         self._log = store.open_log(session_id)
@@ -71,6 +78,7 @@ class Core:
         self._view = View(token_rule or rule(DEFAULT_RULE))
         self._view.extend(self._load(state.head.compaction if state.head else None))
         self._digests: list[bytes] = []
+        self._injected: set[bytes] = set()  # the digests of what hooks have added
         self._sightings = Sightings()
         self._summaries: tuple[int | None, set[str]] | None = None
 
@@ -150,14 +158,17 @@ class Core:
             self.check_open()
             for row in self._log.read(len(self._digests), self._next_seq):
                 self._digests.append(digest(row.raw))
+                if row.provenance == "injected_context":
+                    self._injected.add(self._digests[-1])
             summaries = self._summary_texts()
-            originals = [raw for raw in raws if not is_summary(raw, summaries)]
-            found = [self._sightings.digest(raw) for raw in originals]
+            spoken = [raw for raw in raws if not is_summary(raw, summaries)]
+            seen = [(raw, self._sightings.digest(raw)) for raw in spoken]
+            originals = [raw for raw, each in seen if each not in self._injected]
+            found = [each for _, each in seen if each not in self._injected]
             view = None
             if len(originals) < len(raws):
-                messages = [item.message for item in self._view]
-                view = [self._digests[m.seq] for m in messages if m.provenance != "compaction_summary"]
-            start = first_new(found, self._digests, view)
+                view = [self._digests[item.message.seq] for item in self._view if _is_said(item.message)]
+            start = first_new(found, [each for each in self._digests if each not in self._injected], view)
             if start is None:
                 raise HistoryConflictError(
                     f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the log "
@@ -261,10 +272,27 @@ class Core:
             )
             self._head = receipt.compaction_id
             self._cadence = self._saved = cadence
-            self._view = self._view.rewritten(compaction.messages, length, created_at)
+            end = len(compaction.messages) - len(compaction.injected)
+            self._view = self._view.rewritten(compaction.messages[:end], length, created_at)
+            self._inject(compaction.injected, created_at)
         if self.indexed:
             notify(self.hooks, MemoryIndexed(self.session_id, len(entries), len(discarded)))
         return receipt.compaction_id
+
+    def _inject(self, messages: Sequence[Message], created_at: int) -> None:
+        """Appends what a hook added. Where the store refuses it, the compaction stands: it is durable."""
+        numbered = [replace(message, seq=self._next_seq + place) for place, message in enumerate(messages)]
+        items = [self._view.measured(message, created_at) for message in numbered]
+        if not items:
+            return
+        new = [rows.message_row(item, self._view.rule.tokens(item.units)) for item in items]
+        try:
+            self._log.append(new, expected_next=self._next_seq, cadence=self._cadence.to_json())
+        except StoreError:
+            _log.exception("what on_after_compact gave to session %r is lost", self.session_id)
+            return
+        self._next_seq += len(items)
+        self._view.extend(items)
 
     def undo(self) -> CompactionRow | None:
         """Moves the head back by one compaction, and the view with it. The one that was undone.
@@ -359,3 +387,8 @@ class Core:
 
 def _is_at(message: Message, seq: int) -> bool:
     return message.seq == seq and message.provenance != "compaction_summary"
+
+
+def _is_said(message: Message) -> bool:
+    """Whether a host's own list may have *message*: nothing that we wrote."""
+    return message.provenance not in ("compaction_summary", "injected_context")

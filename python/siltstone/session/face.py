@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from siltstone.compaction.base import Compactor, Reason, Trigger
 from siltstone.errors import ConfigError
-from siltstone.llm import Flow
+from siltstone.llm import Steps
 from siltstone.memory.entry import SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Skipped
@@ -116,7 +116,7 @@ class Face(Generic[ModelT]):
             return again(self._last[1])
         return None
 
-    def _boundary(self, policy: Compactor | OwnPolicy | None) -> Flow[Prepared]:
+    def _boundary(self, policy: Compactor | OwnPolicy | None) -> Steps[Prepared]:
         own = isinstance(policy, OwnPolicy)
         chosen = self._policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
@@ -128,7 +128,7 @@ class Face(Generic[ModelT]):
         self._last = (self._core.next_seq, prepared) if own else None
         return again(prepared)
 
-    def _recovery(self, error: Exception) -> Flow[Prepared]:
+    def _recovery(self, error: Exception) -> Steps[Prepared]:
         seen, retries = self._retried
         retries = retries if seen == self._core.next_seq else 0
         prepared = yield from recovery(self._core, self._policy, error, retries)
@@ -153,7 +153,7 @@ class Face(Generic[ModelT]):
             reason, focus=focus, context_window=core.context_window, fixed_tokens=core.fixed_tokens
         )
 
-    def _compaction(self, focus: str | None) -> Flow[Outcome]:
+    def _compaction(self, focus: str | None) -> Steps[Outcome]:
         self._core.check_open()
         if self._policy is None:
             view = self._core.view

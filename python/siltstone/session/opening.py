@@ -9,6 +9,7 @@ from typing import Any
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.errors import ConfigError
 from siltstone.events import Hook
+from siltstone.hooks import Guards
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.session.core import Core
@@ -29,6 +30,7 @@ def open_core(
     index_tools: bool,
     recall: bool,
     hooks: Sequence[Hook],
+    guards: Guards,
 ) -> tuple[Core, bool]:
     """The session's state, and whether the store behind it is ours to close.
 
@@ -56,6 +58,7 @@ def open_core(
             index_tools=index_tools,
             token_rule=token_rule,
             hooks=hooks,
+            guards=guards,
             context_window=context_window,
             fixed_tokens=fixed_tokens,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from siltstone.compaction.base import Compactor, Trigger
 from siltstone.engine import rescue
 from siltstone.errors import ContextOverflowError
-from siltstone.llm import Flow
+from siltstone.llm import Steps
 from siltstone.outcome import Compacted, Outcome
 from siltstone.overflow import is_context_overflow
 from siltstone.session.boundary import Prepared, compaction, prepared
@@ -21,7 +21,7 @@ AFTER_POLICY = 3
 AT_LAST = 2
 
 
-def recovery(core: Core, policy: Compactor | None, error: Exception, retries: int) -> Flow[Prepared]:
+def recovery(core: Core, policy: Compactor | None, error: Exception, retries: int) -> Steps[Prepared]:
     """A smaller request in the place of one that was refused with *error*.
 
     Args:
@@ -54,7 +54,7 @@ def recovery(core: Core, policy: Compactor | None, error: Exception, retries: in
         if net is None:
             raise error
         try:
-            outcome = yield from compaction(core, *net, at)
+            outcome = yield from compaction(core, *net, at, is_net=True)
         except ContextOverflowError as refused:
             raise error from refused
         if not isinstance(outcome, Compacted):

@@ -50,6 +50,7 @@ def compaction_row(
     created_at: int,
 ) -> NewCompaction:
     """A compaction on its way into the log; *tokens* are those before and after."""
+    stays = compaction.messages[: len(compaction.messages) - len(compaction.injected)]
     summary = next(m for m in compaction.messages if m.provenance == "compaction_summary")
     return NewCompaction(
         policy=policy.name,
@@ -58,7 +59,7 @@ def compaction_row(
         degraded=compaction.degraded,
         summary=summary.text,
         covers=compaction.covers,
-        view=view_items(compaction.messages),
+        view=view_items(stays),
         next_seq=next_seq,
         model=compaction.usage[-1].model if compaction.usage else "",
         usage=json.dumps([asdict(record) for record in compaction.usage]),

@@ -8,11 +8,12 @@ from typing import Any, Self
 from siltstone import llm
 from siltstone.compaction.base import Compactor
 from siltstone.events import Hook
+from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.llm import Models
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Ranker, SearchHit
 from siltstone.messages import RawMessage
-from siltstone.outcome import Outcome
+from siltstone.outcome import AfterCompact, BeforeCompact, Outcome
 from siltstone.session.boundary import Prepared
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
 from siltstone.session.lineage import Lineage
@@ -41,6 +42,10 @@ class Session(Lineage, Face[Models]):
         index_tools: bool = True,
         recall: bool = False,
         hooks: Sequence[Hook] = (),
+        on_before_compact: BeforeCompact | None = None,
+        on_after_compact: AfterCompact | None = None,
+        hook_timeout: float | None = HOOK_TIMEOUT,
+        check: bool = False,
     ) -> Self:
         """Opens the session *session_id*, new or as it was left.
 
@@ -61,6 +66,16 @@ class Session(Lineage, Face[Models]):
                 They are half of what agents are asked about.
             recall: Only False is part of this version.
             hooks: Called with each event. One that raises is logged and breaks nothing.
+            on_before_compact: Told the :class:`Plan` of a compaction that is due; may veto it, pin messages
+                for it or add instructions: :class:`Guidance`. None goes on.
+            on_after_compact: Told what a compaction came to before it is committed; may give user messages,
+                which go to the end of the history. They open no turn and are not indexed.
+            hook_timeout: Seconds that either of them may take, in a thread of its own; None for any time,
+                in yours. Where one raises, hangs or gives anything else, the compaction comes to nothing.
+                The emergency net asks neither.
+            check: Every view that would go out is held to the rules of its provider, for a walk over all
+                of it. An illegal rewrite fails and changes nothing; where the history itself is illegal,
+                ``prepare`` raises ``IllegalHistoryError``.
 
         Raises:
             ConfigError: an argument out of its bounds.
@@ -77,6 +92,7 @@ class Session(Lineage, Face[Models]):
             index_tools=index_tools,
             recall=recall,
             hooks=hooks,
+            guards=Guards(on_before_compact, on_after_compact, hook_timeout, check),
         )
         return cls(core, policy=policy, model=model, owns_store=owned)
 
@@ -129,6 +145,8 @@ class Session(Lineage, Face[Models]):
         Raises:
             ContextOverflowError: the system prompt, the request in flight and pending calls alone
                 exceed the window. Nothing was changed.
+            IllegalHistoryError: the provider would refuse the history, and the session was opened with
+                ``check=True``. It was illegal when it came: nothing was changed.
         """
         return self._known(policy) or llm.run(self._boundary(policy), self._model)
 

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from siltstone import llm
 from siltstone.errors import ModelError
-from siltstone.llm import AsyncModels, CompletionRequest, Flow
+from siltstone.hooks import HookCall, HookError
+from siltstone.llm import AsyncModels, CompletionRequest, Steps
 
 __all__ = ["drive", "in_thread"]
 
@@ -37,18 +38,18 @@ async def in_thread(step: Callable[[], T]) -> T:
         raise
 
 
-async def drive(flow: Flow[T], model: AsyncModels | None) -> T:
+async def drive(flow: Steps[T], model: AsyncModels | None) -> T:
     """Like ``llm.run_async``, but the flow's own work never holds the event loop."""
     try:
-        answer = await in_thread(partial(_step, partial(next, flow)))
-        while isinstance(answer, _Asked):
+        step = await in_thread(partial(_step, partial(next, flow)))
+        while isinstance(step, _Asked):
             try:
-                completion = await llm.call_async(model, answer.request)
-            except ModelError as error:
-                answer = await in_thread(partial(_step, partial(flow.throw, error)))
+                said = await llm.answer_async(model, step.asked)
+            except (ModelError, HookError) as error:
+                step = await in_thread(partial(_step, partial(flow.throw, error)))
             else:
-                answer = await in_thread(partial(_step, partial(flow.send, completion)))
-        result: T = answer.result
+                step = await in_thread(partial(_step, partial(flow.send, said)))
+        result: T = step.result
         return result
     finally:
         flow.close()
@@ -56,9 +57,9 @@ async def drive(flow: Flow[T], model: AsyncModels | None) -> T:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The flow wants a completion."""
+    """The flow wants a completion, or a hook's word."""
 
-    request: CompletionRequest
+    asked: CompletionRequest | HookCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class _Done(Generic[T]):
     result: T
 
 
-def _step(advance: Callable[[], CompletionRequest]) -> _Asked | _Done[Any]:
+def _step(advance: Callable[[], CompletionRequest | HookCall]) -> _Asked | _Done[Any]:
     try:
         return _Asked(advance())
     except StopIteration as stop:

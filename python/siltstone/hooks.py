@@ -1,0 +1,184 @@
+"""What a host may say to a compaction before it and after it, and how it is asked."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final
+
+from siltstone.errors import ConfigError, SiltstoneError
+
+__all__ = ["HOOK_TIMEOUT", "NO_GUARDS", "Guards", "Guidance", "HookCall", "HookError", "ask", "ask_async"]
+
+HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """What ``on_before_compact`` may answer; None means "go on".
+
+    Attributes:
+        veto: True, or a sentence that says why: nothing is compacted this time.
+        instructions: What the summariser is told beside its prompt.
+        pins: Sequence numbers of messages that stay, each with its group, in this compaction alone.
+
+    Raises:
+        ConfigError: one of them is of another type.
+    """
+
+    veto: bool | str = False
+    instructions: str = ""
+    pins: Collection[int] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.veto, bool | str):
+            _refuse("veto", "True, False or a sentence", self.veto)
+        if not isinstance(self.instructions, str):
+            _refuse("instructions", "a text", self.instructions)
+        if isinstance(self.pins, str) or not isinstance(self.pins, Collection):
+            _refuse("pins", "sequence numbers", self.pins)
+        for seq in self.pins:
+            if type(seq) is not int or seq < 0:
+                _refuse("pins", "sequence numbers", self.pins)
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """What stands around every compaction of a caller.
+
+    Attributes:
+        before: ``on_before_compact``.
+        after: ``on_after_compact``.
+        timeout: Seconds that either may take; None for any time.
+        check: What the provider would refuse is not returned.
+
+    Raises:
+        ConfigError: a hook that cannot be called, or a time that is none.
+    """
+
+    before: Callable[[Any], Any] | None = None
+    after: Callable[[Any], Any] | None = None
+    timeout: float | None = HOOK_TIMEOUT
+    check: bool = False
+
+    def __post_init__(self) -> None:
+        for name, hook in (("on_before_compact", self.before), ("on_after_compact", self.after)):
+            if hook is not None and not callable(hook):
+                _refuse(name, "None or a callable", hook)
+        seconds = self.timeout
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and (not is_number or not 0 < seconds < inf):
+            _refuse("hook_timeout", "None or a number of seconds > 0", seconds)
+        if not isinstance(self.check, bool):
+            _refuse("check", "True or False", self.check)
+
+
+NO_GUARDS: Final = Guards()
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """A hook that a flow wants to have called: what it is told, and how long it may take."""
+
+    name: str
+    hook: Callable[[Any], Any]
+    told: object
+    timeout: float | None
+
+
+class HookError(SiltstoneError, RuntimeError):
+    """A hook raised, took too long, or its answer is none. The compaction it guards comes to nothing."""
+
+
+def ask(call: HookCall) -> Any:
+    """What the hook answers.
+
+    With a timeout it runs in a thread of its own, since nothing else could be waited for no longer; the
+    thread of one that hangs is left behind.
+
+    Raises:
+        HookError: it raised, took too long, or is async.
+    """
+    try:
+        waits = call.timeout is not None
+        answer = _started(call).result(call.timeout) if waits else call.hook(call.told)
+    except TimeoutError as error:
+        raise _too_long(call, error) from error
+    except Exception as error:
+        raise _raised(call, error) from error
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise HookError(f"{call.name} is async: it needs acompact or AsyncSession")
+    return answer
+
+
+async def ask_async(call: HookCall) -> Any:
+    """Like :func:`ask`; an async hook is awaited, and a sync one does not hold the event loop."""
+    import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # another event loop, whose time is its own
+        return await _in_any_loop(call)
+    limit = asyncio.timeout(call.timeout)
+    try:
+        async with limit:
+            if _is_async(call.hook):
+                answer = call.hook(call.told)
+            else:
+                answer = await asyncio.wrap_future(_started(call))
+            return await answer if inspect.isawaitable(answer) else answer
+    except TimeoutError as error:
+        raise (_too_long(call, error) if limit.expired() else _raised(call, error)) from error
+    except Exception as error:
+        raise _raised(call, error) from error
+
+
+async def _in_any_loop(call: HookCall) -> Any:
+    try:
+        answer = call.hook(call.told)
+        return await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:
+        raise _raised(call, error) from error
+
+
+def _started(call: HookCall) -> Future[Any]:
+    """The answer to come, of a thread that no end of the process waits for."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            answer = context.run(call.hook, call.told)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    threading.Thread(target=run, name=f"siltstone-{call.name}", daemon=True).start()
+    return future
+
+
+def _is_async(hook: Callable[[Any], Any]) -> bool:
+    return inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__)
+
+
+def _too_long(call: HookCall, error: TimeoutError) -> HookError:
+    if str(error):  # its own, not ours
+        return _raised(call, error)
+    return HookError(f"{call.name} gave no answer within {call.timeout:g} s")
+
+
+def _raised(call: HookCall, error: Exception) -> HookError:
+    return HookError(f"{call.name} raised {type(error).__name__}: {error}")
+
+
+def _refuse(field: str, bound: str, value: object) -> None:
+    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

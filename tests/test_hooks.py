@@ -1,0 +1,274 @@
+"""What a host may say before a compaction and after it, and what comes of a bad hook (RULE-29)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compacting import assistant, exchange, long, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    ConfigError,
+    Emergency,
+    Failed,
+    Guidance,
+    Plan,
+    Skipped,
+    ThresholdCompactor,
+    acompact,
+    compact,
+    plan,
+)
+from siltstone.messages import InjectedMessage, in_flight, indexable_text, read_history, turns
+from siltstone.testing import RecordingHook, ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1))
+NOTE = user("The open tasks: none.")
+
+
+def hang(_told: object) -> None:
+    threading.Event().wait(60)
+
+
+async def hang_async(_told: object) -> None:
+    import asyncio
+
+    await asyncio.sleep(60)
+
+
+class Raising:
+    """A hook that raises what it was made with."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __call__(self, _told: object) -> None:
+        raise self.error
+
+
+async def both(messages: list[Any], **options: Any) -> Any:
+    """The outcome of ``compact``, which must be that of ``acompact`` too."""
+    hook, again = RecordingHook(), RecordingHook()
+    outcome = compact(messages, POLICY, model=ScriptedModel(), hooks=[hook], **options)
+    twin = await acompact(messages, POLICY, model=ScriptedModel(), hooks=[again], **options)
+    assert type(outcome) is type(twin)
+    assert outcome.messages == twin.messages
+    assert hook.names == again.names == [type(event).__name__ for event in outcome.events]
+    return outcome
+
+
+@pytest.mark.anyio
+async def test_the_before_hook_is_told_the_plan_and_may_let_it_go_on() -> None:
+    told: list[Plan] = []
+    outcome = await both(long(), on_before_compact=told.append)
+    assert isinstance(outcome, Compacted)
+    expected = plan(long(), POLICY)
+    assert told == [expected, expected]
+    assert (expected.policy, expected.cause, expected.compacts) == ("threshold", "manual", True)
+    assert expected.covers == outcome.covers
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("veto", "said"), [(True, "on_before_compact said no"), ("not now", "not now")])
+async def test_a_veto_is_a_skip_and_no_model_is_asked(veto: bool | str, said: str) -> None:
+    messages, model = long(), ScriptedModel()
+    outcome = await both(messages, on_before_compact=lambda plan: Guidance(veto=veto))
+    assert isinstance(outcome, Skipped)
+    assert (outcome.reason, outcome.message) == ("vetoed", said)
+    assert all(one is other for one, other in zip(outcome.messages, messages, strict=True))
+    compact(messages, POLICY, model=model, on_before_compact=lambda plan: Guidance(veto=veto))
+    assert model.requests == []
+
+
+@pytest.mark.anyio
+async def test_pins_hold_for_this_compaction_with_their_groups() -> None:
+    messages = [*exchange("c", "walrus"), *long()]
+    outcome = await both(messages, on_before_compact=lambda plan: Guidance(pins=[1, 5]))
+    assert isinstance(outcome, Compacted)
+    for seq in (0, 1, 5):
+        assert any(raw is messages[seq] for raw in outcome.messages)
+    assert not any(raw is messages[4] for raw in outcome.messages)
+    assert not any(start <= seq < end for start, end in outcome.covers for seq in (0, 1, 5))
+
+
+def test_instructions_stand_between_prompt_and_focus() -> None:
+    model = ScriptedModel()
+    asked = Guidance(instructions="Keep every price.")
+    compact(long(), POLICY, model=model, focus="the codes", on_before_compact=lambda plan: asked)
+    said = model.requests[0].messages[-1]["content"]
+    assert said.index("not narrate.") < said.index("Keep every price.") < said.index("the codes")
+
+
+@pytest.mark.anyio
+async def test_an_async_hook_is_awaited_by_the_async_door_alone() -> None:
+    async def veto(told: Plan) -> Guidance:
+        return Guidance(veto="later")
+
+    async def inject(told: Compacted) -> list[Any]:
+        return [NOTE]
+
+    outcome = await acompact(long(), POLICY, model=ScriptedModel(), on_before_compact=veto)
+    assert outcome.reason == "vetoed"  # type: ignore[union-attr]
+    outcome = await acompact(long(), POLICY, model=ScriptedModel(), on_after_compact=inject)
+    assert outcome.messages[-1] == NOTE
+    refused = compact(long(), POLICY, model=ScriptedModel(), on_before_compact=veto)  # type: ignore[arg-type]
+    assert isinstance(refused, Failed)
+    assert refused.message == "on_before_compact is async: it needs acompact or AsyncSession"
+
+
+@pytest.mark.anyio
+async def test_what_the_after_hook_gives_stands_at_the_end_and_is_nobody_s_word() -> None:
+    told: list[Compacted] = []
+
+    def inject(outcome: Compacted) -> list[Any]:
+        told.append(outcome)
+        return [NOTE]
+
+    messages = long()
+    outcome = await both(messages, on_after_compact=inject)
+    assert isinstance(outcome, Compacted)
+    assert outcome.messages[-1] == NOTE
+    assert isinstance(outcome.messages[-1], InjectedMessage)
+    assert outcome.injected == (NOTE,)
+    assert told[0].summary == outcome.summary
+    assert told[0].messages == outcome.messages[:-1]
+    assert told[0].tokens_after < outcome.tokens_after < outcome.tokens_before
+    history = read_history(outcome.messages)
+    assert history[-1].provenance == "injected_context"
+    assert indexable_text(history[-1]) == ""
+    assert len(turns(history)) == len(turns(read_history(outcome.messages[:-1])))
+    assert not in_flight(history)
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("on_before_compact", Raising(ZeroDivisionError("no")), "raised ZeroDivisionError: no"),
+    ("on_before_compact", Raising(TimeoutError("the board")), "raised TimeoutError: the board"),
+    ("on_before_compact", lambda told: "go on", "must give a Guidance or None, got str"),
+    ("on_before_compact", lambda told: False, "must give a Guidance or None, got bool"),
+    ("on_before_compact", lambda told: Guidance(pins=[10_000]), "pins message 10000, which is not in the"),
+    ("on_before_compact", lambda told: Guidance(pins=["a"]), "raised ConfigError: pins must be"),  # type: ignore[list-item]
+    ("on_before_compact", lambda told: Guidance(veto=1), "raised ConfigError: veto must be"),  # type: ignore[arg-type]
+    ("on_before_compact", hang, "gave no answer within 0.05 s"),
+    ("on_after_compact", Raising(KeyError("k")), "raised KeyError: 'k'"),
+    ("on_after_compact", lambda told: NOTE, "must give a list of messages or None, got dict"),
+    ("on_after_compact", lambda told: "a note", "must give a list of messages or None, got str"),
+    ("on_after_compact", lambda told: [7], "gave what is no message"),
+    ("on_after_compact", lambda told: [{"role": "wizard"}], "gave what is no message"),
+    ("on_after_compact", lambda told: [assistant("I did it")], "may give user messages, got one of role"),
+    ("on_after_compact", lambda told: [{"role": "system", "content": "x"}], "may give user messages"),
+    ("on_after_compact", hang, "gave no answer within 0.05 s"),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("name", "hook", "said"), BROKEN)
+async def test_a_hook_that_misbehaves_leaves_the_history_and_one_terminal_event(
+    name: str, hook: Callable[[Any], Any], said: str
+) -> None:
+    messages = long()
+    outcome = await both(messages, **{name: hook}, hook_timeout=0.05 if hook is hang else 10)
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "hook_failed"
+    assert said in outcome.message
+    assert all(one is other for one, other in zip(outcome.messages, messages, strict=True))
+    assert [type(event).__name__ for event in outcome.events] == ["CompactionStarted", "CompactionFailed"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["on_before_compact", "on_after_compact"])
+async def test_an_async_hook_that_hangs_is_broken_off(name: str) -> None:
+    hook, began = RecordingHook(), time.monotonic()
+    options: Any = {name: hang_async, "hook_timeout": 0.05}
+    outcome = await acompact(long(), POLICY, model=ScriptedModel(), hooks=[hook], **options)
+    assert isinstance(outcome, Failed)
+    assert "gave no answer within 0.05 s" in outcome.message
+    assert hook.names == ["CompactionStarted", "CompactionFailed"]
+    assert time.monotonic() - began < 30, "it did not wait for the hook"
+
+
+def test_what_an_injection_takes_from_the_gain_is_a_failure() -> None:
+    outcome = compact(
+        long(3), POLICY, model=ScriptedModel(), on_after_compact=lambda told: [user("word " * 9_000)]
+    )
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "no_reduction"
+    assert "with what on_after_compact gave" in outcome.message
+
+
+def test_nothing_is_said_after_a_call_that_waits() -> None:
+    messages = [*long(), user("go"), exchange("c", "")[0]]
+    outcome = compact(messages, POLICY, model=ScriptedModel(), on_after_compact=lambda told: [NOTE])
+    assert isinstance(outcome, Failed)
+    assert "the provider would refuse what on_after_compact gave: call 'c' has no result" in outcome.message
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_a_hook_ends_the_call_and_is_told(error: type[BaseException]) -> None:
+    hook = RecordingHook()
+    with pytest.raises(error):
+        compact(long(), POLICY, model=ScriptedModel(), hooks=[hook], on_after_compact=Raising(error()))
+    assert hook.names == ["CompactionStarted", "CompactionFailed"]
+
+
+def test_without_a_timeout_the_hook_runs_in_the_caller_s_thread() -> None:
+    seen: list[threading.Thread] = []
+    for timeout in (None, 10):
+        compact(
+            long(),
+            POLICY,
+            model=ScriptedModel(),
+            on_before_compact=lambda plan: seen.append(threading.current_thread()),
+            hook_timeout=timeout,
+        )
+    assert seen[0] is threading.current_thread()
+    assert seen[1] is not threading.current_thread()
+
+
+def test_where_nothing_would_be_discarded_no_hook_is_asked() -> None:
+    asked: list[Any] = []
+    outcome = compact([user("hello")], POLICY, on_before_compact=asked.append, on_after_compact=asked.append)
+    assert isinstance(outcome, Skipped)
+    assert asked == []
+
+
+def test_hooks_stand_around_a_policy_without_a_model_too() -> None:
+    outcome = compact(
+        long(), Emergency(), context_window=900, on_before_compact=lambda plan: Guidance(pins=[1])
+    )
+    assert isinstance(outcome, Compacted)
+    assert outcome.messages[1] == long()[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"on_before_compact": 7}, "on_before_compact must be None or a callable, got 7"),
+        ({"on_after_compact": "x"}, "on_after_compact must be None or a callable, got 'x'"),
+        ({"hook_timeout": 0}, "hook_timeout must be None or a number of seconds > 0, got 0"),
+        ({"hook_timeout": float("nan")}, "hook_timeout must be None or a number of seconds > 0, got nan"),
+        ({"hook_timeout": True}, "hook_timeout must be None or a number of seconds > 0, got True"),
+        ({"check": 1}, "check must be True or False, got 1"),
+    ],
+)
+def test_a_guard_that_cannot_be_is_refused_by_name(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compact(long(), POLICY, model=ScriptedModel(), **options)
+    assert str(caught.value) == said
+
+
+def test_a_rewrite_that_its_provider_would_refuse_is_none() -> None:
+    """The history came broken, so what is left of it is too."""
+    messages = [*long(), user("go"), exchange("c", "x")[1], assistant("done")]
+    assert isinstance(compact(messages, POLICY, model=ScriptedModel()), Compacted)
+    hook = RecordingHook()
+    outcome = compact(messages, POLICY, model=ScriptedModel(), hooks=[hook], check=True)
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "rewrite_invalid"
+    assert "the result of call 'c' has no call before it (orphan-result)" in outcome.message
+    assert hook.names == ["CompactionStarted", "CompactionFailed"]
+    assert isinstance(compact(long(), POLICY, model=ScriptedModel(), check=True), Compacted)
