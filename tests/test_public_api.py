@@ -20,16 +20,17 @@ PROMISED = {
     "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
     "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor", "Completion",
     "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Decay",
-    "Emergency", "Entry", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "Guidance",
-    "InvalidMessageError", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "ModelError",
-    "Plan", "Prepared", "Report", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore",
-    "Skipped", "SourceRange", "StoreError", "ThresholdCompactor", "Tool", "ToolError", "Trigger",
+    "Embedder", "EmbeddingError", "Emergency", "Entry", "ExtractiveModel", "Failed", "Finding",
+    "ForgetReport", "FunctionEmbedder", "Guidance", "InvalidMessageError", "MemoryIndexed",
+    "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared",
+    "Report", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange",
+    "StoreError", "TableEmbedder", "ThresholdCompactor", "Tool", "ToolError", "Trigger",
     "UsageRecord", "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse",
     "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.
-LATE = {"asyncio", "numpy", "pydantic", "rich", "sqlite3", "typer"}
+LATE = {"asyncio", "numpy", "onnxruntime", "tokenizers", "pydantic", "rich", "sqlite3", "typer"}
 
 
 def test_all_is_sorted_and_names_nothing_twice():

@@ -8,6 +8,7 @@
     ├── ConfigError                  ValueError        a setting out of its bounds, or unknown
     ├── ContextOverflowError         ValueError        what must be kept is larger than the window
     ├── DatasetError                 ValueError        evaluation data that is not there, or not right
+    ├── EmbeddingError               RuntimeError      the caller's embedder raised, hung, or gave no vectors
     ├── HistoryConflictError         ValueError        a host's list that does not go on from the log
     ├── IllegalHistoryError          ValueError        a history that its provider would refuse
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
@@ -42,6 +43,7 @@ __all__ = [
     "ConfigError",
     "ContextOverflowError",
     "DatasetError",
+    "EmbeddingError",
     "EntryNotFoundError",
     "HistoryConflictError",
     "IllegalHistoryError",
@@ -109,6 +111,13 @@ class ContextOverflowError(SiltstoneError, ValueError):
 
 class DatasetError(SiltstoneError, ValueError):
     """Evaluation data that cannot be read, or whose questions do not fit its conversations."""
+
+
+class EmbeddingError(SiltstoneError, RuntimeError):
+    """The caller's embedder raised, hung, or gave no vectors. Carries ``embedder``, its id, and ``reason``.
+
+    ``reason`` is ``raised``, ``timeout`` or ``invalid``.
+    """
 
 
 class HistoryConflictError(SiltstoneError, ValueError):

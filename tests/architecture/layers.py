@@ -54,11 +54,17 @@ FAMILIES = {
         "net summarise",
         "emergency threshold",
     ],
+    "embedding": ["base hashed minilm", "function table"],
     "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
 }
 
 NATIVE = {"__init__", "embedding", "memory", "messages", "models", "tokens"}  # who calls the core
-EXTRAS = {"typer": {"cli"}, "rich": {"cli"}}  # who imports what comes with an extra
+EXTRAS = {
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "onnxruntime": {"embedding"},
+    "tokenizers": {"embedding"},
+}  # who imports what comes with an extra
 APART = "_reference"  # the slow twin; nobody in the package imports it
 TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard library
 

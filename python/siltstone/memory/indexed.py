@@ -155,8 +155,8 @@ class MemoryStore:
             decay: What age takes of scores; None is the store's own.
             now: From when ages are counted; now, where not given.
 
-        An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the parts
-        are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
+        An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
+        parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
         "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …]}``;
         the scores of terms sum up to ``own``, and with those of the neighbours to the hit's (or to more,
         where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``: ``{"cosine", "bm25",
