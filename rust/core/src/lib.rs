@@ -1,7 +1,7 @@
 //! Text and numbers behind siltstone: tokenising, hashed embeddings, exact search, the durable log.
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
-//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`analyse`], `sqlite` (parts);
+//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`], `sqlite` (parts);
 //! [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`simd`] (ground).
 //!
 //! ```
@@ -24,6 +24,7 @@ pub mod id;
 pub mod index;
 pub mod json;
 pub mod memory;
+pub mod postings;
 pub mod simd;
 mod sqlite;
 pub mod tokenize;

@@ -1,0 +1,159 @@
+//! A block: the parts of 4,096 entries, and which of those were removed.
+
+use std::sync::Arc;
+
+use crate::postings::BLOCK;
+use crate::postings::dictionary::Dictionary;
+use crate::postings::part::{List, Part, entry};
+
+const WORD: usize = 64;
+
+/// A bit for each entry of a block that was removed.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    bits: Box<[u64; BLOCK / WORD]>,
+    count: usize,
+    /// How many of them have left the parts, too.
+    purged: usize,
+}
+
+impl Default for Removed {
+    fn default() -> Self {
+        Self {
+            bits: Box::new([0; BLOCK / WORD]),
+            count: 0,
+            purged: 0,
+        }
+    }
+}
+
+impl Removed {
+    /// Whether `entry` was removed.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, entry: u16) -> bool {
+        let entry = usize::from(entry) % BLOCK;
+        self.bits[entry / WORD] >> (entry % WORD) & 1 == 1
+    }
+
+    /// A bit for each of the 64 entries of that group.
+    #[inline]
+    #[must_use]
+    pub fn group(&self, group: usize) -> u64 {
+        self.bits[group % self.bits.len()]
+    }
+
+    /// How many were removed.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the parts hold postings of entries that were removed.
+    #[must_use]
+    pub fn has_postings(&self) -> bool {
+        self.count > self.purged
+    }
+}
+
+/// The postings of up to 4,096 entries.
+#[derive(Clone, Debug)]
+pub struct Block<D> {
+    parts: Vec<Arc<Part<D>>>,
+    /// How many of them were merged of smaller ones: the first.
+    merged: usize,
+    removed: Option<Removed>,
+}
+
+impl<D> Default for Block<D> {
+    fn default() -> Self {
+        Self {
+            parts: Vec::new(),
+            merged: 0,
+            removed: None,
+        }
+    }
+}
+
+impl<D: Dictionary> Block<D> {
+    /// Its parts, in the order of their entries.
+    #[must_use]
+    pub fn parts(&self) -> &[Arc<Part<D>>] {
+        &self.parts
+    }
+
+    /// Which of its entries were removed; None for none.
+    #[must_use]
+    pub fn removed(&self) -> Option<&Removed> {
+        self.removed.as_ref()
+    }
+
+    /// The postings of `key`, part by part.
+    #[inline]
+    pub fn lists(&self, key: D::Key) -> impl Iterator<Item = List<'_>> {
+        self.parts.iter().filter_map(move |part| part.list(key))
+    }
+
+    /// How many entries have `key` that were not removed.
+    #[must_use]
+    pub fn entries_with(&self, key: D::Key) -> usize {
+        let removed = self
+            .removed
+            .as_ref()
+            .filter(|removed| removed.has_postings());
+        let live = |list: List<'_>| {
+            let Some(removed) = removed else {
+                return list.entries();
+            };
+            let mut live = 0;
+            list.for_each_code(|code| live += usize::from(!removed.has(entry(code))));
+            live
+        };
+        self.lists(key).map(live).sum()
+    }
+
+    pub(super) fn push(&mut self, part: Part<D>) {
+        self.parts.push(Arc::new(part));
+    }
+
+    pub(super) fn merged(&self) -> usize {
+        self.merged
+    }
+
+    /// Puts `part` in the place of the `count` small parts behind those that are merged already.
+    pub(super) fn replace_some(&mut self, count: usize, part: Part<D>) {
+        let small = self.merged..self.merged + count;
+        self.parts.splice(small, [Arc::new(part)]);
+        self.merged += 1;
+    }
+
+    /// Makes `part` all of the block; it has no postings of the first `purged` that were removed.
+    pub(super) fn replace_all(&mut self, part: Part<D>, purged: usize) {
+        self.parts = vec![Arc::new(part)];
+        self.merged = 1;
+        if let Some(removed) = &mut self.removed {
+            removed.purged = purged;
+        }
+    }
+
+    /// Marks an entry as removed; false if it was already.
+    pub(super) fn remove(&mut self, entry: u16) -> bool {
+        let removed = self.removed.get_or_insert_default();
+        if removed.has(entry) {
+            return false;
+        }
+        let entry = usize::from(entry) % BLOCK;
+        removed.bits[entry / WORD] |= 1 << (entry % WORD);
+        removed.count += 1;
+        true
+    }
+
+    /// Whether so many of its postings are of removed entries that it should be made anew.
+    pub(super) fn is_wasteful(&self) -> bool {
+        let waste = |removed: &Removed| {
+            let (waste, held) = (removed.count - removed.purged, BLOCK - removed.purged);
+            10 * waste >= 3 * held && waste > 0
+        };
+        self.removed.as_ref().is_some_and(waste)
+    }
+}

@@ -1,0 +1,178 @@
+//! Which keys has a part, and where is each? Keys are buckets, or 64-bit hashes of terms.
+
+use std::fmt::Debug;
+
+/// The keys of a part, in ascending order.
+pub trait Dictionary: Clone + Debug {
+    /// What entries are found by.
+    type Key: Copy + Ord + Debug;
+
+    /// The dictionary of these keys, which ascend.
+    fn of(keys: Vec<Self::Key>) -> Self;
+
+    /// The keys, ascending.
+    fn keys(&self) -> &[Self::Key];
+
+    /// The place of `key` among them.
+    fn place(&self, key: Self::Key) -> Option<usize>;
+
+    /// Sorts what a part is made of by key; what has the same key stays in its order.
+    fn sort(postings: &mut Vec<(Self::Key, u16)>);
+}
+
+const GROUP: usize = 64;
+const BUCKETS: usize = 4096;
+
+/// Keys below 4,096: a bit for each that is there, and how many lie before each 64 of them.
+#[derive(Clone, Debug)]
+pub struct Buckets {
+    keys: Vec<u16>,
+    bits: Box<[u64; BUCKETS / GROUP]>,
+    before: Box<[u16; BUCKETS / GROUP]>,
+}
+
+impl Dictionary for Buckets {
+    type Key = u16;
+
+    fn of(keys: Vec<u16>) -> Self {
+        let mut bits = Box::new([0_u64; BUCKETS / GROUP]);
+        for &key in &keys {
+            bits[usize::from(key) / GROUP % bits.len()] |= 1 << (usize::from(key) % GROUP);
+        }
+        let mut before = Box::new([0; BUCKETS / GROUP]);
+        let mut sum = 0;
+        for (before, bits) in before.iter_mut().zip(bits.iter()) {
+            *before = sum;
+            sum += narrow(bits.count_ones());
+        }
+        Self { keys, bits, before }
+    }
+
+    fn keys(&self) -> &[u16] {
+        &self.keys
+    }
+
+    #[inline]
+    fn place(&self, key: u16) -> Option<usize> {
+        let (group, bit) = (
+            usize::from(key) / GROUP % self.bits.len(),
+            usize::from(key) % GROUP,
+        );
+        let bits = self.bits[group];
+        let below = (bits & ((1 << bit) - 1)).count_ones();
+        (bits >> bit & 1 == 1).then(|| usize::from(self.before[group]) + below as usize)
+    }
+
+    /// By counting: there are few buckets, and many postings.
+    fn sort(postings: &mut Vec<(u16, u16)>) {
+        let mut ends = vec![0_u32; BUCKETS];
+        for &(key, _) in postings.iter() {
+            ends[usize::from(key) % BUCKETS] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += *end;
+            *end = sum;
+        }
+        let mut sorted = vec![(0, 0); postings.len()];
+        for &posting in postings.iter().rev() {
+            let end = &mut ends[usize::from(posting.0) % BUCKETS];
+            *end -= 1;
+            sorted[*end as usize] = posting;
+        }
+        *postings = sorted;
+    }
+}
+
+fn narrow(bits: u32) -> u16 {
+    u16::try_from(bits).expect("a word has 64 bits")
+}
+
+/// Hashes: spread evenly, so the high bits of one say about where it is.
+#[derive(Clone, Debug)]
+pub struct Hashes {
+    keys: Vec<u64>,
+    /// Where the keys begin that share their high bits.
+    starts: Vec<u32>,
+    /// How far a key is shifted to leave its high bits.
+    shift: u32,
+}
+
+/// Keys that share their high bits, about.
+const NEAR: usize = 4;
+
+impl Dictionary for Hashes {
+    type Key = u64;
+
+    fn of(keys: Vec<u64>) -> Self {
+        let slots = (keys.len() / NEAR + 1).next_power_of_two().max(2);
+        let shift = u64::BITS - slots.trailing_zeros();
+        let mut starts = Vec::with_capacity(slots + 1);
+        for (place, &key) in (0_u32..).zip(&keys) {
+            while starts.len() as u64 <= key >> shift {
+                starts.push(place);
+            }
+        }
+        let end = u32::try_from(keys.len()).expect("a block has fewer than 2^32 keys");
+        starts.resize(slots + 1, end);
+        Self {
+            keys,
+            starts,
+            shift,
+        }
+    }
+
+    fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    #[inline]
+    fn place(&self, key: u64) -> Option<usize> {
+        let slot = usize::try_from(key >> self.shift).ok()?;
+        let (start, end) = (self.starts[slot] as usize, self.starts[slot + 1] as usize);
+        let near = &self.keys[start..end];
+        if near.len() > 4 * NEAR {
+            return near.binary_search(&key).ok().map(|place| start + place); // somebody aims at a slot
+        }
+        near.iter()
+            .position(|&other| other == key)
+            .map(|place| start + place)
+    }
+
+    fn sort(postings: &mut Vec<(u64, u16)>) {
+        postings.sort_unstable(); // codes ascend with their entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn holds<D: Dictionary>(keys: &BTreeSet<D::Key>, others: impl Iterator<Item = D::Key>) {
+        let dictionary = D::of(keys.iter().copied().collect());
+        for (place, &key) in keys.iter().enumerate() {
+            assert_eq!(dictionary.place(key), Some(place));
+        }
+        for other in others.filter(|other| !keys.contains(other)) {
+            assert_eq!(dictionary.place(other), None, "{other:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_is_where_it_is_and_no_other(
+            buckets in btree_set(0_u16..4096, 0..500),
+            hashes in btree_set(any::<u64>(), 0..500),
+            near in btree_set(0_u64..300, 0..200), // they share their high bits
+        ) {
+            holds::<Buckets>(&buckets, 0..4096);
+            holds::<Hashes>(&hashes, [0, 1, u64::MAX].into_iter());
+            holds::<Hashes>(&near, 0..400);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Parts become one, a few keys at a time.
+
+use std::sync::Arc;
+
+use crate::postings::block::{Block, Removed};
+use crate::postings::dictionary::Dictionary;
+use crate::postings::part::{Builder, Part, entry};
+
+/// Parts of one block on their way to be one. The block keeps them until it is done.
+#[derive(Clone, Debug)]
+pub(super) struct Merge<D: Dictionary> {
+    /// The number of the block.
+    block: usize,
+    parts: Vec<Arc<Part<D>>>,
+    /// Whether they are all that a whole block will ever have.
+    is_whole: bool,
+    /// The place of the next key of each part.
+    next: Vec<usize>,
+    /// What was removed when the merge began is left out.
+    removed: Option<Removed>,
+    builder: Builder<D>,
+}
+
+impl<D: Dictionary> Merge<D> {
+    /// All parts of a block that has all its entries, with columns for frequent keys.
+    pub(super) fn of_block(number: usize, block: &Block<D>, frequent: usize) -> Self {
+        Self::new(number, block, block.parts(), frequent)
+    }
+
+    /// The `count` small parts behind those that are merged already.
+    pub(super) fn of_parts(number: usize, block: &Block<D>, count: usize) -> Self {
+        let small = block.merged()..block.merged() + count;
+        let merge = Self::new(number, block, &block.parts()[small], usize::MAX);
+        Self {
+            is_whole: false,
+            ..merge
+        }
+    }
+
+    fn new(number: usize, block: &Block<D>, parts: &[Arc<Part<D>>], frequent: usize) -> Self {
+        let postings = parts.iter().map(|part| part.postings()).sum();
+        Self {
+            block: number,
+            parts: parts.to_vec(),
+            is_whole: true,
+            next: vec![0; parts.len()],
+            removed: block.removed().cloned(),
+            builder: Builder::new(frequent, postings),
+        }
+    }
+
+    /// Moves about `budget` postings; whether all were moved.
+    pub(super) fn advance(&mut self, budget: usize) -> bool {
+        let mut moved = 0;
+        while moved < budget {
+            let Some(key) = self.least() else {
+                return true;
+            };
+            moved += self.move_key(key);
+        }
+        false
+    }
+
+    /// Puts the new part in the place of the old ones.
+    pub(super) fn finish(self, blocks: &mut [Block<D>]) {
+        let (block, part) = (&mut blocks[self.block], self.builder.finish());
+        if self.is_whole {
+            block.replace_all(part, self.removed.map_or(0, |removed| removed.count()));
+        } else {
+            block.replace_some(self.parts.len(), part);
+        }
+    }
+
+    fn least(&self) -> Option<D::Key> {
+        let keys = self.parts.iter().zip(&self.next);
+        keys.filter_map(|(part, &next)| part.keys().get(next).copied())
+            .min()
+    }
+
+    /// Moves the postings of `key`, which is the next of some parts. How much work that was.
+    fn move_key(&mut self, key: D::Key) -> usize {
+        let Self {
+            parts,
+            next,
+            removed,
+            builder,
+            ..
+        } = self;
+        let mut moved = parts.len();
+        for (part, next) in parts.iter().zip(next) {
+            if part.keys().get(*next) != Some(&key) {
+                continue;
+            }
+            let list = part.list_at(*next);
+            *next += 1;
+            moved += list.entries();
+            let stays = |entry| removed.as_ref().is_none_or(|removed| !removed.has(entry));
+            if removed.is_none() && list.column.is_none() {
+                builder.extend(list.codes);
+            } else {
+                list.for_each_code(|code| {
+                    if stays(entry(code)) {
+                        builder.push(code);
+                    }
+                });
+            }
+            for above in list.overflow.iter().filter(|above| stays(above.entry)) {
+                builder.overflow(above.entry, above.more);
+            }
+        }
+        builder.end_key(key);
+        moved
+    }
+}

@@ -1,0 +1,259 @@
+//! A part: the postings of some entries of a block, key by key. It never changes.
+
+use crate::postings::dictionary::Dictionary;
+use crate::simd::columns::{Column, MAX_COUNT};
+
+const COUNT_BITS: u32 = 4;
+/// The largest count of a code; what is above is beside it, as an [`Overflow`].
+pub(super) const MAX_CODE: u32 = MAX_COUNT as u32;
+
+/// The entry of a code, by its place in the block.
+#[inline]
+#[must_use]
+pub fn entry(code: u16) -> u16 {
+    code >> COUNT_BITS
+}
+
+/// The count of a code: how often the entry has the key, up to 15.
+#[inline]
+#[must_use]
+pub fn count(code: u16) -> u16 {
+    code & MAX_COUNT
+}
+
+/// An entry and a count as one code: 12 bits and 4. Codes ascend with their entries.
+#[inline]
+pub(super) fn code(entry: u16, count: u32) -> u16 {
+    let count = u16::try_from(count.min(MAX_CODE)).expect("at most 15");
+    entry << COUNT_BITS | count
+}
+
+/// What an entry has of a key above 15.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// The place of the key in the part.
+    place: u32,
+    /// The entry, by its place in the block.
+    pub entry: u16,
+    /// How often it has the key beyond 15 times.
+    pub more: u32,
+}
+
+/// A key's postings in a part.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'a> {
+    /// Codes, ascending by entry; none where there is a column.
+    pub codes: &'a [u16],
+    /// The counts of all entries of the block, where the key is frequent.
+    pub column: Option<&'a Column>,
+    /// What is above 15.
+    pub overflow: &'a [Overflow],
+    len: u32,
+}
+
+impl List<'_> {
+    /// How many entries have the key.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Calls `visit` with each code, in order.
+    pub fn for_each_code(&self, mut visit: impl FnMut(u16)) {
+        match self.column {
+            Some(column) => column
+                .iter()
+                .for_each(|(entry, count)| visit(code(entry, u32::from(count)))),
+            None => self.codes.iter().copied().for_each(visit),
+        }
+    }
+
+    /// How often `entry` has the key; 0 for not at all.
+    #[must_use]
+    pub fn count_of(&self, entry: u16) -> u32 {
+        let known = match self.column {
+            Some(column) => column.get(entry),
+            None => {
+                let place = self
+                    .codes
+                    .partition_point(|&code| self::entry(code) < entry);
+                let code = self.codes.get(place).copied();
+                code.filter(|&code| self::entry(code) == entry)
+                    .map_or(0, count)
+            }
+        };
+        u32::from(known) + self.more_of(entry)
+    }
+
+    /// What `entry` has above 15.
+    #[inline]
+    #[must_use]
+    pub fn more_of(&self, entry: u16) -> u32 {
+        let above = self.overflow.iter().find(|above| above.entry == entry);
+        above.map_or(0, |above| above.more)
+    }
+}
+
+/// A key that most entries of the block have.
+#[derive(Clone, Debug)]
+struct Dense {
+    place: u32,
+    len: u32,
+    column: Column,
+}
+
+/// The postings of some entries that follow one another.
+#[derive(Clone, Debug)]
+pub struct Part<D> {
+    dictionary: D,
+    /// Where the codes of each key begin, and where the last end.
+    starts: Vec<u32>,
+    codes: Vec<u16>,
+    overflow: Vec<Overflow>,
+    dense: Vec<Dense>,
+}
+
+impl<D: Dictionary> Part<D> {
+    /// The postings of `key`.
+    #[inline]
+    pub fn list(&self, key: D::Key) -> Option<List<'_>> {
+        self.dictionary.place(key).map(|place| self.list_at(place))
+    }
+
+    /// Its keys, ascending.
+    pub fn keys(&self) -> &[D::Key] {
+        self.dictionary.keys()
+    }
+
+    /// The postings of the key at that place.
+    #[inline]
+    pub fn list_at(&self, place: usize) -> List<'_> {
+        let (start, end) = (self.starts[place], self.starts[place + 1]);
+        let dense = if self.dense.is_empty() || start < end {
+            None
+        } else {
+            let found = self
+                .dense
+                .binary_search_by_key(&place, |dense| dense.place as usize);
+            found.ok().map(|found| &self.dense[found])
+        };
+        List {
+            codes: &self.codes[start as usize..end as usize],
+            column: dense.map(|dense| &dense.column),
+            overflow: self.overflow_at(place),
+            len: dense.map_or(end - start, |dense| dense.len),
+        }
+    }
+
+    #[inline]
+    fn overflow_at(&self, place: usize) -> &[Overflow] {
+        if self.overflow.is_empty() {
+            return &[];
+        }
+        let start = self
+            .overflow
+            .partition_point(|above| (above.place as usize) < place);
+        let rest = &self.overflow[start..];
+        &rest[..rest.partition_point(|above| above.place as usize == place)]
+    }
+
+    /// How many pairs of a key and an entry it holds.
+    #[must_use]
+    pub fn postings(&self) -> usize {
+        let dense = self.dense.iter().map(|dense| dense.len as usize);
+        self.codes.len() + dense.sum::<usize>()
+    }
+
+    /// Bytes that it takes, but for its dictionary's directory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.keys())
+            + size_of_val(&self.starts[..])
+            + size_of_val(&self.codes[..])
+            + size_of_val(&self.overflow[..])
+            + self.dense.len() * (size_of::<Dense>() + crate::postings::BLOCK / 2)
+    }
+}
+
+/// Puts a part together, a key after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Builder<D: Dictionary> {
+    keys: Vec<D::Key>,
+    starts: Vec<u32>,
+    codes: Vec<u16>,
+    overflow: Vec<Overflow>,
+    dense: Vec<Dense>,
+    /// From how many entries on a key gets a column.
+    frequent: usize,
+}
+
+impl<D: Dictionary> Builder<D> {
+    pub(super) fn new(frequent: usize, codes: usize) -> Self {
+        Self {
+            keys: Vec::new(),
+            starts: vec![0],
+            codes: Vec::with_capacity(codes),
+            overflow: Vec::new(),
+            dense: Vec::new(),
+            frequent,
+        }
+    }
+
+    /// One more posting of the key at hand; entries ascend.
+    #[inline]
+    pub(super) fn push(&mut self, code: u16) {
+        self.codes.push(code);
+    }
+
+    /// More postings of the key at hand, in their order.
+    #[inline]
+    pub(super) fn extend(&mut self, codes: &[u16]) {
+        self.codes.extend_from_slice(codes);
+    }
+
+    /// What the key at hand has of an entry above 15; entries ascend.
+    pub(super) fn overflow(&mut self, entry: u16, more: u32) {
+        let place = narrow(self.keys.len());
+        self.overflow.push(Overflow { place, entry, more });
+    }
+
+    /// Ends the key at hand. One without postings is left out.
+    pub(super) fn end_key(&mut self, key: D::Key) {
+        let start = self.starts[self.keys.len()] as usize;
+        let codes = &self.codes[start..];
+        if codes.is_empty() {
+            return;
+        }
+        if codes.len() >= self.frequent {
+            let mut column = Column::default();
+            for &code in codes {
+                column.set(entry(code), count(code));
+            }
+            self.dense.push(Dense {
+                place: narrow(self.keys.len()),
+                len: narrow(codes.len()),
+                column,
+            });
+            self.codes.truncate(start);
+        }
+        self.keys.push(key);
+        self.starts.push(narrow(self.codes.len()));
+    }
+
+    pub(super) fn finish(mut self) -> Part<D> {
+        self.keys.shrink_to_fit();
+        self.starts.shrink_to_fit();
+        self.codes.shrink_to_fit();
+        Part {
+            dictionary: D::of(self.keys),
+            starts: self.starts,
+            codes: self.codes,
+            overflow: self.overflow,
+            dense: self.dense,
+        }
+    }
+}
+
+fn narrow(len: usize) -> u32 {
+    u32::try_from(len).expect("a block has fewer than 2^32 postings")
+}

@@ -1,0 +1,168 @@
+//! Columns of counts: what a frequent key adds to the sums of a block.
+//!
+//! A column has four bits for each of 4,096 entries. Word `32 * g + l` of it holds those of the entries
+//! `128 * g + l`, and of the three that lie 32, 64 and 96 behind: so a register of words, shifted and
+//! masked, is a run of counts, and nothing has to be widened.
+
+#![expect(
+    unsafe_code,
+    reason = "instructions that not every processor has: a Level says that this one has them"
+)]
+
+use super::level::{Level, Path};
+
+/// Entries of a block.
+pub const BLOCK: usize = 4096;
+
+/// Bits of a count.
+const BITS: usize = 4;
+/// The largest count of a column.
+pub const MAX_COUNT: u16 = (1 << BITS) - 1;
+/// Words that are read together, and the entries they hold.
+const WORDS: usize = 32;
+const GROUP: usize = WORDS * (u16::BITS as usize / BITS);
+
+/// The sums of a block: the dot product of the query with each entry.
+pub type Sums = [u16; BLOCK];
+
+/// The counts of a block's entries for one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column(Box<[u16; BLOCK / 4]>);
+
+impl Default for Column {
+    fn default() -> Self {
+        Self(Box::new([0; BLOCK / 4]))
+    }
+}
+
+impl Column {
+    /// The count of `entry`, which is below 4,096.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, entry: u16) -> u16 {
+        let (word, shift) = place(entry);
+        self.0[word] >> shift & MAX_COUNT
+    }
+
+    /// Sets the count of an entry that has none yet; at most 15.
+    ///
+    /// # Panics
+    ///
+    /// Where `count` is above 15: that is a defect of the caller.
+    pub fn set(&mut self, entry: u16, count: u16) {
+        assert!(count <= MAX_COUNT, "a column holds counts up to 15");
+        let (word, shift) = place(entry);
+        self.0[word] |= count << shift;
+    }
+
+    /// The entries with a count, ascending, and their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, u16)> {
+        (0..)
+            .take(BLOCK)
+            .map(|entry| (entry, self.get(entry)))
+            .filter(|&(_, count)| count > 0)
+    }
+}
+
+#[inline]
+fn place(entry: u16) -> (usize, usize) {
+    let entry = usize::from(entry) % BLOCK;
+    let (group, within) = (entry / GROUP, entry % GROUP);
+    (group * WORDS + within % WORDS, within / WORDS * BITS)
+}
+
+/// Adds to each sum the counts of its entry in `columns`, each times the weight beside it.
+///
+/// Sums wrap at 2^16: the caller knows that they stay below.
+pub fn add_columns(level: Level, sums: &mut Sums, columns: &[(&Column, u16)]) {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512.
+        Path::Avx512 => unsafe { with_avx512(sums, columns) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2.
+        Path::Avx2 => unsafe { with_avx2(sums, columns) },
+        _ => scalar(sums, columns),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn with_avx512(sums: &mut Sums, columns: &[(&Column, u16)]) {
+    scalar(sums, columns);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn with_avx2(sums: &mut Sums, columns: &[(&Column, u16)]) {
+    scalar(sums, columns);
+}
+
+/// The twin; compiled for the registers of each path.
+#[inline(always)]
+fn scalar(sums: &mut Sums, columns: &[(&Column, u16)]) {
+    let (groups, _) = sums.as_chunks_mut::<GROUP>();
+    for (number, sums) in groups.iter_mut().enumerate() {
+        for (column, weight) in columns {
+            let (words, _) = column.0.as_chunks::<WORDS>();
+            let words = &words[number];
+            let (runs, _) = sums.as_chunks_mut::<WORDS>();
+            for (quarter, run) in runs.iter_mut().enumerate() {
+                for (sum, word) in run.iter_mut().zip(words) {
+                    let count = word >> (quarter * BITS) & MAX_COUNT;
+                    *sum = sum.wrapping_add(count.wrapping_mul(*weight));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn column() -> impl Strategy<Value = Column> {
+        vec((0_u16..4096, 1_u16..=MAX_COUNT), 0..600).prop_map(|counts| {
+            let mut column = Column::default();
+            for (entry, count) in counts {
+                if column.get(entry) == 0 {
+                    column.set(entry, count);
+                }
+            }
+            column
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_level_adds_what_entry_by_entry_adds(
+            columns in vec((column(), any::<u16>()), 0..5),
+            start in any::<u16>(),
+        ) {
+            let columns: Vec<_> = columns.iter().map(|(column, weight)| (column, *weight)).collect();
+            let mut expected = [start; BLOCK];
+            for (entry, sum) in (0..).zip(&mut expected) {
+                for (column, weight) in &columns {
+                    *sum = sum.wrapping_add(column.get(entry).wrapping_mul(*weight));
+                }
+            }
+            for level in Level::all() {
+                let mut sums = [start; BLOCK];
+                add_columns(level, &mut sums, &columns);
+                prop_assert!(sums == expected, "{level}");
+            }
+        }
+
+        #[test]
+        fn a_column_gives_back_what_was_set(column in column()) {
+            let mut copy = Column::default();
+            for (entry, count) in column.iter() {
+                copy.set(entry, count);
+            }
+            prop_assert_eq!(copy, column);
+        }
+    }
+}
