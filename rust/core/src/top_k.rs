@@ -46,6 +46,14 @@ impl<T: Ord> TopK<T> {
         }
     }
 
+    /// The least of the items kept, once there are `limit` of them: what is not greater is not kept.
+    #[must_use]
+    pub fn least(&self) -> Option<&T> {
+        let is_full = self.kept.len() == self.limit;
+        let least = self.kept.peek().filter(|_| is_full);
+        least.map(|Reverse(item)| item)
+    }
+
     /// What was kept, the greatest first.
     #[must_use]
     pub fn into_best_first(self) -> Vec<T> {

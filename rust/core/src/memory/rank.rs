@@ -93,7 +93,8 @@ struct Best<'a> {
 }
 
 impl Best<'_> {
-    fn offer(&mut self, point: u32, score: f64, parts: Parts) {
+    /// Gives the least score that is of interest from now on; age only takes from one.
+    fn offer(&mut self, point: u32, score: f64, parts: Parts) -> f64 {
         let ranked = self.scope.ranked(point, score, parts);
         let factor = |decay: Decay| decay.factor(ranked.created_at, self.options.now);
         let decay = self.decay.map_or(1.0, factor);
@@ -106,6 +107,8 @@ impl Best<'_> {
                 ..ranked
             });
         }
+        let least = self.kept.least();
+        least.map_or(self.options.min_score, |least| least.score)
     }
 }
 
@@ -124,16 +127,16 @@ impl Scope {
             kept: TopK::new(limit),
         };
         match query {
-            Analysis::Lexical(query) => self
-                .lexical
-                .for_each_match(query, |hit| best.offer(hit.id, hit.score, Parts::default())),
-            Analysis::Cosine(row) => self.cosine.for_each_match(row, &mut |neighbor| {
+            Analysis::Lexical(query) => self.lexical.for_each_match(query, |hit| {
+                best.offer(hit.id, hit.score, Parts::default());
+            }),
+            Analysis::Cosine(row) => self.cosine.for_each_near(row, |neighbor| {
                 let cosine = 1.0 - neighbor.distance;
                 let parts = Parts {
                     cosine,
                     ..Parts::default()
                 };
-                best.offer(neighbor.id, cosine_score(neighbor.distance), parts);
+                farthest(best.offer(neighbor.id, cosine_score(neighbor.distance), parts))
             }),
             Analysis::Hybrid(query, row) => {
                 for (point, parts) in self.sides(query, row, limit.saturating_mul(2)) {
@@ -179,6 +182,12 @@ impl Scope {
             parts,
         }
     }
+}
+
+/// The largest distance that may score as much. Two distances that differ in their last bits alone have
+/// the same score.
+fn farthest(score: f64) -> f64 {
+    2.0 * (1.0 - score) + f64::EPSILON
 }
 
 /// `1 - distance / 2`: 1 for the same direction, 0.5 for nothing in common.
