@@ -32,8 +32,11 @@ from strategies_text import assigned, texts_of_words
         ("Café naïve ＡＢＣ", ["cafe", "naiv", "abc"]),
         (
             "我今天去公园 ラーメン 한국어 猫",
-            ["我今", "今天", "天去", "去公", "公园", "ラー", "ーメ", "メン", "한국", "국어", "猫"],
+            ["今天", "天去", "去公", "公园", "ラー", "ーメ", "メン", "한국", "국어", "猫"],
         ),
+        ("目的は 我的 你", ["目的", "的は"]),  # grammar in Chinese, part of a noun beside kana
+        ("我的 你", ["我的", "你"]),
+        ("My mothers and their mums; photographs", ["mom", "mom", "photo"]),
         ("a\ud800b silt", ["b", "silt"]),
     ],
 )

@@ -10,6 +10,7 @@ from itertools import pairwise
 import snowballstemmer
 
 from siltstone._reference.english import IRREGULAR, STOP_WORDS
+from siltstone._reference.han import FUNCTION_CHARACTERS, is_han
 from siltstone._reference.tokenize import kind, lower, repaired
 
 __all__ = ["date_words", "name_of", "passages", "terms", "words"]
@@ -26,15 +27,15 @@ _stem = snowballstemmer.stemmer("english").stemWord
 
 
 def terms(text: str) -> list[str]:
-    """The terms of *text*: its words without stop words, unless there is nothing else, in normal form."""
-    found = words(text)
-    telling = [word for word in found if word not in STOP_WORDS]
-    return [normal(word) for word in telling or found]
+    """The terms of *text*: its words without those that say nothing, unless there is nothing else."""
+    found = _read_all(text)
+    telling = [word for word, says in found if says]
+    return [normal(word) for word in telling or [word for word, _ in found]]
 
 
 def normal(word: str) -> str:
-    """The base of an irregular form, and then the stem of what is a word of ASCII letters."""
-    word = IRREGULAR.get(word, word)
+    """The base of an irregular form, with an ``s`` or not; then the stem of what is a word of ASCII letters."""
+    word = IRREGULAR.get(word) or IRREGULAR.get(word.removesuffix("s"), word)
     if len(word) > LONGEST or not re.fullmatch("[a-z]+", word):
         return word
     return str(_stem(word))
@@ -42,7 +43,12 @@ def normal(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """Words, parts of words, and compounds, in lower case; pairs of CJK code points."""
-    found: list[str] = []
+    return [word for word, _ in _read_all(text)]
+
+
+def _read_all(text: str) -> list[tuple[str, bool]]:
+    """The words of *text*, each with whether it says anything."""
+    found: list[tuple[str, bool]] = []
     for piece in repaired(text).split():
         rest = fold(piece)
         while rest:
@@ -74,7 +80,7 @@ def date_words(milliseconds: int) -> list[str]:
     return [day.strftime("%B").lower(), str(day.year), str(day.day)]
 
 
-def _read(rest: str, found: list[str]) -> str:
+def _read(rest: str, found: list[tuple[str, bool]]) -> str:
     """Adds what *rest* begins with to *found*, and gives what follows it."""
     if _kind(rest[0]) == "letter":
         return _read_compound(rest, found)
@@ -82,11 +88,13 @@ def _read(rest: str, found: list[str]) -> str:
         return rest[1:]
     end = next((at for at, c in enumerate(rest) if _kind(c) not in ("cjk", "mark")), len(rest))
     run = rest[:end]
-    found += [one + next_one for one, next_one in pairwise(run)] if len(run) > 1 else [run]
+    chinese = all(map(is_han, run))
+    for word in [one + next_one for one, next_one in pairwise(run)] or [run]:
+        found.append((word, not (chinese and FUNCTION_CHARACTERS.intersection(word))))
     return rest[end:]
 
 
-def _read_compound(rest: str, found: list[str]) -> str:
+def _read_compound(rest: str, found: list[tuple[str, bool]]) -> str:
     """Reads words that a hyphen, underscores, or a dot between digits join: the parts, then the whole."""
     parts: list[str] = []
     whole, next_rest = "", rest
@@ -97,9 +105,9 @@ def _read_compound(rest: str, found: list[str]) -> str:
         parts += cut
         whole += joint + "".join(cut)
         joint, next_rest = _joint(last, rest)
-    found += parts
     if len(parts) > 1:
-        found.append(whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole)
+        parts.append(whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole)
+    found += [(part, part not in STOP_WORDS) for part in parts]
     return rest
 
 

@@ -49,11 +49,15 @@ const IRREGULAR: [(&str, &str); 173] = [
 ];
 
 /// The base of an irregular form; any other word as it is.
+///
+/// What is a form but for an `s` at its end has the base of that form, so that `mothers` meets `mother`.
 pub(super) fn base(word: &str) -> &str {
-    match IRREGULAR.binary_search_by_key(&word, |&(form, _)| form) {
-        Ok(place) => IRREGULAR[place].1,
-        Err(_) => word,
-    }
+    let known = |word: &str| {
+        let place = IRREGULAR.binary_search_by_key(&word, |&(form, _)| form);
+        place.ok().map(|place| IRREGULAR[place].1)
+    };
+    let singular = || word.strip_suffix('s').and_then(known);
+    known(word).or_else(singular).unwrap_or(word)
 }
 
 #[cfg(test)]
@@ -63,6 +67,11 @@ mod tests {
     #[test]
     fn the_table_is_in_order() {
         assert!(IRREGULAR.is_sorted_by(|one, next| one.0 < next.0));
-        assert_eq!((base("went"), base("silt")), ("go", "silt"));
+    }
+
+    #[test]
+    fn singular_and_plural_of_a_form_have_one_base() {
+        let bases = ["went", "silt", "mother", "mothers", "s", ""].map(base);
+        assert_eq!(bases, ["go", "silt", "mom", "mom", "s", ""]);
     }
 }

@@ -1,4 +1,4 @@
-//! Which words of English say nothing about what a text is about?
+//! Which words of English, and which characters of Chinese, say nothing about what a text is about?
 //!
 //! Question words are among them: what asks is not what answers. `may` is not: it is a month.
 //! Apostrophes were dropped before, so `dont` stands for `don't`.
@@ -26,9 +26,23 @@ const STOP_WORDS: [&str; 189] = [
     "yours", "yourself", "yourselves", "youve",
 ];
 
+/// Pronouns, particles and measure words of Chinese, in both scripts. In ascending order. Frozen, too.
+///
+/// Only what is hardly ever part of a noun: `在`, `有` or `地` would be grammar as well.
+#[rustfmt::skip]
+const FUNCTION_CHARACTERS: [char; 26] = [
+    '个', '么', '了', '他', '们', '你', '個', '們', '吗', '吧', '呀', '呢', '哦',
+    '啊', '嗎', '嗯', '她', '它', '很', '我', '是', '的', '这', '這', '那', '麼',
+];
+
 /// Whether a word in lower case is one of them.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
+}
+
+/// Whether a character carries grammar, and no meaning of its own.
+pub(super) fn is_function_character(c: char) -> bool {
+    FUNCTION_CHARACTERS.binary_search(&c).is_ok()
 }
 
 #[cfg(test)]
@@ -36,8 +50,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_order() {
+    fn the_tables_are_in_order() {
         assert!(STOP_WORDS.is_sorted_by(|one, next| one < next));
+        assert!(FUNCTION_CHARACTERS.is_sorted_by(|one, next| one < next));
         assert!(is_stop_word("when") && !is_stop_word("may"));
+        assert!(is_function_character('的') && !is_function_character('地'));
     }
 }

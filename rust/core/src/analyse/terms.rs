@@ -3,30 +3,29 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::normal::Normalizer;
-use super::stop::is_stop_word;
 use super::words::Scanner;
 
 /// Calls `visit` with each term of `text`, in order.
 ///
-/// Stop words are left out, unless there is nothing else.
+/// What says nothing is left out, unless there is nothing else: stop words, and Chinese grammar.
 ///
 /// ```
 /// use siltstone_core::analyse::for_each_term;
 ///
 /// let mut found = Vec::new();
 /// for_each_term("What did the children's mothers paint?", |term| found.push(term.to_owned()));
-/// assert_eq!(found, ["child", "mother", "paint"]);
+/// assert_eq!(found, ["child", "mom", "paint"]); // `mother` and `mom` are one
 /// ```
 pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
     let (mut scanner, normalizer) = (Scanner::default(), Normalizer::default());
     let says_something = text.split_whitespace().any(|piece| {
         let mut found = false;
-        scanner.for_each_word(piece, &mut |word| found |= !is_stop_word(word));
+        scanner.for_each_word(piece, &mut |_, says| found |= says);
         found
     });
     for piece in text.split_whitespace() {
-        scanner.for_each_word(piece, &mut |word| {
-            if !says_something || !is_stop_word(word) {
+        scanner.for_each_word(piece, &mut |word, says| {
+            if says || !says_something {
                 visit(&normalizer.normal(word));
             }
         });

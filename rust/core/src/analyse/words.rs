@@ -13,10 +13,15 @@
 //!   `inprogress`; `v1.2.3` is `v1`, `2`, `3`, `1.2.3`: the `v` of a version is left out.
 //!
 //! Everything else separates; emoji are no words.
+//!
+//! With each word goes whether it says anything: a stop word does not, and in Chinese, a run of Han alone,
+//! a pair with a character of grammar does not. With kana beside it such a character is often one of a
+//! noun, so Japanese keeps all its pairs.
 
 use crate::tokenize::{Class, fold as class_of};
 
 use super::fold::fold;
+use super::stop::{is_function_character, is_stop_word};
 
 /// Finds words, and keeps its buffers from one piece to the next.
 #[derive(Debug, Default)]
@@ -32,8 +37,9 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// Calls `visit` with each word of `piece`, a text without white space, in order.
-    pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str)) {
+    /// Calls `visit` with each word of `piece`, a text without white space, in order, and with whether it
+    /// says anything.
+    pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str, bool)) {
         self.piece.clear();
         self.piece.extend(fold(piece).chars());
         let mut at = 0;
@@ -47,21 +53,23 @@ impl Scanner {
     }
 
     /// Reads a run of CJK that begins at `at`; where it ends.
-    fn read_run(&mut self, at: usize, visit: &mut impl FnMut(&str)) -> usize {
+    fn read_run(&mut self, at: usize, visit: &mut impl FnMut(&str, bool)) -> usize {
         let goes_on = |&place: &usize| matches!(self.class(place), Class::Cjk | Class::Mark);
         let end = (at..self.piece.len()).take_while(goes_on).count() + at;
         let run = &self.piece[at..end];
+        let is_chinese = run.iter().all(|&c| is_han(c));
         let mut pair = String::new();
         for window in run.windows(run.len().min(2)) {
             pair.clear();
             pair.extend(window);
-            visit(&pair);
+            let is_grammar = || window.iter().any(|&c| is_function_character(c));
+            visit(&pair, !(is_chinese && is_grammar()));
         }
         end
     }
 
     /// Reads a word that begins at `at`, with all that is joined to it; where that ends.
-    fn read_compound(&mut self, mut at: usize, visit: &mut impl FnMut(&str)) -> usize {
+    fn read_compound(&mut self, mut at: usize, visit: &mut impl FnMut(&str, bool)) -> usize {
         self.whole.clear();
         self.parts.clear();
         self.ends.clear();
@@ -75,11 +83,13 @@ impl Scanner {
         }
         let mut start = 0;
         for &end in &self.ends {
-            visit(&self.parts[start..end]);
+            let part = &self.parts[start..end];
+            visit(part, !is_stop_word(part));
             start = end;
         }
         if self.ends.len() > 1 {
-            visit(without_v(&self.whole));
+            let whole = without_v(&self.whole);
+            visit(whole, !is_stop_word(whole));
         }
         at
     }
@@ -179,6 +189,10 @@ fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2BC}')
 }
 
+fn is_han(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
+}
+
 /// A version by its numbers alone.
 fn without_v(whole: &str) -> &str {
     match whole.strip_prefix('v') {
@@ -195,7 +209,7 @@ mod tests {
         let mut found = Vec::new();
         let mut scanner = Scanner::default();
         for piece in text.split_whitespace() {
-            scanner.for_each_word(piece, &mut |word| found.push(word.to_owned()));
+            scanner.for_each_word(piece, &mut |word, _| found.push(word.to_owned()));
         }
         found
     }
@@ -245,5 +259,20 @@ mod tests {
             ["abc", "漢字", "字仮", "def", "猫"]
         );
         assert_eq!(words("Übergröße か\u{3099}く"), ["ubergroße", "がく"]);
+    }
+
+    #[test]
+    fn grammar_says_nothing_in_chinese_alone() {
+        let silent = |text: &str| {
+            let mut found = Vec::new();
+            Scanner::default().for_each_word(text, &mut |word, says| {
+                found.extend((!says).then(|| word.to_owned()));
+            });
+            found
+        };
+        assert_eq!(silent("我的公园"), ["我的", "的公"]);
+        assert_eq!(silent("的"), ["的"]);
+        assert_eq!(silent("目的は公園"), [] as [&str; 0]);
+        assert_eq!(silent("what_silt"), ["what"]);
     }
 }
