@@ -1,0 +1,317 @@
+//! What does a power cut leave of the files? What was synced, and of the rest any sectors at all.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::chance::Chance;
+
+/// Bytes that a disk writes as one.
+const SECTOR: usize = 512;
+
+/// Files of a directory, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image(BTreeMap<String, Vec<u8>>);
+
+impl FromIterator<(String, Vec<u8>)> for Image {
+    fn from_iter<T: IntoIterator<Item = (String, Vec<u8>)>>(files: T) -> Self {
+        Self(files.into_iter().collect())
+    }
+}
+
+impl Image {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+
+    /// The bytes of the file `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name).map(Vec::as_slice)
+    }
+
+    /// Writes the files into `directory`, and removes what else is there.
+    ///
+    /// # Panics
+    ///
+    /// Where that fails.
+    pub fn lay(&self, directory: &Path) {
+        for file in fs::read_dir(directory).expect("the directory is there") {
+            let path = file.expect("an entry of the directory").path();
+            fs::remove_file(path).expect("a file that is there");
+        }
+        for (name, bytes) in &self.0 {
+            fs::write(directory.join(name), bytes).expect("room in the directory");
+        }
+    }
+}
+
+/// Something that was done to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A name was given to a new file.
+    Create {
+        /// The file.
+        file: u64,
+        /// Its name.
+        name: String,
+    },
+    /// Bytes were written.
+    Write {
+        /// The file.
+        file: u64,
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// The file was cut.
+    Truncate {
+        /// The file.
+        file: u64,
+        /// Its length from now on.
+        size: u64,
+    },
+    /// Everything done to the file before is safe.
+    Sync {
+        /// The file.
+        file: u64,
+        /// So are the names that were given and taken.
+        directory: bool,
+    },
+    /// Of what was done to the file before, what is not safe may never be.
+    SyncFailed {
+        /// The file.
+        file: u64,
+    },
+    /// A name was taken away.
+    Delete {
+        /// The name.
+        name: String,
+        /// So that the names are safe.
+        directory: bool,
+    },
+    /// The store gave its word.
+    Acknowledged(usize),
+}
+
+/// What was done, in order, to what was there.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    base: Image,
+    pub(crate) ops: Vec<Op>,
+}
+
+/// A change that is not safe yet.
+struct Pending {
+    number: usize,
+    change: Change,
+    /// A sync has failed since: the next one does not mean it.
+    doomed: bool,
+}
+
+enum Change {
+    Write(usize, Vec<u8>),
+    Cut(usize),
+}
+
+/// Which of the pending changes survive.
+enum Survival {
+    /// Each sector by itself, in so many of 100 cases.
+    Percent(usize),
+    /// All that came before this operation, of it some sectors, and nothing after.
+    Until(usize),
+}
+
+impl Recording {
+    pub(crate) fn of(base: Image) -> Self {
+        Self {
+            base,
+            ops: Vec::new(),
+        }
+    }
+
+    /// How many operations there are; power may be cut before the first and after each.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether nothing was done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// The steps that were acknowledged within the first `count` operations: the number of the last.
+    #[must_use]
+    pub fn acknowledged(&self, count: usize) -> Option<usize> {
+        self.ops[..count].iter().rev().find_map(|op| match op {
+            Op::Acknowledged(number) => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// The same, of a store that gives its word before the sync that would make it true.
+    #[must_use]
+    pub fn with_early_words(mut self) -> Self {
+        for at in 1..self.ops.len() {
+            if !matches!(self.ops[at], Op::Acknowledged(_)) {
+                continue;
+            }
+            let mut place = at;
+            while place > 0 && !matches!(self.ops[place - 1], Op::Acknowledged(_)) {
+                place -= 1;
+                if matches!(self.ops[place], Op::Sync { .. }) {
+                    let word = self.ops.remove(at);
+                    self.ops.insert(place, word);
+                    break;
+                }
+            }
+        }
+        self
+    }
+
+    /// What is there when power is cut after the first `count` operations.
+    #[must_use]
+    pub fn cut(&self, count: usize, chance: &mut Chance) -> Image {
+        let mut remains = Remains::of(&self.base);
+        for (number, op) in self.ops[..count].iter().enumerate() {
+            remains.take(number, op, chance);
+        }
+        let survival = match chance.below(7) {
+            0 => Survival::Percent(0),
+            1 => Survival::Percent(100),
+            2 => Survival::Percent(10),
+            3 => Survival::Percent(90),
+            4 => Survival::Until(count.saturating_sub(chance.below(20))),
+            _ => Survival::Percent(50),
+        };
+        remains.survive(&survival, chance)
+    }
+}
+
+/// What is safe, and what is not yet.
+struct Remains {
+    files: BTreeMap<u64, (Vec<u8>, Vec<Pending>)>,
+    names: BTreeMap<String, u64>,
+    /// Names that were given, or taken away, and are not safe yet.
+    renamed: Vec<(usize, String, Option<u64>)>,
+}
+
+impl Remains {
+    fn of(base: &Image) -> Self {
+        let files = base.0.values().cloned().map(|bytes| (bytes, Vec::new()));
+        Self {
+            names: base.0.keys().cloned().zip(0..).collect(),
+            files: (0..).zip(files).collect(),
+            renamed: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, number: usize, op: &Op, chance: &mut Chance) {
+        let mut add = |file: &u64, change: Change| {
+            let pending = Pending {
+                number,
+                change,
+                doomed: false,
+            };
+            self.files.entry(*file).or_default().1.push(pending);
+        };
+        match op {
+            Op::Create { file, name } => {
+                self.files.entry(*file).or_default();
+                self.renamed.push((number, name.clone(), Some(*file)));
+            }
+            Op::Write {
+                file,
+                offset,
+                bytes,
+            } => add(file, Change::Write(index(*offset), bytes.clone())),
+            Op::Truncate { file, size } => add(file, Change::Cut(index(*size))),
+            Op::Sync { file, directory } => {
+                let (bytes, pending) = self.files.entry(*file).or_default();
+                for each in pending.drain(..) {
+                    let percent = if each.doomed { 50 } else { 100 };
+                    apply(bytes, &each, &Survival::Percent(percent), chance);
+                }
+                if *directory {
+                    self.rename(&Survival::Percent(100), chance);
+                }
+            }
+            Op::SyncFailed { file } => {
+                let (_, pending) = self.files.entry(*file).or_default();
+                for each in pending {
+                    each.doomed = true;
+                }
+            }
+            Op::Delete { name, directory } => {
+                self.renamed.push((number, name.clone(), None));
+                if *directory {
+                    self.rename(&Survival::Percent(100), chance);
+                }
+            }
+            Op::Acknowledged(_) => {}
+        }
+    }
+
+    fn rename(&mut self, survival: &Survival, chance: &mut Chance) {
+        for (number, name, file) in self.renamed.drain(..) {
+            if !survives(survival, number, chance) {
+                continue;
+            }
+            match file {
+                Some(file) => self.names.insert(name, file),
+                None => self.names.remove(&name),
+            };
+        }
+    }
+
+    fn survive(mut self, survival: &Survival, chance: &mut Chance) -> Image {
+        self.rename(survival, chance);
+        let mut image = BTreeMap::new();
+        for (name, file) in self.names {
+            let (mut bytes, pending) = self.files.remove(&file).unwrap_or_default();
+            for each in &pending {
+                apply(&mut bytes, each, survival, chance);
+            }
+            image.insert(name, bytes);
+        }
+        Image(image)
+    }
+}
+
+fn survives(survival: &Survival, number: usize, chance: &mut Chance) -> bool {
+    match survival {
+        Survival::Percent(percent) => chance.percent(*percent),
+        Survival::Until(last) => number < *last || (number == *last && chance.percent(50)),
+    }
+}
+
+fn apply(bytes: &mut Vec<u8>, pending: &Pending, survival: &Survival, chance: &mut Chance) {
+    match &pending.change {
+        Change::Cut(size) => {
+            if survives(survival, pending.number, chance) {
+                bytes.resize(*size, 0);
+            }
+        }
+        Change::Write(offset, written) => {
+            let mut done = 0;
+            while done < written.len() {
+                let at = offset + done;
+                let length = (SECTOR - at % SECTOR).min(written.len() - done);
+                if survives(survival, pending.number, chance) {
+                    if bytes.len() < at + length {
+                        bytes.resize(at + length, 0);
+                    }
+                    bytes[at..at + length].copy_from_slice(&written[done..done + length]);
+                }
+                done += length;
+            }
+        }
+    }
+}
+
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).expect("files of tests are small")
+}

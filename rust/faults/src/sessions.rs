@@ -1,0 +1,303 @@
+//! What a store is worked with, a step at a time, and what it must hold after each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use siltstone_core::Result;
+use siltstone_core::id::SessionId;
+use siltstone_core::memory::{
+    Expected, NewCompaction, NewEntry, NewMessage, SearchOptions, Store, Target,
+};
+
+use crate::chance::Chance;
+
+/// What takes the place of what is forgotten.
+const TOMBSTONE: &str = "forgotten";
+
+/// Steps after which another session is the guest; one that has left does not come back.
+const STAY: usize = 10;
+
+/// Everything that a reader sees of the log `a`, and of the sessions that come and go beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// What was said, in order.
+    pub messages: Vec<String>,
+    /// Summary, the number of the compaction before it, from 0, and how many messages it covers.
+    pub compactions: Vec<(String, Option<usize>, i64)>,
+    /// The number of the compaction whose view is current.
+    pub head: Option<usize>,
+    /// Text, range, and the number of the compaction that brought it.
+    pub entries: BTreeSet<(String, (i64, i64), Option<usize>)>,
+    /// Texts by session.
+    pub guests: BTreeMap<String, Vec<String>>,
+}
+
+/// A write of the store, whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Three messages.
+    Append,
+    /// Two entries, one of them of a message.
+    Index(usize),
+    /// A compaction with two entries.
+    Commit(usize),
+    /// Back to the view before.
+    Undo,
+    /// A message is forgotten, with all that came from it.
+    Forget(i64),
+    /// A session beside gets an entry; its text has about so many bytes.
+    Visit(usize, usize),
+    /// That session goes.
+    Leave(usize),
+}
+
+impl Step {
+    /// A step that can be taken from `state`, named by `number` where it makes something.
+    #[must_use]
+    pub fn draw(state: &State, number: usize, chance: &mut Chance) -> Self {
+        let end = state.messages.len();
+        match chance.below(20) {
+            5..9 if end > 0 => Self::Index(number),
+            9..13 if end > 0 => Self::Commit(number),
+            13..15 if state.head.is_some() => Self::Undo,
+            15 if end > 0 => Self::Forget(i64::try_from(chance.below(end)).unwrap_or_default()),
+            16 if number >= STAY => Self::Leave(chance.below(number - number % STAY)),
+            17.. => Self::Visit(number, [40, 2_000, 30_000][chance.below(3)]),
+            _ => Self::Append,
+        }
+    }
+
+    /// Takes the step in `state`.
+    ///
+    /// # Panics
+    ///
+    /// Where there is nothing to undo: such a step is not drawn.
+    pub fn apply(&self, state: &mut State) {
+        let end = as_integer(state.messages.len());
+        match self {
+            Self::Append => {
+                let first = state.messages.len();
+                let new = (first..first + 3).map(|n| format!("message {n}"));
+                state.messages.extend(new);
+            }
+            Self::Index(number) => {
+                state
+                    .entries
+                    .insert((format!("loose {number}"), (0, 0), None));
+                let mud = (format!("mud {number}"), (end - 1, end), None);
+                state.entries.insert(mud);
+            }
+            Self::Commit(number) => {
+                let this = state.compactions.len();
+                let summary = format!("summary {number}");
+                state.compactions.push((summary, state.head, end));
+                state.head = Some(this);
+                for which in ["one", "two"] {
+                    let entry = (format!("{which} {number}"), (end - 1, end), Some(this));
+                    state.entries.insert(entry);
+                }
+            }
+            Self::Undo => {
+                let head = state.head.expect("a view to go back from");
+                state.entries.retain(|entry| entry.2 != Some(head));
+                state.head = state.compactions[head].1;
+            }
+            Self::Forget(seq) => {
+                let place = usize::try_from(*seq).expect("a message's number");
+                TOMBSTONE.clone_into(&mut state.messages[place]);
+                state
+                    .entries
+                    .retain(|(_, (start, end), _)| !(*start..*end).contains(seq));
+                for (summary, _, covered) in &mut state.compactions {
+                    if *seq < *covered {
+                        TOMBSTONE.clone_into(summary);
+                    }
+                }
+            }
+            Self::Visit(number, _) => {
+                let texts = state.guests.entry(guest(*number)).or_default();
+                texts.push(format!("canary {number}"));
+            }
+            Self::Leave(number) => {
+                state.guests.remove(&guest(*number));
+            }
+        }
+    }
+
+    /// Takes the step in `store`, which is at `state`. The ids that entries got.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub fn take(&self, store: &Store, state: &State) -> Result<Vec<i64>> {
+        let (a, end) = (session("a"), as_integer(state.messages.len()));
+        let mut ids = Vec::new();
+        match self {
+            Self::Append => {
+                let new: Vec<_> = (end..end + 3)
+                    .map(|n| message(&format!("message {n}")))
+                    .collect();
+                store.append(&a, end, &new, format!("{end}"))?;
+            }
+            Self::Index(number) => {
+                let loose = entry(&format!("loose {number}"), (0, 0));
+                let mud = entry(&format!("mud {number}"), (end - 1, end));
+                ids = store.insert(&a, &[loose, mud])?;
+            }
+            Self::Commit(number) => {
+                let on = Expected {
+                    head: store.log_state(&a)?.head,
+                    redactions: None,
+                };
+                let entries =
+                    ["one", "two"].map(|which| entry(&format!("{which} {number}"), (end - 1, end)));
+                let row = compaction(*number, end);
+                let committed = store.commit_compaction(&a, on, &row, &entries, "c".to_owned())?;
+                ids = committed.entries;
+            }
+            Self::Undo => {
+                let head = store.log_state(&a)?.head.unwrap_or_default();
+                store.undo_compaction(&a, head, "u".to_owned())?;
+            }
+            Self::Forget(seq) => {
+                let target = Target {
+                    session: a,
+                    messages: vec![(*seq, TOMBSTONE.to_owned())],
+                    entries: Vec::new(),
+                    summaries: Vec::new(),
+                };
+                store.forget(&[target], TOMBSTONE)?;
+            }
+            Self::Visit(number, bytes) => {
+                let text = format!("canary {number} {}", "silt ".repeat(bytes / 5));
+                ids = store.insert(&session(&guest(*number)), &[entry(&text, (0, 0))])?;
+            }
+            Self::Leave(number) => {
+                store.drop_session(&session(&guest(*number)))?;
+            }
+        }
+        Ok(ids.into_iter().flatten().map(|id| id.0).collect())
+    }
+}
+
+/// What `store` shows, and the highest id of an entry.
+///
+/// # Errors
+///
+/// Those of the store.
+pub fn look(store: &Store) -> Result<(State, i64)> {
+    let a = session("a");
+    let log = store.log_state(&a)?;
+    let rows = store.compactions(&a)?;
+    let number = |id: i64| rows.iter().position(|row| row.id == id);
+    let mut state = State {
+        head: log.head.and_then(number),
+        ..State::default()
+    };
+    for row in store.messages(&a, 0, log.next_seq)? {
+        state.messages.push(row.message.raw);
+    }
+    for row in &rows {
+        let parent = row.parent.and_then(number);
+        let (summary, end) = (row.compaction.summary.clone(), row.compaction.next_seq);
+        state.compactions.push((summary, parent, end));
+    }
+    let mut highest = 0;
+    for stored in store.page(&a, None, None, 0, i64::MAX)?.entries {
+        let range = (stored.entry.start, stored.entry.end);
+        let brought = stored.compaction.and_then(number);
+        state.entries.insert((stored.entry.text, range, brought));
+        highest = highest.max(stored.id.0);
+    }
+    for name in store.sessions()? {
+        if name == "a" {
+            continue;
+        }
+        let entries = store
+            .page(&session(&name), None, None, 0, i64::MAX)?
+            .entries;
+        for stored in entries {
+            highest = highest.max(stored.id.0);
+            let mut words = stored.entry.text.splitn(3, ' ');
+            let told: Vec<&str> = words.by_ref().take(2).collect();
+            let texts = state.guests.entry(name.clone()).or_default();
+            texts.push(told.join(" "));
+        }
+    }
+    Ok((state, highest))
+}
+
+/// What a search finds of the entries of `a`, by text.
+///
+/// # Errors
+///
+/// Those of the store.
+pub fn find(store: &Store) -> Result<BTreeSet<String>> {
+    let options = SearchOptions {
+        limit: 1_000,
+        ..SearchOptions::default()
+    };
+    let hits = store.search(&session("a"), "loose mud one two", &options)?;
+    Ok(hits.into_iter().map(|hit| hit.stored.entry.text).collect())
+}
+
+/// The session of that name.
+///
+/// # Panics
+///
+/// Where the name is none.
+#[must_use]
+pub fn session(name: &str) -> SessionId {
+    SessionId::new(name).expect("a name of a session")
+}
+
+/// An entry of that text and range.
+#[must_use]
+pub fn entry(text: &str, (start, end): (i64, i64)) -> NewEntry {
+    NewEntry {
+        text: text.to_owned(),
+        repaired: false,
+        start,
+        end,
+        role: "user".to_owned(),
+        name: None,
+        kind: "message".to_owned(),
+        created_at: 1_700_000_000_000,
+    }
+}
+
+/// A message of that text.
+#[must_use]
+pub fn message(raw: &str) -> NewMessage {
+    NewMessage {
+        raw: raw.to_owned(),
+        role: "user".to_owned(),
+        dialect: "any".to_owned(),
+        provenance: "original".to_owned(),
+        tokens: 3,
+        created_at: 1_700_000_000_000,
+    }
+}
+
+/// A compaction of all messages before `end`. Its name says where that is.
+#[must_use]
+pub fn compaction(number: usize, end: i64) -> NewCompaction {
+    NewCompaction {
+        policy: "threshold".to_owned(),
+        reason: "input_tokens".to_owned(),
+        level: 1,
+        summary: format!("summary {number}"),
+        covers: format!("[[0, {end}]]"),
+        view: "[null]".to_owned(),
+        next_seq: end,
+        usage: "[]".to_owned(),
+        ..NewCompaction::default()
+    }
+}
+
+fn guest(number: usize) -> String {
+    format!("guest {}", number / STAY)
+}
+
+fn as_integer(length: usize) -> i64 {
+    i64::try_from(length).expect("a small number")
+}

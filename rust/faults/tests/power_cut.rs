@@ -1,0 +1,239 @@
+//! Power is cut at any moment: what was acknowledged is there, and nothing is half done.
+//!
+//! Sessions are worked with while every file operation is recorded. Then power is cut at random places of
+//! the recording: what was synced stays, of the rest any sectors do, in any order. A state is then opened,
+//! and must be what was acknowledged, or one step on. One of them is where the next recording begins, so
+//! what a store does after a power cut is cut as well.
+//!
+//! `SILTSTONE_POWER_CUTS` says how many states (`make power-cut`: 20,000).
+#![cfg(unix)]
+
+use siltstone_core::Result;
+use siltstone_core::memory::{Handle, Store};
+use siltstone_faults::sessions::{compaction, entry, session};
+use siltstone_faults::{
+    Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
+};
+
+/// States of a run of the tests.
+const STATES: usize = 2_000;
+/// States that a mutant is given to be caught in; most are in the first ten.
+const MUTANT_STATES: usize = 400;
+/// Steps between opening and closing the store.
+const STEPS: usize = 30;
+/// States that are made of one recording.
+const CUTS: usize = 50;
+/// Recordings that begin where power was cut in the one before.
+const LIVES: usize = 4;
+
+/// What is wrong about the store, so that the test is known to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutant {
+    /// Nothing: the store as it is.
+    None,
+    /// It runs with that `PRAGMA synchronous`.
+    Synchronous(&'static str),
+    /// Its syncs do not reach the disk.
+    NoSync,
+    /// It says that a step is done before it has synced it.
+    EarlyWord,
+    /// No mutant: calls to the disk fail now and then, and the step is taken again.
+    Failing,
+    /// It writes the compaction before the entries, in a transaction of its own.
+    HistoryFirst,
+}
+
+/// What came of the states.
+#[derive(Debug, Default)]
+struct Tally {
+    states: usize,
+    lost: usize,
+    ahead: usize,
+    corrupt: usize,
+    first: Option<Flaw>,
+}
+
+/// A recording, and the states that its steps led to; the first is where it began.
+struct Life {
+    recording: Recording,
+    states: Vec<State>,
+    highest: Vec<i64>,
+}
+
+/// Opens the store, takes steps, and closes it or not.
+fn live(place: &Place, begin: (State, i64), mutant: Mutant, chance: &mut Chance) -> Life {
+    let lie = if mutant == Mutant::NoSync {
+        Lie::NoSync
+    } else {
+        Lie::None
+    };
+    let (mut state, mut highest) = begin;
+    let mut past = (vec![state.clone()], vec![highest]);
+    place.disk.record(lie);
+    let handle = Handle::open(&place.path, false, None).unwrap();
+    let store = handle.store().unwrap();
+    if let Mutant::Synchronous(mode) = mutant {
+        place.disk.set_synchronous(mode);
+    }
+    for number in 1..=STEPS {
+        let named = past.0.len() + 1_000 * usize::try_from(highest).unwrap();
+        let step = match Step::draw(&state, named, chance) {
+            Step::Undo if mutant == Mutant::HistoryFirst => Step::Append,
+            step => step,
+        };
+        let ids = match (mutant, &step) {
+            (Mutant::HistoryFirst, Step::Commit(number)) => {
+                history_first(&store, *number, &mut state)
+            }
+            (Mutant::Failing, step) => {
+                place.disk.arm(Fault {
+                    at: 1 + chance.below(16) as u64,
+                    trouble: Trouble::Io,
+                    lasting: false,
+                });
+                let first = step.take(&store, &state);
+                let refused = place.disk.mend();
+                assert!(first.is_ok() || !refused.is_empty(), "{first:?}");
+                let ids = first.or_else(|_| step.take(&store, &state));
+                step.apply(&mut state);
+                ids
+            }
+            (_, step) => {
+                let ids = step.take(&store, &state);
+                step.apply(&mut state);
+                ids
+            }
+        };
+        highest = ids.unwrap().into_iter().fold(highest, i64::max);
+        place.disk.acknowledged(number);
+        past.0.push(state.clone());
+        past.1.push(highest);
+    }
+    let kept = chance.percent(50).then(|| place.disk.recorded());
+    drop(store);
+    handle.close(); // which empties the log into the file, and is recorded for every other life
+    let recording = kept.unwrap_or_else(|| place.disk.recorded());
+    let recording = match mutant {
+        Mutant::EarlyWord => recording.with_early_words(),
+        _ => recording,
+    };
+    Life {
+        recording,
+        states: past.0,
+        highest: past.1,
+    }
+}
+
+/// The compaction, and then its entries.
+fn history_first(store: &Store, number: usize, state: &mut State) -> Result<Vec<i64>> {
+    let (a, end) = (session("a"), i64::try_from(state.messages.len()).unwrap());
+    let on = siltstone_core::memory::Expected {
+        head: store.log_state(&a)?.head,
+        redactions: None,
+    };
+    store.commit_compaction(&a, on, &compaction(number, end), &[], String::new())?;
+    let entries = ["one", "two"].map(|which| entry(&format!("{which} {number}"), (end - 1, end)));
+    let ids = store.insert(&a, &entries)?;
+    let this = state.compactions.len();
+    state
+        .compactions
+        .push((format!("summary {number}"), state.head, end));
+    state.head = Some(this);
+    for entry in entries {
+        state
+            .entries
+            .insert((entry.text, (entry.start, entry.end), None));
+    }
+    Ok(ids.into_iter().flatten().map(|id| id.0).collect())
+}
+
+/// Cuts power in `count` states; stops at the first flaw if `impatient`.
+fn cut(count: usize, mutant: Mutant, seed: u64, impatient: bool) -> Tally {
+    let (place, ruin) = (Place::empty(), Place::empty());
+    let mut chance = Chance::new(seed);
+    let mut tally = Tally::default();
+    let mut begin = (Image::default(), State::default(), 0);
+    let mut lives = 0;
+    while tally.states < count {
+        if lives % LIVES == 0 {
+            begin = (Image::default(), State::default(), 0);
+        }
+        lives += 1;
+        begin.0.lay(&place.files);
+        let life = live(&place, (begin.1.clone(), begin.2), mutant, &mut chance);
+        for _ in 0..CUTS.min(count - tally.states) {
+            let at = chance.below(life.recording.len() + 1);
+            let image = life.recording.cut(at, &mut chance);
+            image.lay(&ruin.files);
+            let acknowledged = life.recording.acknowledged(at).unwrap_or_default();
+            let next = (acknowledged + 1).min(STEPS);
+            let states = [&life.states[acknowledged], &life.states[next]];
+            let verdict = judge(&ruin.path, &states, life.highest[acknowledged]);
+            tally.states += 1;
+            match verdict {
+                Ok(found) => begin = (image, states[found.state].clone(), found.highest),
+                Err(flaw) => {
+                    match flaw {
+                        Flaw::Corrupt(_) => tally.corrupt += 1,
+                        Flaw::Ahead(_) => tally.ahead += 1,
+                        Flaw::Lost(_) => tally.lost += 1,
+                    }
+                    tally.first.get_or_insert(flaw);
+                    if impatient {
+                        return tally;
+                    }
+                }
+            }
+        }
+    }
+    tally
+}
+
+/// As many states as are asked for, or else `usual`.
+fn states(usual: usize) -> usize {
+    let wanted = std::env::var("SILTSTONE_POWER_CUTS");
+    wanted.map_or(usual, |wanted| wanted.parse().expect("a number of states"))
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_history_is_never_ahead_of_the_index() {
+    let states = states(STATES);
+    let tally = cut(states, Mutant::None, 1, true);
+    println!(
+        "{} states: {} lost something, {} had history ahead of the index, {} were corrupt",
+        tally.states, tally.lost, tally.ahead, tally.corrupt
+    );
+    assert_eq!(tally.first, None, "after {} states", tally.states);
+    assert_eq!(tally.states, states);
+}
+
+/// What a sync did not bring to the disk, no later one does; so nobody may take a later one's word for it.
+#[test]
+fn nothing_is_lost_when_the_disk_fails_before_the_power_does() {
+    let tally = cut(states(STATES) / 4, Mutant::Failing, 3, true);
+    println!("{} states after failures of the disk", tally.states);
+    assert_eq!(tally.first, None, "after {} states", tally.states);
+}
+
+/// A test of power cuts that passes says nothing unless it fails where it should.
+#[test]
+fn every_mutant_is_caught() {
+    for mutant in [
+        Mutant::Synchronous("NORMAL"),
+        Mutant::Synchronous("OFF"),
+        Mutant::NoSync,
+        Mutant::EarlyWord,
+        Mutant::HistoryFirst,
+    ] {
+        let tally = cut(MUTANT_STATES, mutant, 2, false);
+        println!(
+            "{mutant:?}: of {} states {} lost something, {} had history ahead, {} were corrupt",
+            tally.states, tally.lost, tally.ahead, tally.corrupt
+        );
+        let caught = match mutant {
+            Mutant::HistoryFirst => tally.ahead,
+            _ => tally.lost + tally.ahead + tally.corrupt,
+        };
+        assert!(caught > 0, "{mutant:?} was not noticed: {tally:?}");
+    }
+}
