@@ -119,7 +119,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Whether another process was in the way.
-pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)

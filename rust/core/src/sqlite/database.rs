@@ -7,6 +7,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::migrate::{self, Found};
+use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta};
 
 /// Bytes of the smallest page: no SQLite database is shorter, unless it is empty.
@@ -20,11 +21,11 @@ pub(crate) struct Database {
     /// Closed before the writer: who closes last empties the write-ahead log into the file, and only a
     /// writer can.
     reader: Mutex<Connection>,
-    writer: Option<Mutex<Connection>>,
+    writer: Option<Mutex<WriteConnection>>,
 }
 
 /// The right to write, held for as long as this lives.
-pub(crate) struct Writer<'database>(MutexGuard<'database, Connection>);
+pub(crate) struct Writer<'database>(MutexGuard<'database, WriteConnection>);
 
 impl Database {
     /// Opens the file; a new store is made where there is none, remembering `birth`.
@@ -63,7 +64,7 @@ impl Database {
         Ok(Self {
             file: file.to_owned(),
             reader: Mutex::new(reader),
-            writer: Some(Mutex::new(writer)),
+            writer: Some(Mutex::new(WriteConnection::new(file, writer))),
         })
     }
 
@@ -156,10 +157,7 @@ impl Writer<'_> {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let transaction = Transaction::new(&mut self.0, TransactionBehavior::Immediate)?;
-        let value = work(&transaction)?;
-        transaction.commit()?;
-        Ok(value)
+        self.0.transaction(work)
     }
 }
 
@@ -170,11 +168,11 @@ impl Database {
     pub(crate) fn erase(&self) -> Result<bool> {
         let mut writer = self.writer()?;
         let _reader = self.reader.lock(); // nobody in this process reads meanwhile
-        match vacuum(&writer.0) {
+        match writer.0.run(|connection| vacuum(connection)) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            Err(error) if connection::is_busy(&error) => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::StoreBusy => return Ok(false),
+            Err(error) => return Err(error),
         }
         writer.transaction(|transaction| meta::set(transaction, meta::ERASURE, meta::DONE))?;
         Ok(true)
@@ -182,11 +180,11 @@ impl Database {
 }
 
 /// Whether nothing of an earlier state is left in the file or in the log.
-fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
+fn vacuum(connection: &Connection) -> Result<bool> {
     connection.execute_batch("VACUUM")?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-        row.get::<_, i64>(0).map(|busy| busy == 0)
-    })
+    let busy: i64 =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(busy == 0)
 }
 
 /// Looks at an existing file without touching it or anything beside it.

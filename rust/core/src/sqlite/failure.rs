@@ -1,5 +1,7 @@
 //! What does a failure of SQLite mean to a caller?
 
+use std::error::Error as _;
+
 use rusqlite::ErrorCode;
 
 use crate::error::{Error, ErrorKind};
@@ -10,6 +12,12 @@ impl From<rusqlite::Error> for Error {
         let (kind, message) = meaning(&error);
         Self::new(kind, message).caused_by(error)
     }
+}
+
+/// Whether the disk failed, and not only ran full.
+pub(super) fn is_of_the_disk(error: &Error) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref());
+    cause.and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::SystemIoFailure)
 }
 
 fn meaning(error: &rusqlite::Error) -> (ErrorKind, String) {

@@ -19,6 +19,7 @@ mod ranges;
 mod row;
 mod schema;
 pub(crate) mod session;
+mod writer;
 
 pub use check::Finding;
 pub use compactions::{Compaction, NewCompaction};
