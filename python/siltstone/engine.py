@@ -15,6 +15,7 @@ from siltstone import llm
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.guard import check_legal, guided, injected
+from siltstone.compaction.net import check_room
 from siltstone.compaction.rehearse import rehearse
 from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError, ContextOverflowError, ModelError, StoreConflictError, StoreError
@@ -35,7 +36,7 @@ from siltstone.outcome import (
 )
 from siltstone.usage import UsageRecord
 
-__all__ = ["acompact", "attempt", "compact", "plan", "rescue"]
+__all__ = ["acompact", "attempt", "check_room", "compact", "plan", "rescue"]
 
 
 def compact(

@@ -19,7 +19,7 @@ from siltstone.errors import ContextOverflowError
 from siltstone.messages import Message, groups, in_flight, turns
 from siltstone.tokens import TokenRule
 
-__all__ = ["fit"]
+__all__ = ["check_room", "fit"]
 
 # Eighths of the window. What stays is aimed at five and the summary has one, so that a quarter is left
 # and the next message is not an emergency again.
@@ -60,6 +60,19 @@ def fit(
     compaction = rewrite(history, selection, summary, summary_prefix, degraded=True)
     validate(history, compaction, framed(summary_prefix, summary), trigger)
     return compaction
+
+
+def check_room(
+    history: Sequence[Message], context_window: int, token_rule: TokenRule, trigger: Trigger
+) -> None:
+    """Refuses a *history* that :func:`fit` could not fit, whatever else is done to it before.
+
+    Raises:
+        ContextOverflowError: what must stay is larger than the window by itself.
+    """
+    net = _Net(history, context_window - trigger.fixed_tokens, token_rule, SUMMARY_PREFIX, trigger)
+    if net.least > net.window:
+        raise _overflow(net.least + trigger.fixed_tokens, context_window)
 
 
 class _Net:

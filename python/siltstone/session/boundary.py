@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
-from siltstone.engine import attempt, rescue
+from siltstone.engine import attempt, check_room, rescue
 from siltstone.errors import ContextOverflowError, IllegalHistoryError
 from siltstone.events import Event
 from siltstone.hooks import NO_GUARDS
@@ -60,6 +60,7 @@ def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None)
         return prepared(core, [])
     outcomes: list[Outcome] = []
     at = core.cadence.boundary
+    _check_room(core, policy)
     trigger = asked or policy.should_compact(_context(core, policy))
     if trigger is not None:
         outcomes.append((yield from compaction(core, policy, trigger, at)))
@@ -67,6 +68,16 @@ def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None)
         outcomes += yield from _within(core, policy, core.context_window, at)
     core.pass_boundary()
     return prepared(core, outcomes, policy)
+
+
+def _check_room(core: Core, policy: Compactor) -> None:
+    """Raises before anything is changed, where not even the emergency net could help."""
+    with core.lock:
+        view, window, fixed = core.view.recounted(policy.token_rule), core.context_window, core.fixed_tokens
+        pins = frozenset(core.cadence.pins)
+    if window is not None and view.tokens + fixed > window:
+        trigger = Trigger("overflow", fixed_tokens=fixed, pins=pins)
+        check_room(view.messages(), window, policy.token_rule, trigger)
 
 
 def compaction(
