@@ -1,0 +1,329 @@
+"""The laws of every compaction, over random histories, policies, pins, hooks and failures of models.
+
+``make test-slow`` runs each of these over 10,000 examples a dialect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import SHORT
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    CompactionFailed,
+    Compactor,
+    Completion,
+    CompletionRequest,
+    ContextOverflowError,
+    Emergency,
+    Failed,
+    Guidance,
+    Session,
+    SimpleMemoryStore,
+    Skipped,
+    ThresholdCompactor,
+    compact,
+)
+from siltstone.errors import ConfigError
+from siltstone.messages import (
+    Dialect,
+    InjectedMessage,
+    Message,
+    SummaryMessage,
+    broken_tool_groups,
+    encode,
+    groups,
+    read_history,
+    validate_history,
+)
+from siltstone.models import ExtractiveModel
+from siltstone.testing import RecordingHook
+from strategies import anthropic_histories, openai_histories, responses_histories, texts
+
+HISTORIES: dict[str, Callable[..., st.SearchStrategy[list[Any]]]] = {
+    "openai.chat": openai_histories,
+    "openai.responses": responses_histories,
+    "anthropic": anthropic_histories,
+}
+DIALECTS = [cast("Dialect", name) for name in HISTORIES]
+ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])
+
+AN_ID = re.compile(r"(?:call|fc|rs|ws|msg|out)_\d+")
+
+#: Reasons that are the fault of a model, or of a history that cannot shrink. Any other is a defect.
+FAILURES = {"llm_failed", "empty_summary", "refused_summary", "summarizer_overflow", "no_reduction"}
+SKIPS = {"nothing_to_discard", "no_context_window", "not_due", "vetoed"}
+
+thresholds = st.builds(
+    ThresholdCompactor,
+    st.builds(
+        CompactionConfig,
+        auto_compact_threshold=st.integers(1, 2_000),
+        recent_turn_budget=st.integers(0, 4),
+        max_summary_tokens=st.integers(1, 400),
+        retained_token_budget=st.sampled_from(["auto", None]) | st.integers(1, 500),
+        max_request_bytes=st.none() | st.integers(1, 4_000),
+        min_reduction=st.sampled_from([0, 0, 0.2]),
+        estimator=ESTIMATORS,
+        summarizer_window=st.sampled_from([None, None, 1_024]),
+        attempts=st.integers(1, 2),
+        on_model_failure=st.sampled_from(["fail", "fallback_summary"]),
+        on_summarizer_overflow=st.sampled_from(["mechanical", "fail"]),
+        prefix_preserving=st.booleans(),
+        keep_user_messages=st.sampled_from([False, False, True]),
+    ),
+)
+emergencies = st.builds(Emergency, st.integers(30, 600), estimator=ESTIMATORS)
+policies: st.SearchStrategy[Compactor] = thresholds | emergencies
+
+ANSWERS: list[Any] = [
+    SHORT,
+    SHORT,
+    SHORT,
+    "Long. " * 400,
+    "## Summary\n" + SHORT,
+    Completion(SHORT),
+    "",
+    " \n\t",
+    "I'm sorry, but I can't help with that.",
+    Completion("", stop_reason="refusal"),
+    Completion("", stop_reason="tool_use"),
+    7,
+    None,
+    OSError("the line is dead"),
+    ValueError("prompt is too long: 5 tokens > 4 maximum"),
+]
+
+
+class Fickle:
+    """A model that gives each answer of a list in turn, and raises those that are errors."""
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    def __call__(self, request: CompletionRequest) -> Any:
+        answer = self.answers[self.asked % len(self.answers)]
+        self.asked += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+models = st.one_of(
+    st.lists(st.sampled_from(ANSWERS) | texts(max_size=40), min_size=1, max_size=3).map(Fickle),
+    st.builds(ExtractiveModel, ESTIMATORS),
+    st.tuples(st.just(Fickle([OSError("down")])), st.just(Fickle([SHORT]))).map(list),
+)
+
+
+def disturbed(draw: Callable[..., Any], raws: list[Any]) -> list[Any]:
+    """*raws* with up to three messages lost, repeated or moved to a later place."""
+    raws = list(raws)
+    for kind in draw(st.lists(st.sampled_from(["lose", "repeat", "move"]), max_size=3)):
+        if not raws:
+            break
+        at = draw(st.integers(0, len(raws) - 1))
+        raw = raws.pop(at)
+        if kind == "repeat":
+            raws.insert(at, raw)
+        if kind != "lose":
+            raws.insert(draw(st.integers(at, len(raws))), dict(raw))
+    return raws
+
+
+def renamed(value: Any, round_: int) -> Any:
+    """*value* with ids that no earlier chunk has."""
+    if isinstance(value, dict):
+        return {key: renamed(item, round_) for key, item in value.items()}
+    if isinstance(value, list):
+        return [renamed(item, round_) for item in value]
+    return f"{value}_{round_}" if isinstance(value, str) and AN_ID.fullmatch(value) else value
+
+
+def numbered(message: Message) -> list[int]:
+    """The sequence numbers that *message* stands for."""
+    spans = message.covers if message.provenance == "compaction_summary" else [(message.seq, message.seq + 1)]
+    return [number for start, end in spans for number in range(start, end)]
+
+
+def assert_told_once(outcome: Compacted | Skipped | Failed | None, hook: RecordingHook) -> None:
+    """Every start has exactly one end, and nothing is told of what did not begin."""
+    told = [name for name in hook.names if name != "MemoryIndexed"]
+    if isinstance(outcome, Compacted):
+        assert told == ["CompactionStarted", "CompactionCompleted"]
+    elif isinstance(outcome, Skipped):
+        assert told in ([], ["CompactionStarted", "CompactionFailed"])
+    else:
+        assert told == ["CompactionStarted", "CompactionFailed"]
+
+
+def assert_laws(history: list[Message], outcome: Compacted, pins: set[int]) -> None:
+    """What chapter 0 of the behaviours demands of a rewrite, told apart by identity alone."""
+    given_ids = [id(message.raw) for message in history]
+    kept = [id(raw) for raw in outcome.retained]
+    gone = [id(raw) for raw in outcome.discarded]
+    places = {each: at for at, each in enumerate(given_ids)}
+    assert sorted(kept + gone) == sorted(given_ids), "nothing lost, nothing twice"
+    assert [places[each] for each in kept] == sorted(places[each] for each in kept)
+    assert [places[each] for each in gone] == sorted(places[each] for each in gone)
+
+    added = [raw for raw in outcome.messages if id(raw) not in places]
+    summaries = [raw for raw in added if isinstance(raw, SummaryMessage)]
+    assert len(summaries) == 1
+    assert [raw for raw in added if raw is not summaries[0]] == list(outcome.injected)
+    assert [id(raw) for raw in outcome.messages if id(raw) in places] == kept
+    place = next(at for at, raw in enumerate(outcome.messages) if raw is summaries[0])
+    assert place == places[gone[0]], "the summary stands where the first discarded message stood"
+
+    retained = set(kept)
+    for message in history:
+        stays = id(message.raw) in retained
+        if message.role in ("system", "developer"):
+            assert stays, "rules survive"
+        if message.provenance == "compaction_summary":
+            assert not stays, "no two summaries"
+        elif message.seq in pins:
+            assert stays, "pinned messages survive"
+    for group in groups(history):
+        assert len({id(history[at].raw) in retained for at in group.positions}) == 1, "no group is split"
+
+    discarded = [message for message in history if id(message.raw) not in retained]
+    numbers = [number for start, end in outcome.covers for number in range(start, end)]
+    assert numbers == sorted(number for message in discarded for number in numbered(message))
+    assert all(one[1] < other[0] for one, other in zip(outcome.covers, outcome.covers[1:], strict=False))
+    assert all(start < end for start, end in outcome.covers)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(data=st.data())
+def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataObject) -> None:
+    """Whatever the history, the policy and the model: a lawful and smaller history, or the one given."""
+    legal = data.draw(st.booleans())
+    breaks = not legal and data.draw(st.booleans())
+    ending = "answered" if legal else "any"
+    more = HISTORIES[dialect](min_turns=1, max_turns=3, legal=legal, ending=ending)
+    raws: list[Any] = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        chunk = renamed(data.draw(more), len(raws)) if legal else data.draw(more)
+        raws = raws + (disturbed(data.draw, chunk) if breaks else chunk)
+        history = read_history(raws)
+        before = [encode(raw) for raw in raws]
+        faults = validate_history(raws, dialect)
+        policy, model, hook = data.draw(policies), data.draw(models), RecordingHook()
+        own = [message.seq for message in history if message.provenance != "compaction_summary"]
+        pins = set(data.draw(st.lists(st.sampled_from(own), max_size=3))) if own else set()
+        guidance = Guidance(pins=pins, veto=data.draw(st.integers(0, 19)) == 19)
+        window = data.draw(st.none() | st.integers(40, 4_000))
+        try:
+            outcome = compact(
+                raws,
+                policy,
+                model=model,
+                context_window=window,
+                hooks=[hook],
+                on_before_compact=lambda plan, guidance=guidance: guidance,  # type: ignore[misc]
+                hook_timeout=None,
+                check=legal,
+            )
+        except ContextOverflowError:
+            assert_told_once(None, hook)
+            continue
+        assert_told_once(outcome, hook)
+        assert [encode(raw) for raw in raws] == before
+        if not isinstance(outcome, Compacted):
+            illegal = {"rewrite_invalid"} if legal and faults else set()
+            assert outcome.reason in SKIPS | FAILURES | illegal, outcome.message
+            assert [id(raw) for raw in outcome.messages] == [id(raw) for raw in raws]
+            continue
+        assert_laws(history, outcome, pins)
+        assert outcome.tokens_after < outcome.tokens_before
+        assert outcome.tokens_after == policy.token_rule.count(read_history(outcome.messages))
+        everything = sorted(number for message in history for number in numbered(message))
+        reread = read_history(outcome.messages)
+        assert sorted(number for message in reread for number in numbered(message)) == everything
+        assert broken_tool_groups(outcome.messages) <= broken_tool_groups(raws)
+        found = validate_history(outcome.messages, dialect)
+        if not faults:
+            assert found == []
+        raws = outcome.messages
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(data=st.data())
+def test_a_session_keeps_every_law_over_its_life(dialect: Dialect, data: st.DataObject) -> None:
+    """The log holds all that was ever said, the view the same objects, and no boundary exceeds the window."""
+    window = data.draw(st.none() | st.integers(60, 1_500))
+    injects = data.draw(st.booleans())
+    hook = RecordingHook()
+    model = data.draw(models)
+    note: Any = {"role": "user", "content": "Open tasks: none."}
+    pins: set[int] = set()
+    said: list[Any] = []
+    with SimpleMemoryStore() as store:
+        session = Session.open(
+            None,
+            "s",
+            policy=data.draw(policies),
+            model=model,
+            context_window=window,
+            memory=store,
+            hooks=[hook],
+            on_after_compact=(lambda outcome: [note]) if injects else None,
+            hook_timeout=None,
+        )
+        for _ in range(data.draw(st.integers(1, 6))):
+            chunk = data.draw(HISTORIES[dialect](min_turns=1, max_turns=2))
+            session.append(*chunk)
+            said += chunk
+            view = session._core.view.messages()
+            if data.draw(st.integers(0, 3)) == 3:
+                seq = data.draw(st.integers(0, session._core.next_seq - 1))
+                try:
+                    session.pin(seq)
+                    pins.add(seq)
+                except ConfigError:
+                    assert all(message.seq != seq or message.covers for message in view)
+            before, taken = session.history(), len(hook.events)
+            try:
+                prepared = session.prepare()
+            except ContextOverflowError:
+                assert [id(raw) for raw in session.history()] == [id(raw) for raw in before]
+            else:
+                assert window is None or prepared.tokens <= window
+                assert [id(raw) for raw in prepared.messages] == [id(raw) for raw in session.history()]
+            names = [name for name in hook.names[taken:] if name != "MemoryIndexed"]
+            assert names[::2] == ["CompactionStarted"] * (len(names) // 2)
+            assert set(names[1::2]) <= {"CompactionCompleted", "CompactionFailed"}
+            failed = {event.reason for event in hook.events[taken:] if isinstance(event, CompactionFailed)}
+            assert failed <= FAILURES | SKIPS | {"context_overflow"} | ({"hook_failed"} if injects else set())
+            assert_view(session, said, pins)
+        log = session.log()
+        assert [encode(raw) for raw in log if raw != note] == [encode(raw) for raw in said if raw != note]
+        for record in session.compactions():
+            assert session.expand(record.id) == [
+                log[n] for start, end in record.covers for n in range(start, end)
+            ]
+
+
+def assert_view(session: Session, said: list[Any], pins: set[int]) -> None:
+    """The view holds the caller's own objects, one summary at most, and with it stands for all of the log."""
+    view = session._core.view.messages()
+    own = {id(raw) for raw in said}
+    for message in view:
+        assert id(message.raw) in own or isinstance(message.raw, SummaryMessage | InjectedMessage)
+    assert sum(isinstance(message.raw, SummaryMessage) for message in view) <= 1
+    numbers = [number for message in view for number in numbered(message)]
+    assert sorted(numbers) == list(range(session._core.next_seq))
+    assert pins <= {message.seq for message in view if message.provenance != "compaction_summary"}
+    log = session.log()
+    for number, raw in enumerate(log):
+        if raw.get("role") in ("system", "developer"):
+            assert any(message.seq == number for message in view if message.provenance == "original")
