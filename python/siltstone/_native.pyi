@@ -286,20 +286,60 @@ class Store:
     ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None]:
         """A page of entries, as of :meth:`get`, and where the next one begins."""
 
+    def stage(
+        self,
+        session: str,
+        entries: list[tuple[str, int, int, str, str | None, str, int]],
+        fingerprint: str,
+        now: int,
+    ) -> str:
+        """Keeps a batch of *entries*, unseen; its token.
+
+        Raises:
+            StoreConflictError: the session has another batch of that fingerprint.
+        """
+
+    def finalize(self, token: str) -> list[int | None]:
+        """Makes the entries of a batch findable: the id of each, None for one that was not stored.
+
+        Raises:
+            StageNotFoundError: there is no batch of that token.
+        """
+
+    def abort(self, token: str) -> bool:
+        """Deletes a batch that waits; whether there was one.
+
+        Raises:
+            StoreConflictError: it was finalized.
+        """
+
+    def reconcile(
+        self, committed: list[str], session: str | None, before: int | None
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Finalizes what was committed and aborts what was not: finalized, aborted, lost."""
+
+    def stages(self, session: str | None) -> list[tuple[str, str, str, int, int]]:
+        """The batches that wait: token, session, fingerprint, how many entries, created_at."""
+
+    def staged_entries(
+        self, session: str
+    ) -> list[tuple[int, str, str, int, int, str, str | None, str, int, bool]]:
+        """The entries that wait, as of :meth:`get`, under the ids they have there."""
+
     def sessions(self) -> list[str]:
         """The names of all sessions that were not dropped, in the order of their first writes."""
 
     def forget(
         self,
-        targets: Sequence[tuple[str, list[tuple[int, str]], list[int], list[int]]],
+        targets: Sequence[tuple[str, list[tuple[int, str]], list[int], list[int], list[int]]],
         replacement: str,
     ) -> tuple[int, int, int, int, bool]:
         """Forgets in one transaction, and then erases the bytes from the files.
 
         Args:
             targets: Of each session: messages by sequence number with the text that takes their place,
-                entries, and compactions whose summary goes. Entries that came from one of the messages
-                go as well, and summaries that stand for one.
+                entries, compactions whose summary goes, and entries that wait. Entries that came from one
+                of the messages go as well, and summaries that stand for one.
             replacement: What takes the place of a summary.
 
         Returns:

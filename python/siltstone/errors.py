@@ -27,6 +27,7 @@
     │   ├── InvalidEntryError        ValueError        an entry or a query out of its bounds
     │   ├── EntryNotFoundError       LookupError       no entry of that id
     │   ├── CompactionNotFoundError  LookupError       no compaction of that id
+    │   ├── StageNotFoundError       LookupError       no batch of that token
     │   └── SessionDroppedError      LookupError       a session that was dropped
     └── InternalError                RuntimeError      a defect of siltstone: please report it
 
@@ -56,6 +57,7 @@ __all__ = [
     "ReadOnlyStoreError",
     "SessionDroppedError",
     "SiltstoneError",
+    "StageNotFoundError",
     "StoreBusyError",
     "StoreClosedError",
     "StoreConflictError",
@@ -190,6 +192,10 @@ class EntryNotFoundError(StoreError, LookupError):
 
 class CompactionNotFoundError(StoreError, LookupError):
     """No compaction of that id in the session. Carries ``compaction_id``."""
+
+
+class StageNotFoundError(StoreError, LookupError):
+    """No batch of that token: it was aborted, or never handed over. Carries ``token``."""
 
 
 class SessionDroppedError(StoreError, LookupError):

@@ -45,7 +45,14 @@ WALLS: dict[str, dict[str, set[str]]] = {
 
 # Inside a family, from the lowest files up: each imports files of lower lines, never one beside it.
 FAMILIES = {
-    "memory": ["entry", "log", "base convert", "database_log forgetting simple_log", "indexed simple"],
+    "memory": [
+        "entry",
+        "log",
+        "base convert",
+        "database_log database_stages forgetting simple_entry simple_log",
+        "simple_stages",
+        "indexed simple",
+    ],
     "compaction": [
         "base prompts clip refusal",
         "config guard rehearse render select",

@@ -115,12 +115,12 @@ def test_what_is_not_a_store_is_named_and_left_alone(
 def test_a_newer_store_is_refused_with_both_versions_and_left_alone(tmp_path: Path, read_only: bool) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("silt"))
-    sql(tmp_path, "PRAGMA user_version = 2", "CREATE TABLE tomorrow (text)")
+    sql(tmp_path, "PRAGMA user_version = 99", "CREATE TABLE tomorrow (text)")
     before = everything(tmp_path)
-    with pytest.raises(StoreVersionError, match=r"version 2.*up to 1") as caught:
+    with pytest.raises(StoreVersionError, match=r"version 99.*up to \d") as caught:
         MemoryStore.open(tmp_path, read_only=read_only)
     assert str(tmp_path) in caught.value.path  # type: ignore[attr-defined]
-    assert (caught.value.version, caught.value.supported) == (2, 1)  # type: ignore[attr-defined]
+    assert caught.value.version == 99 > caught.value.supported >= 2  # type: ignore[attr-defined]
     assert everything(tmp_path) == before
 
 

@@ -233,7 +233,7 @@ import os, sys
 from siltstone import _native
 from siltstone.memory import MemoryStore
 store = MemoryStore.open(sys.argv[1])
-targets = [("a", [], [entry.entry_id for entry in store.enumerate("a", limit=10**6).entries], [])]
+targets = [("a", [], [entry.entry_id for entry in store.enumerate("a", limit=10**6).entries], [], [])]
 import threading, time
 threading.Thread(target=lambda: (time.sleep(float(sys.argv[2])), os._exit(0)), daemon=True).start()
 store._native.forget(targets, "")

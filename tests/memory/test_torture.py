@@ -43,11 +43,16 @@ while True:
     number += 1
     state = log.state()
     end, head = state.next_seq, state.head and state.head.compaction_id
-    doable = ["append", "index"] + ["commit"] * (end > 0) + ["forget"] * (end > 0) + ["undo"] * bool(head)
+    waiting = store.stages("a")
+    doable = ["append", "index", "stage"] + ["commit"] * (end > 0) + ["forget"] * (end > 0)
+    doable += ["undo"] * bool(head) + ["finalize", "abort"] * bool(waiting)
     does = chance.choice(doable)
     what = {"does": does, "number": number, "end": end}
     if does == "forget":
         what["seq"] = chance.randrange(end)
+    if does in ("finalize", "abort"):
+        batch = chance.choice(waiting)
+        what["batch"] = batch.fingerprint
     say(begins=what)
     ids = ()
     if does == "append":
@@ -68,6 +73,13 @@ while True:
         store.forget(session_id="a", start=what["seq"], end=what["seq"] + 1)
     elif does == "undo":
         log.undo(expected_head=head, cadence=str(number))
+    elif does == "stage":
+        two = [Entry(f"loose {number}"), Entry(f"mud {end} {number}", (end, end + 1))]
+        assert store.stage("a", two, str(number)) == store.stage("a", two, str(number))
+    elif does == "finalize":
+        ids = [each for each in store.finalize(batch.token).entry_ids if each]
+    elif does == "abort":
+        store.abort(batch.token)
     say(did=number, ids=ids)
 """
 
@@ -82,18 +94,28 @@ class State:
     head: str | None = None
     #: Text, range, and the compaction that brought it.
     entries: frozenset[tuple[str, tuple[int, int], str | None]] = field(default=frozenset())
+    #: What waits: the fingerprint of each batch, and its entries.
+    staged: tuple[tuple[str, frozenset[tuple[str, tuple[int, int], str | None]]], ...] = ()
 
     def after(self, step: dict[str, Any]) -> State:
         """The state once *step* is done."""
         number, end = step["number"], step["end"]
         if step["does"] == "append":
             return replace(self, messages=self.messages + tuple(f"message {n}" for n in range(end, end + 3)))
-        if step["does"] == "index":
-            new = {(f"loose {number}", (0, 0), None), (f"mud {end} {number}", (end, end + 1), None)}
+        if step["does"] in ("index", "stage"):
+            new = frozenset(
+                {(f"loose {number}", (0, 0), None), (f"mud {end} {number}", (end, end + 1), None)}
+            )
+            if step["does"] == "stage":
+                return replace(self, staged=(*self.staged, (str(number), new)))
             return replace(self, entries=self.entries | new)
+        if step["does"] in ("finalize", "abort"):
+            new = dict(self.staged)[step["batch"]] if step["does"] == "finalize" else frozenset()
+            left = tuple(batch for batch in self.staged if batch[0] != step["batch"])
+            return replace(self, entries=self.entries | new, staged=left)
         if step["does"] == "commit":
             name = f"c{number}"
-            new = {(f"{which} {number}", (end - 1, end), name) for which in ("one", "two")}
+            new = frozenset((f"{which} {number}", (end - 1, end), name) for which in ("one", "two"))
             made = (*self.compactions, (name, self.head, end, False))
             return replace(self, compactions=made, head=name, entries=self.entries | new)
         if step["does"] == "undo":
@@ -106,13 +128,21 @@ class State:
             self,
             messages=(*self.messages[:seq], FORGOTTEN, *self.messages[seq + 1 :]),
             compactions=tuple((n, p, end, gone or seq < end) for n, p, end, gone in self.compactions),
-            entries=frozenset(each for each in self.entries if not each[1][0] <= seq < each[1][1]),
+            entries=_without(self.entries, seq),
+            staged=tuple((batch, _without(waiting, seq)) for batch, waiting in self.staged),
         )
 
     def seen(self) -> tuple[Any, ...]:
         """As a store shows it, which does not tell who brought an entry."""
         entries = sorted((text, source) for text, source, _ in self.entries)
-        return self.messages, self.compactions, self.head, entries
+        waiting = [(batch, len(waiting)) for batch, waiting in self.staged]
+        return self.messages, self.compactions, self.head, entries, waiting
+
+
+def _without(
+    entries: frozenset[tuple[str, tuple[int, int], str | None]], seq: int
+) -> frozenset[tuple[str, tuple[int, int], str | None]]:
+    return frozenset(each for each in entries if not each[1][0] <= seq < each[1][1])
 
 
 def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
@@ -140,6 +170,7 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
             ),
             None if state.head is None else state.head.compaction.policy,
             sorted((entry.content, tuple(entry.source_range)) for entry in entries),
+            [(stage.fingerprint, stage.entries) for stage in store.stages("a")],
         )
         return seen, {entry.entry_id for entry in entries}
 
@@ -182,4 +213,7 @@ def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_o
         assert seen == state.seen(), f"run {run}: neither before nor after {step}"
         highest = max([highest, *ids])
     print(f"{RUNS} runs, acknowledged {dict(done)}, done but not acknowledged {dict(cut)}")
-    assert min(done[does] for does in ("append", "index", "commit", "forget", "undo")) >= RUNS // 4
+    assert (
+        min(done[does] for does in ("append", "index", "commit", "forget", "undo", "stage", "finalize"))
+        >= RUNS // 4
+    )

@@ -13,7 +13,9 @@ from siltstone.memory.entry import (
     Page,
     Ranker,
     Receipt,
+    ReconcileReport,
     SearchHit,
+    Stage,
     StoredEntry,
     StoreStats,
 )
@@ -96,6 +98,58 @@ class Store(Protocol):
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
+
+    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
+        """Keeps *entries* for the session, durably, and shows them to nobody. The batch's token.
+
+        For hosts that keep their own history: stage what leaves it, write the token into it, finalize.
+
+        Args:
+            session_id: The session.
+            entries: As for ``index``.
+            fingerprint: The host's own name for the batch, 1 to 1,024 bytes, the same in every retry: of a
+                revision of its history, say. The same content under the same one is one batch with one
+                token, whatever became of it; times are not part of the content.
+
+        Raises:
+            InvalidEntryError: an entry or the fingerprint is out of bounds.
+            StoreConflictError: the session has another batch of this fingerprint.
+        """
+
+    def finalize(self, token: str) -> Receipt:
+        """Makes the entries of a batch findable: all of them, durably. Calling it twice is fine.
+
+        Of a session that was dropped, before or since, nothing is kept: a receipt of None alone.
+
+        Raises:
+            StageNotFoundError: the batch was aborted, or never handed over.
+        """
+
+    def abort(self, token: str) -> bool:
+        """Deletes a batch that waits. False where there is none of that token.
+
+        Raises:
+            StoreConflictError: it was finalized.
+        """
+
+    def reconcile(
+        self,
+        committed: Collection[str],
+        *,
+        session_id: str | None = None,
+        before: datetime | float | None = None,
+    ) -> ReconcileReport:
+        """Brings batches that wait in step with the host's history, in one step. For a host that starts.
+
+        Args:
+            committed: The tokens in the host's history: those that wait are finalized.
+            session_id: Of the batches that were not committed, only those of this session are aborted.
+                Without it those of every session: of a store that other hosts share, name yours.
+            before: And only those handed over earlier than this: younger ones may be under way.
+        """
+
+    def stages(self, session_id: str | None = None) -> list[Stage]:
+        """The batches that wait, of one session or of all, in the order they were handed over."""
 
     def forget(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from siltstone.errors import ConfigError
 
 __all__ = [
+    "MAX_FINGERPRINT_BYTES",
     "MAX_LIMIT",
     "MAX_QUERY_BYTES",
     "MAX_TEXT_BYTES",
@@ -20,8 +21,10 @@ __all__ = [
     "Page",
     "Ranker",
     "Receipt",
+    "ReconcileReport",
     "SearchHit",
     "SourceRange",
+    "Stage",
     "StoreStats",
     "StoredEntry",
 ]
@@ -31,6 +34,7 @@ MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks fo
 MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
 #: The ``min_score`` for what is placed before a model unasked, on the scale of ``lexical``.
 RECALL_MIN_SCORE = 0.20
+MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
 MAX_TEXT_BYTES = 16 * 1024 * 1024  #: bytes of one entry's text, as UTF-8
 
 
@@ -143,6 +147,41 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A batch that a host handed over and has not committed: it waits, and no search finds it.
+
+    Attributes:
+        token: What the host keeps of it.
+        session_id: The session it is for.
+        fingerprint: The host's own name for it.
+        entries: How many entries wait; blank ones do not.
+        created_at: When it was handed over, in UTC.
+    """
+
+    token: str
+    session_id: str
+    fingerprint: str
+    entries: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileReport:
+    """What ``reconcile`` did: tokens, in order.
+
+    Attributes:
+        finalized: They waited, the host had committed them, and they are found now.
+        aborted: They waited, the host had not committed them, and they are gone.
+        lost: The host had committed them, and the store does not have them, or not whole: hand these
+            batches over again.
+    """
+
+    finalized: tuple[str, ...]
+    aborted: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page of ``enumerate``. Filters apply after paging, so it may be short.
 
@@ -162,7 +201,7 @@ class Finding:
     Attributes:
         code: The kind of damage, a word that does not change: ``integrity`` (SQLite's own check),
             ``foreign_key``, ``unreadable``, ``checksum``, ``fingerprint``, ``count``, ``sequence``,
-            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin`` or ``index``.
+            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage`` or ``index``.
         table: Where it was found; empty where that is not known.
         id: The row, where it is one.
         message: One sentence.
@@ -181,7 +220,7 @@ class ForgetReport:
     Attributes:
         sessions: Sessions that something was forgotten of.
         messages: Messages that are tombstones now.
-        entries: Entries that were deleted.
+        entries: Entries that were deleted, those of batches that wait included.
         summaries: Summaries that were replaced.
         erased: The bytes are gone from every file of the store. False where another process was using it:
             they go with the next ``forget``, or when the store is next opened.
@@ -207,6 +246,7 @@ class StoreStats:
         disk_bytes: Bytes of the store's files; 0 for one in process memory. Of the whole store,
             also when one session was asked for.
         detail: Of one session: which index serves it, and its sizes.
+        staged: Entries of batches that wait for their host to commit. They count nowhere else.
     """
 
     sessions: int
@@ -216,3 +256,4 @@ class StoreStats:
     text_bytes: int
     disk_bytes: int
     detail: dict[str, Any] = field(default_factory=dict)
+    staged: int = 0

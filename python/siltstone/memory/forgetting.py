@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -25,12 +25,13 @@ _PAGE = 1_000  #: rows that are held at once
 
 
 class Target(NamedTuple):
-    """What is to be forgotten of one session: messages with their tombstones, entries, summaries by id."""
+    """What is to be forgotten of one session: messages with their tombstones, and the rest by id."""
 
     session_id: str
     messages: list[tuple[int, str]]
     entries: list[int]
     summaries: list[int]
+    staged: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +115,22 @@ class Criteria:
         return self.before is None or row.compaction.created_at < self.before
 
 
-def targets(store: Store, sessions: Sequence[str], criteria: Criteria) -> list[Target]:
-    """What is meant of each of *sessions*, or of the one that *criteria* name."""
+def targets(
+    store: Store,
+    sessions: Sequence[str],
+    criteria: Criteria,
+    staged: Callable[[str], Sequence[StoredEntry]],
+) -> list[Target]:
+    """What is meant of each of *sessions*, or of the one that *criteria* name.
+
+    *staged* gives the entries of a session that wait, each under the id it has there.
+    """
     if criteria.session_id is not None:
         sessions = [criteria.session_id]
     elif criteria.entry_ids is not None:
         sessions = sorted(set(_owners(store, criteria.entry_ids)))
-    found = [_target(store, session_id, criteria) for session_id in sessions]
-    return [target for target in found if target.messages or target.entries or target.summaries]
+    found = [_target(store, session_id, criteria, staged(session_id)) for session_id in sessions]
+    return [target for target in found if any(target[1:])]
 
 
 def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
@@ -132,12 +141,13 @@ def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
             continue  # it is forgotten already
 
 
-def _target(store: Store, session_id: str, criteria: Criteria) -> Target:
+def _target(store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry]) -> Target:
     log = store.open_log(session_id)
     length = log.state().next_seq
     entries = [entry for entry in _entries(store, session_id) if criteria.entry(entry)]
+    waiting = [entry for entry in staged if criteria.entry_ids is None and criteria.entry(entry)]
     sources: set[int] = set()
-    for entry in entries:
+    for entry in entries + waiting:
         start, end = entry.source_range
         sources.update(range(start, min(end, length)))
     messages = [
@@ -146,7 +156,8 @@ def _target(store: Store, session_id: str, criteria: Criteria) -> Target:
         if row.seq in sources or criteria.message(row)
     ]
     summaries = [row.compaction_id for row in log.compactions() if criteria.summary(row)]
-    return Target(session_id, messages, [entry.entry_id for entry in entries], summaries)
+    ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
+    return Target(session_id, messages, ids[0], summaries, ids[1])
 
 
 def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:

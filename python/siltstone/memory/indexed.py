@@ -18,6 +18,7 @@ from siltstone.memory.convert import (
     range_of,
 )
 from siltstone.memory.database_log import DatabaseLog
+from siltstone.memory.database_stages import DatabaseStages
 from siltstone.memory.entry import (
     Decay,
     Entry,
@@ -36,7 +37,7 @@ from siltstone.memory.log import SessionLog
 __all__ = ["MemoryStore"]
 
 
-class MemoryStore:
+class MemoryStore(DatabaseStages):
     """A durable store in a directory: what sessions said, and what can be found again of it.
 
     The file is ``path/memory/memory.sqlite3``. Only this package may open it while a store is open; to
@@ -270,8 +271,11 @@ class MemoryStore:
             before=before,
             text=text,
         )
-        chosen = targets(self, self._native.sessions(), criteria)
+        chosen = targets(self, self._native.sessions(), criteria, self._staged)
         return ForgetReport(*self._native.forget(chosen, REPLACEMENT))
+
+    def _staged(self, session_id: str) -> list[StoredEntry]:
+        return [entry_from_row(row) for row in self._native.staged_entries(session_id)]
 
     def drop(self, session_id: str) -> int:
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.

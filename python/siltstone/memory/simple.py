@@ -10,31 +10,36 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NoReturn, Self
 
-from siltstone import _native
-from siltstone.errors import ConfigError, EntryNotFoundError, InvalidEntryError, StoreClosedError
+from siltstone.errors import EntryNotFoundError, InvalidEntryError, StoreClosedError
 from siltstone.memory.convert import datetime_from, milliseconds, range_of
 from siltstone.memory.entry import (
     MAX_LIMIT,
-    MAX_QUERY_BYTES,
-    MAX_TEXT_BYTES,
     Entry,
     Finding,
     ForgetReport,
     Page,
     Ranker,
     Receipt,
+    ReconcileReport,
     SearchHit,
-    SourceRange,
+    Stage,
     StoredEntry,
     StoreStats,
 )
 from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, targets
 from siltstone.memory.log import SessionLog
+from siltstone.memory.simple_entry import (
+    check_search,
+    check_session_id,
+    has_text,
+    identity,
+    passes,
+    stored_of,
+)
 from siltstone.memory.simple_log import LogRecord, SimpleLog
+from siltstone.memory.simple_stages import SimpleStages
 
 __all__ = ["SimpleMemoryStore"]
-
-MAX_SESSION_ID_BYTES = 1024
 
 
 class SimpleMemoryStore:
@@ -52,6 +57,7 @@ class SimpleMemoryStore:
         self._dropped: set[str] = set()
         self._ids = itertools.count(1)
         self._compaction_ids = itertools.count(1)
+        self._stages = SimpleStages(self._publish, self._dropped.__contains__)
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         """Remembers *entries*: all of them, or none."""
@@ -73,7 +79,7 @@ class SimpleMemoryStore:
         """
         with self._lock:
             entries = list(self._of(session_id).values())
-        _check_search(query, limit, ranker, min_score)
+        check_search(query, limit, ranker, min_score)
         words = query.lower().split()
         hits = []
         for entry in entries:
@@ -115,9 +121,47 @@ class SimpleMemoryStore:
         after = None if since is None else datetime_from(milliseconds(since))
         page = entries[offset : offset + limit]
         return Page(
-            tuple(entry for entry in page if _passes(entry, wanted, after)),
+            tuple(entry for entry in page if passes(entry, wanted, after)),
             offset + limit if offset + limit < len(entries) else None,
         )
+
+    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
+        """Keeps *entries* for the session, and shows them to nobody. The batch's token."""
+        with self._lock:
+            self._log(session_id)  # it is known from now on
+            stored = [stored_of(session_id, entry) for entry in entries]
+            return self._stages.stage(session_id, stored, fingerprint, milliseconds(None))
+
+    def finalize(self, token: str) -> Receipt:
+        """Makes the entries of a batch findable. Calling it twice is fine."""
+        with self._lock:
+            self._check()
+            return self._stages.finalize(token)
+
+    def abort(self, token: str) -> bool:
+        """Deletes a batch that waits. False where there is none of that token."""
+        with self._lock:
+            self._check()
+            return self._stages.abort(token)
+
+    def reconcile(
+        self,
+        committed: Collection[str],
+        *,
+        session_id: str | None = None,
+        before: datetime | float | None = None,
+    ) -> ReconcileReport:
+        """Brings batches that wait in step with the host's history."""
+        with self._lock:
+            self._check(session_id)
+            stamp = None if before is None else milliseconds(before)
+            return self._stages.reconcile(committed, session_id, stamp)
+
+    def stages(self, session_id: str | None = None) -> list[Stage]:
+        """The batches that wait, of one session or of all, in the order they were handed over."""
+        with self._lock:
+            self._check(session_id)
+            return self._stages.stages(session_id)
 
     def forget(
         self,
@@ -143,7 +187,8 @@ class SimpleMemoryStore:
         with self._lock:
             self._check(session_id)
             sessions = sorted(self._entries.keys() | self._logs.keys())
-            counts = [self._forget(target) for target in targets(self, sessions, criteria)]
+            chosen = targets(self, sessions, criteria, self._stages.entries)
+            counts = [self._forget(target) for target in chosen]
             changed = [count for count in counts if any(count)]
             messages, entries, summaries = (sum(each) for each in zip((0, 0, 0), *changed, strict=True))
             return ForgetReport(len(changed), messages, entries, summaries, erased=True)
@@ -157,6 +202,7 @@ class SimpleMemoryStore:
             self._check(session_id)
             if session_id in self._logs or session_id in self._entries:
                 self._dropped.add(session_id)
+            self._stages.drop(session_id)
             self._logs.pop(session_id, None)
             return len(self._entries.pop(session_id, {}))
 
@@ -176,6 +222,7 @@ class SimpleMemoryStore:
                 text_bytes=sum(len(text.encode()) for text in texts),
                 disk_bytes=0,
                 detail={"index": "none"} if session_id in sessions else {},
+                staged=sum(stage.entries for stage in self._stages.stages(session_id)),
             )
 
     def check(self) -> list[Finding]:
@@ -211,17 +258,24 @@ class SimpleMemoryStore:
     def _index(self, session_id: str, entries: Sequence[Entry], compaction: int | None) -> Receipt:
         with self._lock:
             self._check(session_id)
-            stored = [_stored(session_id, entry) for entry in entries]  # raises before anything is kept
+            stored = [stored_of(session_id, entry) for entry in entries]  # raises before anything is kept
+            return self._keep(session_id, stored, compaction)
+
+    def _publish(self, session_id: str, entries: Sequence[StoredEntry]) -> Receipt:
+        return self._keep(session_id, entries, None)
+
+    def _keep(self, session_id: str, stored: Sequence[StoredEntry], compaction: int | None) -> Receipt:
+        with self._lock:
             if session_id in self._dropped:
                 return Receipt((None,) * len(stored))
             kept, brought = self._of(session_id), self._log(session_id).brought
-            twins = {key: entry_id for entry_id, entry in kept.items() if (key := _identity(entry))}
+            twins = {key: entry_id for entry_id, entry in kept.items() if (key := identity(entry))}
             ids: list[int | None] = []
             for entry in stored:
-                if not _has_text(entry.content):
+                if not has_text(entry.content):
                     ids.append(None)
                     continue
-                key = _identity(entry)
+                key = identity(entry)
                 entry_id = twins.get(key) if key else None
                 if entry_id is None:
                     entry_id = next(self._ids)
@@ -247,7 +301,7 @@ class SimpleMemoryStore:
         if self._closed:
             raise StoreClosedError("the store is closed")
         if session_id is not None:
-            _check_session_id(session_id)
+            check_session_id(session_id)
 
     def _of(self, session_id: str) -> dict[int, StoredEntry]:
         self._check(session_id)
@@ -266,7 +320,8 @@ class SimpleMemoryStore:
         for entry_id in gone:
             del entries[entry_id]
             record.brought.pop(entry_id, None)
-        return messages, len(gone), summaries
+        waited = self._stages.forget(target.session_id, target.staged, seqs)
+        return messages, len(gone) + waited, summaries
 
     def _log(self, session_id: str) -> LogRecord:
         self._check(session_id)
@@ -276,75 +331,6 @@ class SimpleMemoryStore:
 
     def _messages(self, session_id: str) -> int:
         return len(self._logs[session_id].messages) if session_id in self._logs else 0
-
-
-def _check_session_id(session_id: str) -> None:
-    try:
-        size = len(session_id.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidEntryError("a session id must not hold lone surrogates") from error
-    if not 0 < size <= MAX_SESSION_ID_BYTES:
-        raise InvalidEntryError(f"a session id must be 1 to {MAX_SESSION_ID_BYTES} bytes, got {size} bytes")
-
-
-def _check_search(query: str, limit: int, ranker: Ranker | None, min_score: float) -> None:
-    size, _ = _native.text_size(query)
-    if size > MAX_QUERY_BYTES:
-        raise InvalidEntryError(f"a query must be at most {MAX_QUERY_BYTES} bytes, got {size} bytes")
-    if limit < 0:
-        raise InvalidEntryError(f"limit must be at least 0, got {limit}")
-    if not 0.0 <= min_score <= 1.0:
-        raise InvalidEntryError(f"min_score must be in 0..1, got {min_score}")
-    if ranker is not None:
-        raise ConfigError(
-            f"a SimpleMemoryStore has one ranker; ranker must be None, got {ranker!r}",
-            field="ranker",
-            value=ranker,
-        )
-
-
-def _stored(session_id: str, entry: Entry) -> StoredEntry:
-    """*entry* as it is kept, without its number."""
-    text = _repaired(entry.text)
-    size = len(text.encode())
-    if size > MAX_TEXT_BYTES:
-        raise InvalidEntryError(
-            f"an entry's text must be at most {MAX_TEXT_BYTES} bytes, got {size} bytes",
-            limit=MAX_TEXT_BYTES,
-            size=size,
-        )
-    return StoredEntry(
-        entry_id=0,
-        session_id=session_id,
-        content=text,
-        source_range=SourceRange(*range_of(entry.source_range, "source_range")),
-        role=_repaired(entry.role),
-        name=None if entry.name is None else _repaired(entry.name),
-        kind=_repaired(entry.kind),
-        created_at=datetime_from(milliseconds(entry.created_at)),
-        repaired=text != entry.text,
-    )
-
-
-def _identity(entry: StoredEntry) -> tuple[Any, ...] | None:
-    """What makes two entries one; None for an entry that says of no message that it came from it."""
-    start, end = entry.source_range
-    if start == end:
-        return None
-    return start, end, entry.role, entry.name, entry.kind, entry.content
-
-
-def _repaired(text: str) -> str:
-    """*text* with surrogates paired where they can be, and replaced where not, as the core does it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
-def _has_text(text: str) -> bool:
-    return bool(_native.whitespace_words(text))  # the core's notion of white space, which is not Python's
 
 
 def _hit(entry: StoredEntry, score: float, explain: dict[str, Any] | None) -> SearchHit:
@@ -357,14 +343,3 @@ def _hit(entry: StoredEntry, score: float, explain: dict[str, Any] | None) -> Se
         created_at=entry.created_at,
         explain=explain,
     )
-
-
-def _passes(entry: StoredEntry, overlaps: tuple[int, int] | None, since: datetime | None) -> bool:
-    """Half-open ranges share a message where each begins before the other ends; an empty one has none."""
-    if since is not None and entry.created_at <= since:
-        return False
-    if overlaps is None:
-        return True
-    start = max(entry.source_range.start, overlaps[0])
-    end = min(entry.source_range.end, overlaps[1])
-    return start < end

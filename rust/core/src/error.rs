@@ -30,6 +30,8 @@ pub enum ErrorKind {
     ReadOnlyStore,
     /// No entry of that id.
     EntryNotFound,
+    /// No batch of that token.
+    StageNotFound,
     /// A defect of this library.
     Internal,
 }

@@ -164,6 +164,7 @@ impl Step {
                     messages: vec![(*seq, TOMBSTONE.to_owned())],
                     entries: Vec::new(),
                     summaries: Vec::new(),
+                    staged: Vec::new(),
                 };
                 store.forget(&[target], TOMBSTONE)?;
             }

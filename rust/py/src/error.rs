@@ -67,6 +67,7 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::StoreConflict => "StoreConflictError",
         ErrorKind::ReadOnlyStore => "ReadOnlyStoreError",
         ErrorKind::EntryNotFound => "EntryNotFoundError",
+        ErrorKind::StageNotFound => "StageNotFoundError",
         ErrorKind::Internal => "InternalError",
     }
 }

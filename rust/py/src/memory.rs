@@ -16,9 +16,9 @@ use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage, SearchOptio
 
 use crate::error::guard;
 use crate::rows::{
-    EntryIn, EntryOut, FindingOut, HitOut, Ids, MessageIn, MessageOut, TargetIn, compaction_in,
-    compaction_out, entry_in, entry_out, figures_out, finding_out, hit_out, ids_out, message_in,
-    message_out, session_id, target_in,
+    EntryIn, EntryOut, FindingOut, HitOut, Ids, MessageIn, MessageOut, StageOut, TargetIn,
+    compaction_in, compaction_out, entry_in, entry_out, figures_out, finding_out, hit_out, ids_out,
+    message_in, message_out, session_id, stage_out, staged_out, target_in,
 };
 use crate::text::Text;
 
@@ -236,6 +236,63 @@ impl Store {
             let rows = page.entries.into_iter();
             let rows = rows.map(|stored| entry_out(stored, id.as_str().to_owned()));
             Ok((rows.collect(), page.next_offset))
+        })
+    }
+
+    fn stage(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        entries: Vec<EntryIn>,
+        fingerprint: Text,
+        now: i64,
+    ) -> PyResult<String> {
+        guard(py, || {
+            let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
+            let (store, session) = (self.handle.store()?, session_id(&session)?);
+            store.stage(&session, &entries, &fingerprint, now)
+        })
+    }
+
+    fn finalize(&self, py: Python<'_>, token: Text) -> PyResult<Ids> {
+        guard(py, || Ok(ids_out(&self.handle.store()?.finalize(&token)?)))
+    }
+
+    fn abort(&self, py: Python<'_>, token: Text) -> PyResult<bool> {
+        guard(py, || self.handle.store()?.abort(&token))
+    }
+
+    fn reconcile(
+        &self,
+        py: Python<'_>,
+        committed: Vec<Text>,
+        session: Option<Text>,
+        before: Option<i64>,
+    ) -> PyResult<(Vec<String>, Vec<String>, Vec<String>)> {
+        let done = guard(py, || {
+            let session = session.as_ref().map(session_id).transpose()?;
+            let committed: Vec<String> = committed.iter().map(|token| token.to_string()).collect();
+            self.handle
+                .store()?
+                .reconcile(&committed, session.as_ref(), before)
+        })?;
+        Ok((done.finalized, done.aborted, done.lost))
+    }
+
+    fn stages(&self, py: Python<'_>, session: Option<Text>) -> PyResult<Vec<StageOut>> {
+        let stages = guard(py, || {
+            let session = session.as_ref().map(session_id).transpose()?;
+            self.handle.store()?.stages(session.as_ref())
+        })?;
+        Ok(stages.into_iter().map(stage_out).collect())
+    }
+
+    fn staged_entries(&self, py: Python<'_>, session: Text) -> PyResult<Vec<EntryOut>> {
+        guard(py, || {
+            let id = session_id(&session)?;
+            let waiting = self.handle.store()?.staged_entries(&id)?.into_iter();
+            let rows = waiting.map(|staged| staged_out(staged, id.as_str().to_owned()));
+            Ok(rows.collect())
         })
     }
 

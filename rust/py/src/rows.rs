@@ -5,7 +5,7 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
     Compaction, ExplainedTerm, Explanation, Figures, Finding, Hit, LexicalExplanation, Message,
-    NewCompaction, NewEntry, NewMessage, StoredEntry, Target,
+    NewCompaction, NewEntry, NewMessage, Stage, StagedEntry, StoredEntry, Target,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
@@ -44,8 +44,10 @@ pub(crate) type HitOut<'py> = (
     f64,
     Option<Bound<'py, PyDict>>,
 );
-/// session, (seq, raw) of messages, entries, compactions.
-pub(crate) type TargetIn = (Text, Vec<(i64, Text)>, Vec<i64>, Vec<i64>);
+/// session, (seq, raw) of messages, entries, compactions, entries that wait.
+pub(crate) type TargetIn = (Text, Vec<(i64, Text)>, Vec<i64>, Vec<i64>, Vec<i64>);
+/// token, session, fingerprint, how many entries, `created_at`.
+pub(crate) type StageOut = (String, String, String, i64, i64);
 /// code, table, id, message.
 pub(crate) type FindingOut = (&'static str, &'static str, Option<i64>, String);
 pub(crate) type Ids = Vec<Option<i64>>;
@@ -124,14 +126,43 @@ pub(crate) fn entry_out(stored: StoredEntry, session: String) -> EntryOut {
 }
 
 pub(crate) fn target_in(row: TargetIn) -> CoreResult<Target> {
-    let (session, messages, entries, summaries) = row;
+    let (session, messages, entries, summaries, staged) = row;
     let messages = messages.into_iter();
     Ok(Target {
         session: session_id(&session)?,
         messages: messages.map(|(seq, raw)| (seq, raw.to_string())).collect(),
         entries,
         summaries,
+        staged,
     })
+}
+
+pub(crate) fn stage_out((stage, session): (Stage, String)) -> StageOut {
+    let Stage {
+        token,
+        fingerprint,
+        held,
+        created_at,
+        ..
+    } = stage;
+    (token, session, fingerprint, held, created_at)
+}
+
+/// An entry that waits, under the id it has there.
+pub(crate) fn staged_out(staged: StagedEntry, session: String) -> EntryOut {
+    let NewEntry {
+        text,
+        repaired,
+        start,
+        end,
+        role,
+        name,
+        kind,
+        created_at,
+    } = staged.entry;
+    (
+        staged.id, session, text, start, end, role, name, kind, created_at, repaired,
+    )
 }
 
 pub(crate) fn finding_out(finding: Finding) -> FindingOut {
@@ -235,6 +266,7 @@ pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<B
     stats.set_item("entries", counts.entries)?;
     stats.set_item("compactions", counts.compactions)?;
     stats.set_item("text_bytes", counts.text_bytes)?;
+    stats.set_item("staged", counts.staged)?;
     stats.set_item("disk_bytes", figures.disk_bytes)?;
     let detail = PyDict::new(py);
     if let Some(sizes) = figures.index {

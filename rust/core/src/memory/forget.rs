@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::id::SessionId;
 use crate::memory::store::Store;
-use crate::sqlite::{compactions, entry, log, meta, session};
+use crate::sqlite::{compactions, entry, log, meta, session, staged};
 
 /// What is to be forgotten of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Target {
     pub entries: Vec<i64>,
     /// Compactions whose summary goes. Those that stand for one of the messages go as well.
     pub summaries: Vec<i64>,
+    /// Entries that wait. Those that came from one of the messages go as well.
+    pub staged: Vec<i64>,
 }
 
 /// What was forgotten.
@@ -25,7 +27,7 @@ pub struct Forgotten {
     pub sessions: i64,
     /// Messages that are tombstones now.
     pub messages: i64,
-    /// Entries that were deleted.
+    /// Entries that were deleted, those that waited included.
     pub entries: i64,
     /// Summaries that were replaced.
     pub summaries: i64,
@@ -55,7 +57,8 @@ impl Store {
                 for (seq, raw) in &target.messages {
                     messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
                 }
-                let entries = entry::forget(transaction, &mut row, &target.entries, &seqs)?;
+                let entries = entry::forget(transaction, &mut row, &target.entries, &seqs)?
+                    + staged::forget(transaction, row.id, &target.staged, &seqs)?;
                 let summaries =
                     compactions::redact(transaction, &row, &target.summaries, &seqs, replacement)?;
                 if messages + entries + summaries == 0 {

@@ -44,6 +44,7 @@ mod registry;
 mod scope;
 mod scope_map;
 mod search;
+mod staging;
 mod store;
 
 pub use check::MAX_TEXT_BYTES;
@@ -54,8 +55,10 @@ pub use log::{Committed, Expected, LogState, Undone};
 pub use options::{MAX_LIMIT, MAX_QUERY_BYTES, Ranker, SearchOptions};
 pub use scope::IndexSizes;
 pub use search::{ExplainedNeighbor, ExplainedTerm, Explanation, Hit, LexicalExplanation};
+pub use staging::Reconciled;
 pub use store::Store;
 
 pub use crate::sqlite::{
-    Compaction, Counts, Finding, Message, NewCompaction, NewEntry, NewMessage, StoredEntry,
+    Compaction, Counts, Finding, Message, NewCompaction, NewEntry, NewMessage, Stage, StageState,
+    StagedEntry, StoredEntry,
 };

@@ -6,7 +6,9 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
+use crate::sqlite::schema::VERSION;
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta};
 
@@ -41,6 +43,9 @@ impl Database {
             return Err(unopened(file, "there is no store to read"));
         }
         if read_only {
+            if let Some(Found::Older(version)) = found {
+                return Err(older(file, version));
+            }
             return Self::open_for_reading(file);
         }
         match connection::writable(file) {
@@ -57,8 +62,13 @@ impl Database {
         mut writer: Connection,
         birth: &[(&str, &str)],
     ) -> Result<Self> {
-        if migrate::identify(&writer, file)? == Found::Nothing {
-            migrate::create(&mut writer, file, birth)?;
+        match migrate::identify(&writer, file)? {
+            Found::Store => {}
+            Found::Nothing => migrate::create(&mut writer, file, birth)?,
+            Found::Older(_) => {
+                let _exclusive = Exclusive::wait(file, "migrate")?;
+                migrate::create(&mut writer, file, birth)?;
+            }
         }
         let reader = connection::readable(file).map_err(|error| refused(file, error))?;
         Ok(Self {
@@ -78,8 +88,10 @@ impl Database {
             }
             Err(error) => return Err(refused(file, error)),
         };
-        if migrate::identify(&reader, file)? == Found::Nothing {
-            return Err(unopened(file, "there is no store to read"));
+        match migrate::identify(&reader, file)? {
+            Found::Store => {}
+            Found::Nothing => return Err(unopened(file, "there is no store to read")),
+            Found::Older(version) => return Err(older(file, version)),
         }
         Ok(Self {
             file: file.to_owned(),
@@ -153,6 +165,9 @@ impl Writer<'_> {
     ///
     /// The lock is taken at once (`IMMEDIATE`): a transaction that reads first and then wants to write
     /// is refused without waiting when another process wrote meanwhile.
+    ///
+    /// A process of a newer version may have brought the file up to date: then this one, which does not know
+    /// what its rows must be, writes no more.
     pub(crate) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
@@ -166,6 +181,7 @@ impl Database {
     ///
     /// False where another process reads or writes: then it is still to be done.
     pub(crate) fn erase(&self) -> Result<bool> {
+        let _exclusive = Exclusive::wait(&self.file, "erase what was forgotten from")?;
         let mut writer = self.writer()?;
         let _reader = self.reader.lock(); // nobody in this process reads meanwhile
         match writer.0.run(|connection| vacuum(connection)) {
@@ -272,6 +288,13 @@ fn is_unwritable(error: &rusqlite::Error) -> bool {
 
 fn refused(file: &Path, error: rusqlite::Error) -> Error {
     unopened(file, &error.to_string()).caused_by(error)
+}
+
+fn older(file: &Path, version: usize) -> Error {
+    let why = format!(
+        "it has schema version {version}, and is brought up to {VERSION} when it is next opened for writing"
+    );
+    unopened(file, &why)
 }
 
 fn unopened(file: &Path, why: &str) -> Error {

@@ -1,11 +1,11 @@
-//! Is a file ours, and of which version? Makes a new one; version 1 has no older ones to bring up to date.
+//! Is a file ours, and of which version? Makes a new one, and brings an older one up to date.
 
 use std::path::Path;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::schema::{APPLICATION_ID, CREATE, VERSION};
+use crate::sqlite::schema::{APPLICATION_ID, STEPS, VERSION};
 use crate::sqlite::{allocator, meta};
 
 /// What a file turned out to be. What is neither is an error.
@@ -15,6 +15,8 @@ pub(super) enum Found {
     Nothing,
     /// A store of this version.
     Store,
+    /// A store of an earlier version: as many steps as it has.
+    Older(usize),
 }
 
 /// Recognises the database, reading only.
@@ -41,20 +43,41 @@ pub(super) fn identify(connection: &Connection, file: &Path) -> Result<Found> {
              {VERSION}: it was left untouched; open it with a newer siltstone",
             file.display()
         );
-        return Err(Error::new(ErrorKind::StoreVersion, message)
-            .with("path", file.to_string_lossy().into_owned())
-            .with("version", version)
-            .with("supported", VERSION));
+        return Err(newer(message, file, version));
     }
-    if version != VERSION || shape != expected_shape()? {
+    let steps = usize::try_from(version).unwrap_or_default();
+    if steps == 0 || shape != expected_shape(steps)? {
         return Err(not_a_store(file, "its tables are not those of any version"));
     }
-    Ok(Found::Store)
+    Ok(match version {
+        VERSION => Found::Store,
+        _ => Found::Older(steps),
+    })
 }
 
-/// Makes a store of an empty database; leaves one that is there as it is.
+/// Nothing, if the file is still of this version.
 ///
-/// `birth` is what the new store remembers of how its rows are to be read.
+/// # Errors
+///
+/// [`ErrorKind::StoreVersion`] where another process has brought it to a newer one.
+pub(super) fn check_version(connection: &Connection, file: &Path) -> Result<()> {
+    let mut statement = connection.prepare_cached("PRAGMA user_version")?;
+    let version: i64 = statement.query_row([], |row| row.get(0))?;
+    if version == VERSION {
+        return Ok(());
+    }
+    let message = format!(
+        "the store '{}' was brought to schema version {version} by another process meanwhile, and this \
+         siltstone writes version {VERSION}: nothing was written; open it with a newer siltstone",
+        file.display()
+    );
+    Err(newer(message, file, version))
+}
+
+/// Makes a store of an empty database, brings one of an earlier version up to date, and leaves one of this
+/// version as it is: in one transaction, so that it is of one version or another, whatever happens.
+///
+/// `birth` is what a new store remembers of how its rows are to be read.
 pub(super) fn create(
     connection: &mut Connection,
     file: &Path,
@@ -62,15 +85,21 @@ pub(super) fn create(
 ) -> Result<()> {
     // Another process may be at it too: who gets the lock second finds a store.
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-    if identify(&transaction, file)? == Found::Store {
-        return Ok(());
+    let done = match identify(&transaction, file)? {
+        Found::Store => return Ok(()),
+        Found::Older(steps) => steps,
+        Found::Nothing => 0,
+    };
+    for step in &STEPS[done..] {
+        transaction.execute_batch(step)?;
     }
-    transaction.execute_batch(CREATE)?;
-    allocator::create(&transaction)?;
-    for (key, value) in birth {
-        meta::put(&transaction, key, value)?;
+    if done == 0 {
+        allocator::create(&transaction)?;
+        for (key, value) in birth {
+            meta::put(&transaction, key, value)?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     Ok(transaction.commit()?)
 }
@@ -84,14 +113,24 @@ fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     rows.collect()
 }
 
-fn expected_shape() -> Result<Vec<(String, String)>> {
+/// What the first `steps` steps make.
+fn expected_shape(steps: usize) -> Result<Vec<(String, String)>> {
     let scratch = Connection::open_in_memory()?;
-    scratch.execute_batch(CREATE)?;
+    for step in &STEPS[..steps] {
+        scratch.execute_batch(step)?;
+    }
     Ok(shape(&scratch)?)
 }
 
 fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+fn newer(message: String, file: &Path, version: i64) -> Error {
+    Error::new(ErrorKind::StoreVersion, message)
+        .with("path", file.to_string_lossy().into_owned())
+        .with("version", version)
+        .with("supported", VERSION)
 }
 
 fn not_a_store(file: &Path, why: &str) -> Error {
@@ -121,6 +160,28 @@ mod tests {
         assert_eq!(identify(&connection, file).unwrap(), Found::Store);
         assert_eq!(meta::get(&connection, meta::HASH_RULE).unwrap(), "xxh3");
         create(&mut connection, file, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_store_of_every_earlier_version_is_recognised_and_brought_up_to_date() {
+        let file = Path::new("a.sqlite3");
+        for steps in 1..STEPS.len() {
+            let mut connection = in_memory("");
+            let older = Transaction::new(&mut connection, TransactionBehavior::Immediate).unwrap();
+            for step in &STEPS[..steps] {
+                older.execute_batch(step).unwrap();
+            }
+            older
+                .pragma_update(None, "application_id", APPLICATION_ID)
+                .unwrap();
+            older
+                .pragma_update(None, "user_version", i64::try_from(steps).unwrap())
+                .unwrap();
+            older.commit().unwrap();
+            assert_eq!(identify(&connection, file).unwrap(), Found::Older(steps));
+            create(&mut connection, file, &[]).unwrap();
+            assert_eq!(identify(&connection, file).unwrap(), Found::Store);
+        }
     }
 
     #[test]

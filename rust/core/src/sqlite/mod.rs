@@ -5,11 +5,13 @@
 
 pub(crate) mod allocator;
 pub(crate) mod check;
+mod check_rows;
 mod checksum;
 pub(crate) mod compactions;
 mod connection;
 pub(crate) mod database;
 pub(crate) mod entry;
+mod exclusive;
 mod failure;
 pub(crate) mod figures;
 pub(crate) mod log;
@@ -19,6 +21,8 @@ mod ranges;
 mod row;
 mod schema;
 pub(crate) mod session;
+pub(crate) mod stage;
+pub(crate) mod staged;
 mod writer;
 
 pub use check::Finding;
@@ -28,3 +32,5 @@ pub use entry::{NewEntry, StoredEntry};
 pub use figures::Counts;
 pub use log::{Message, NewMessage};
 pub(crate) use session::SessionRow;
+pub use stage::{Stage, State as StageState};
+pub use staged::StagedEntry;

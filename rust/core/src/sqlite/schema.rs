@@ -3,8 +3,13 @@
 /// Says whose database it is: `stne` in the header of the file (`PRAGMA application_id`).
 pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 
-/// The version that this code writes (`PRAGMA user_version`).
-pub(super) const VERSION: i64 = 1;
+/// What each version adds to the one before, the first to an empty database. A step that was released is
+/// never changed: a store of version n is what the first n steps make.
+pub(super) const STEPS: [&str; 2] = [FIRST, STAGING];
+
+/// The version that this code writes (`PRAGMA user_version`): as many as there are steps.
+#[expect(clippy::cast_possible_wrap, reason = "there are a few")]
+pub(super) const VERSION: i64 = STEPS.len() as i64;
 
 /// Version 1.
 ///
@@ -13,7 +18,7 @@ pub(super) const VERSION: i64 = 1;
 ///
 /// `session.head` and `compaction.parent` name rows without `REFERENCES`: SQLite would look for their
 /// children through the whole table whenever a session is dropped.
-pub(super) const CREATE: &str = "
+const FIRST: &str = "
 -- How the rows are to be read: hash_rule (the rule of the cosine embedding), tokenizer (the analyser's id).
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -109,4 +114,50 @@ CREATE INDEX entry_session ON entry (session);
 
 -- The same text of the same messages is one entry, however often it is handed over.
 CREATE INDEX entry_fingerprint ON entry (session, fingerprint);
+";
+
+/// Version 2: entries that a host has not committed yet, and rows that were set aside.
+const STAGING: &str = "
+-- A batch that a host handed over under a fingerprint of its own.
+CREATE TABLE stage (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL REFERENCES session (id),
+    token TEXT NOT NULL UNIQUE,     -- what the host keeps: xxh3-128 of session, fingerprint and content
+    fingerprint TEXT NOT NULL,
+    digest INTEGER NOT NULL,        -- xxh3-64 of the content
+    state INTEGER NOT NULL,         -- 0 staged, 1 finalized, 2 dropped with its session
+    size INTEGER NOT NULL,          -- how many entries were handed over
+    held INTEGER NOT NULL,          -- how many of them are in staged
+    receipt TEXT NOT NULL,          -- JSON: the id of each entry, once it is finalized
+    created_at INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX stage_fingerprint ON stage (session, fingerprint);
+
+-- The entries of a batch, until it is finalized or aborted: nobody finds them.
+CREATE TABLE staged (
+    id INTEGER PRIMARY KEY,
+    stage INTEGER NOT NULL REFERENCES stage (id),
+    place INTEGER NOT NULL,         -- in the batch, from 0
+    source_start INTEGER NOT NULL,
+    source_end INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    name TEXT,
+    kind TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    repaired INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX staged_place ON staged (stage, place);
+
+-- What a repair took out of entry, because it does not match its checksum.
+CREATE TABLE quarantine (
+    id INTEGER PRIMARY KEY,         -- as it had in entry
+    session INTEGER NOT NULL,       -- as the row said, which may be wrong
+    text BLOB NOT NULL,             -- the same
+    found_at INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX quarantine_session ON quarantine (session);
 ";

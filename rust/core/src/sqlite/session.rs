@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::Columns;
+use crate::sqlite::stage;
 
 pub(super) const TABLE: &str = "session";
 
@@ -97,10 +98,14 @@ fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {
 
 /// The name of the session with that key.
 pub(crate) fn name(connection: &Connection, id: i64) -> Result<Option<String>> {
+    Ok(by_key(connection, id)?.map(|session| session.name))
+}
+
+/// The session of that key, or its tombstone.
+pub(crate) fn by_key(connection: &Connection, id: i64) -> Result<Option<SessionRow>> {
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
     let mut rows = statement.query([id])?;
-    let row = rows.next()?.map(read).transpose()?;
-    Ok(row.map(|session| session.name))
+    rows.next()?.map(read).transpose()
 }
 
 /// The session of that name, which may be a tombstone; a new one if there is none.
@@ -168,6 +173,7 @@ pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()>
     ] {
         transaction.prepare_cached(sql)?.execute([row.id])?;
     }
+    stage::drop_all(transaction, row.id)?;
     let tombstone = SessionRow {
         next_seq: 0,
         entries: 0,

@@ -34,8 +34,10 @@ impl WriteConnection {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
+        let file = self.file.clone();
         self.run(|connection| {
             let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+            migrate::check_version(&transaction, &file)?;
             let value = work(&transaction)?;
             transaction.commit()?;
             Ok(value)
@@ -66,6 +68,7 @@ impl WriteConnection {
         }
         // A commit that changes nothing takes the place in the log of the one that failed.
         let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
+        migrate::check_version(&transaction, &self.file)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
         transaction.commit()?;
         self.connection = connection;

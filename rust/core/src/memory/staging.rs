@@ -1,0 +1,197 @@
+//! Staging, for hosts that keep their own history: entries wait, unseen, until the host has committed.
+//!
+//! The host stages a batch, writes the token into its own history, and finalizes the batch. Wherever it is
+//! stopped in between, `reconcile` with the tokens of its history brings the store in step again.
+
+use hashbrown::HashSet;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{EntryId, SessionId};
+use crate::memory::check::check;
+use crate::memory::options::invalid;
+use crate::memory::store::Store;
+use crate::sqlite::{NewEntry, Stage, StageState, StagedEntry, session, stage, staged};
+
+/// Bytes of the longest fingerprint.
+pub const MAX_FINGERPRINT_BYTES: usize = 1024;
+
+/// What a reconciliation did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Tokens of batches that waited, were committed, and are found now.
+    pub finalized: Vec<String>,
+    /// Tokens of batches that waited, were not committed, and are gone.
+    pub aborted: Vec<String>,
+    /// Tokens that were committed and that the store does not have, or not whole: to be handed over again.
+    pub lost: Vec<String>,
+}
+
+impl Store {
+    /// Keeps `entries` for the session, durably and unseen. The token of the batch.
+    ///
+    /// The same content under the same fingerprint is the same batch, whenever it is handed over and whatever
+    /// became of it; times are not part of the content.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidEntry`] where an entry or the fingerprint is out of bounds,
+    /// [`ErrorKind::StoreConflict`] where the fingerprint stands for another content; otherwise those of a
+    /// write.
+    pub fn stage(
+        &self,
+        session: &SessionId,
+        entries: &[NewEntry],
+        fingerprint: &str,
+        now: i64,
+    ) -> Result<String> {
+        check(entries)?;
+        if fingerprint.is_empty() || fingerprint.len() > MAX_FINGERPRINT_BYTES {
+            return Err(invalid(format!(
+                "a fingerprint must be 1 to {MAX_FINGERPRINT_BYTES} bytes, got {} bytes",
+                fingerprint.len()
+            )));
+        }
+        self.database.writer()?.transaction(|transaction| {
+            let row = session::find_or_create(transaction, session)?;
+            Ok(stage::put(transaction, &row, fingerprint, entries, now)?.token)
+        })
+    }
+
+    /// Makes the entries of a batch findable. The id of each, None for a blank one, and for every one of a
+    /// session that was dropped. What is finalized already gives the same answer again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StageNotFound`]; otherwise those of a write.
+    pub fn finalize(&self, token: &str) -> Result<Vec<Option<EntryId>>> {
+        self.database.writer()?.transaction(|transaction| {
+            let found = stage::find(transaction, token)?.ok_or_else(|| unknown(token))?;
+            publish(transaction, found)
+        })
+    }
+
+    /// Deletes a batch that waits. False where there is none of that token.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where it was finalized; otherwise those of a write.
+    pub fn abort(&self, token: &str) -> Result<bool> {
+        self.database.writer()?.transaction(|transaction| {
+            let Some(found) = stage::find(transaction, token)? else {
+                return Ok(false);
+            };
+            match found.state {
+                StageState::Staged => stage::abort(transaction, &found).map(|()| true),
+                StageState::Dropped => Ok(false),
+                StageState::Finalized => {
+                    let message = format!(
+                        "batch {token} was finalized: forget its entries, if they are to go"
+                    );
+                    Err(Error::new(ErrorKind::StoreConflict, message).with("token", token))
+                }
+            }
+        })
+    }
+
+    /// Brings what waits in step with what the host committed: finalizes the one, and aborts the other.
+    ///
+    /// Of what was not committed, only batches of `session`, and only those from `before`, go; None takes all.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write.
+    pub fn reconcile(
+        &self,
+        committed: &[String],
+        session: Option<&SessionId>,
+        before: Option<i64>,
+    ) -> Result<Reconciled> {
+        self.database.writer()?.transaction(|transaction| {
+            let mut done = Reconciled::default();
+            let mut seen = HashSet::new();
+            for token in committed.iter().filter(|token| seen.insert(*token)) {
+                match stage::find(transaction, token)? {
+                    None => done.lost.push(token.clone()),
+                    Some(found) if found.state != StageState::Staged => {}
+                    Some(found) => match staged::of(transaction, &found) {
+                        Ok(_) => {
+                            publish(transaction, found)?;
+                            done.finalized.push(token.clone());
+                        }
+                        Err(error) if error.kind() == ErrorKind::StoreCorrupt => {
+                            stage::abort(transaction, &found)?;
+                            done.lost.push(token.clone());
+                        }
+                        Err(error) => return Err(error),
+                    },
+                }
+            }
+            let row = match session {
+                None => None,
+                Some(session) => match session::find_any(transaction, session)? {
+                    None => return Ok(done),
+                    found => found,
+                },
+            };
+            for orphan in stage::waiting(transaction, row.map(|row| row.id))? {
+                if before.is_none_or(|before| orphan.created_at < before) {
+                    stage::abort(transaction, &orphan)?;
+                    done.aborted.push(orphan.token);
+                }
+            }
+            Ok(done)
+        })
+    }
+
+    /// The batches that wait, each with the name of its session, in the order they were handed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn stages(&self, session: Option<&SessionId>) -> Result<Vec<(Stage, String)>> {
+        self.database.read(|transaction| {
+            let row = match session {
+                None => None,
+                Some(session) => match session::find(transaction, session)? {
+                    None => return Ok(Vec::new()),
+                    found => found,
+                },
+            };
+            let mut named = Vec::new();
+            for found in stage::waiting(transaction, row.map(|row| row.id))? {
+                let name = session::name(transaction, found.session)?.unwrap_or_default();
+                named.push((found, name));
+            }
+            Ok(named)
+        })
+    }
+
+    /// The entries of the session that wait: for those who look for what is to be forgotten.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn staged_entries(&self, session: &SessionId) -> Result<Vec<StagedEntry>> {
+        self.database
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => staged::of_session(transaction, row.id),
+                None => Ok(Vec::new()),
+            })
+    }
+}
+
+/// Finalizes a batch. Scopes read the new rows when they are next asked.
+fn publish(transaction: &rusqlite::Transaction<'_>, found: Stage) -> Result<Vec<Option<EntryId>>> {
+    let mut row = session::by_key(transaction, found.session)?.ok_or_else(|| {
+        let message = format!("batch {} belongs to no session", found.token);
+        Error::new(ErrorKind::StoreCorrupt, message).with("table", "stage")
+    })?;
+    let receipt = stage::finalize(transaction, &mut row, found)?;
+    session::save(transaction, &row)?;
+    Ok(receipt)
+}
+
+fn unknown(token: &str) -> Error {
+    let message = format!("the store has no batch {token:?}: it was aborted, or never handed over");
+    Error::new(ErrorKind::StageNotFound, message).with("token", token)
+}

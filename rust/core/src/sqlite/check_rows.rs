@@ -1,0 +1,181 @@
+//! Do the rows of a store agree? Each session with its log, its lineage and its entries, batches with theirs.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::id::EntryId;
+use crate::sqlite::check::{Check, Entry, Place};
+use crate::sqlite::compactions::{self, Compaction};
+use crate::sqlite::ranges::{self, Range};
+use crate::sqlite::session::{self, SessionRow};
+use crate::sqlite::stage::{self, Stage, State};
+use crate::sqlite::staged::StagedEntry;
+use crate::sqlite::{entry, log};
+
+impl Check {
+    /// Each batch has as many entries as it should, and only one that waits has any.
+    pub(super) fn stages(&mut self, batches: &[Stage], waiting: &[StagedEntry]) {
+        let mut held: HashMap<i64, i64> = HashMap::new();
+        for found in waiting {
+            *held.entry(found.stage).or_default() += 1;
+        }
+        for batch in batches {
+            let found = held.remove(&batch.id).unwrap_or_default();
+            if found != batch.held || (batch.state != State::Staged && found > 0) {
+                let message = format!(
+                    "batch {} should have {} entries that wait, and {found} can be believed",
+                    batch.token, batch.held
+                );
+                self.found("stage", stage::TABLE, Some(batch.id), message);
+            }
+        }
+    }
+
+    pub(super) fn sessions(
+        &mut self,
+        sessions: &[SessionRow],
+        compactions: &[Compaction],
+        entries: &[Entry],
+        messages: &[Place],
+    ) -> Vec<(SessionRow, Vec<EntryId>)> {
+        let mut logs: HashMap<i64, Vec<i64>> = HashMap::new();
+        for &(session, seq) in messages {
+            logs.entry(session).or_default().push(seq);
+        }
+        let mut texts: HashMap<i64, Vec<&Entry>> = HashMap::new();
+        for stored in entries {
+            texts.entry(stored.session).or_default().push(stored);
+        }
+        let mut views: HashMap<i64, Vec<&Compaction>> = HashMap::new();
+        for row in compactions {
+            views.entry(row.session).or_default().push(row);
+        }
+        let mut believed = Vec::new();
+        for row in sessions {
+            let seqs = logs.remove(&row.id).unwrap_or_default();
+            let views = views.remove(&row.id).unwrap_or_default();
+            let texts = texts.remove(&row.id).unwrap_or_default();
+            self.count(row, "message", row.next_seq, seqs.len());
+            self.count(row, "compaction", row.compactions, views.len());
+            self.count(row, "entry", row.entries, texts.len());
+            self.sequence(row, &seqs);
+            self.lineage(row, &views);
+            self.origins(row, &views, &texts);
+            believed.push((row.clone(), texts.iter().map(|stored| stored.id).collect()));
+        }
+        believed
+    }
+
+    fn count(&mut self, row: &SessionRow, table: &'static str, expected: i64, found: usize) {
+        if i64::try_from(found).is_ok_and(|found| found == expected) {
+            return;
+        }
+        let message = format!(
+            "session {:?} should have {expected} rows in {table}, and {found} can be believed",
+            row.name
+        );
+        self.found("count", table, Some(row.id), message);
+    }
+
+    /// The log counts from 0 without a gap.
+    fn sequence(&mut self, row: &SessionRow, seqs: &[i64]) {
+        let gap = (0..).zip(seqs).find(|(expected, seq)| expected != *seq);
+        if let Some((expected, seq)) = gap {
+            let message = format!(
+                "the log of session {:?} goes on with {seq} where {expected} should be",
+                row.name
+            );
+            self.found("sequence", log::TABLE, Some(row.id), message);
+        }
+    }
+
+    /// The head and every parent are there, parents are older, and views stay within the log.
+    fn lineage(&mut self, row: &SessionRow, views: &[&Compaction]) {
+        let known: HashSet<i64> = views.iter().map(|view| view.id).collect();
+        if let Some(head) = row.head.filter(|head| !known.contains(head)) {
+            let message = format!(
+                "session {:?} stands on compaction {head}, which is not one of its own",
+                row.name
+            );
+            self.found("head", session::TABLE, Some(row.id), message);
+        }
+        for view in views {
+            let id = Some(view.id);
+            if let Some(parent) = view.parent
+                && (parent >= view.id || !known.contains(&parent))
+            {
+                let message = format!(
+                    "compaction {} follows {parent}, which is no earlier one of its session",
+                    view.id
+                );
+                self.found("parent", compactions::TABLE, id, message);
+            }
+            let end = view.compaction.next_seq;
+            if !(0..=row.next_seq).contains(&end) {
+                let message = format!(
+                    "compaction {} read messages up to {end} of a log of {}",
+                    view.id, row.next_seq
+                );
+                self.found("view", compactions::TABLE, id, message);
+            }
+            for (code, text) in [
+                ("covers", &view.compaction.covers),
+                ("view", &view.compaction.view),
+            ] {
+                if !is_within(text, end, code == "view") {
+                    let message = format!(
+                        "compaction {} has {code} that are no ascending ranges below {end}: {text}",
+                        view.id
+                    );
+                    self.found(code, compactions::TABLE, id, message);
+                }
+            }
+        }
+    }
+
+    /// What a compaction brought is there only as long as the view stands on it.
+    fn origins(&mut self, row: &SessionRow, views: &[&Compaction], texts: &[&Entry]) {
+        let parents: HashMap<i64, Option<i64>> =
+            views.iter().map(|view| (view.id, view.parent)).collect();
+        let mut standing = HashSet::new();
+        let mut next = row.head;
+        while let Some(id) = next {
+            if !standing.insert(id) {
+                break;
+            }
+            next = parents.get(&id).copied().flatten();
+        }
+        for stored in texts {
+            if let Some(origin) = stored
+                .compaction
+                .filter(|origin| !standing.contains(origin))
+            {
+                let message = format!(
+                    "entry {} came with compaction {origin}, which the view does not stand on",
+                    stored.id
+                );
+                self.found("origin", entry::TABLE, Some(stored.id.0), message);
+            }
+        }
+    }
+}
+
+/// Whether `text` is a list of ascending ranges, none of them empty, in `0..end`.
+fn is_within(text: &str, end: i64, with_summary: bool) -> bool {
+    let Some(pieces) = ranges::parse(text) else {
+        return false;
+    };
+    let mut last = 0;
+    for piece in pieces {
+        match piece {
+            None if with_summary => {}
+            None => return false,
+            Some(Range { start, end: stop }) => {
+                if start < last || stop <= start || stop > end {
+                    return false;
+                }
+                last = stop;
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,100 @@
+//! Work that one process does at a time: bringing a file up to date, repairing it, rewriting it.
+//!
+//! `SQLite` sees to it that transactions do not mix. This lock is about work of several of them: it is
+//! advisory, held by the system for the directory of the file, and gone with the process that held it.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::connection::BUSY_TIMEOUT;
+
+/// Held for as long as this lives. Who asks for it again, in this process or in another, waits.
+pub(super) struct Exclusive(Option<File>);
+
+impl Exclusive {
+    /// Waits for the right to do `work`, a few words for whoever is told that it was in vain.
+    ///
+    /// Where the file system knows no such locks there is nothing to wait for.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreBusy`], with how long was waited, and for what.
+    pub(super) fn wait(file: &Path, work: &'static str) -> Result<Self> {
+        Self::wait_for(file, work, BUSY_TIMEOUT)
+    }
+
+    fn wait_for(file: &Path, work: &'static str, patience: Duration) -> Result<Self> {
+        const PAUSE: Duration = Duration::from_millis(10);
+        let Ok(lock) = lock_file(file) else {
+            return Ok(Self(None));
+        };
+        let begun = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self(Some(lock))),
+                Err(TryLockError::Error(_)) => return Ok(Self(None)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => return Err(busy(file, work, begun.elapsed())),
+            }
+        }
+    }
+}
+
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        if let Some(lock) = &self.0 {
+            // By name, and not by closing: a child that was forked meanwhile has the file open as well.
+            drop(lock.unlock());
+        }
+    }
+}
+
+/// What is locked: the directory, so that no file is left behind. Never the database itself: closing another
+/// descriptor of it would let go of `SQLite`'s own locks.
+fn lock_file(file: &Path) -> std::io::Result<File> {
+    if cfg!(windows) {
+        let mut name = file.as_os_str().to_owned();
+        name.push("-lock");
+        return File::create(name);
+    }
+    File::open(file.parent().unwrap_or_else(|| Path::new(".")))
+}
+
+fn busy(file: &Path, work: &'static str, waited: Duration) -> Error {
+    let message = format!(
+        "cannot {work} '{}': another process has been at such work for the {:.1} s that were waited; try again \
+         when it is done",
+        file.display(),
+        waited.as_secs_f64()
+    );
+    Error::new(ErrorKind::StoreBusy, message)
+        .with("path", file.to_string_lossy().into_owned())
+        .with("work", work)
+        .with(
+            "waited_ms",
+            i64::try_from(waited.as_millis()).unwrap_or(i64::MAX),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_waits_and_is_told_for_what_and_the_third_gets_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let short = Duration::from_millis(30);
+        let first = Exclusive::wait_for(&file, "repair", short).unwrap();
+        assert!(first.0.is_some());
+        let error = Exclusive::wait_for(&file, "migrate", short).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::StoreBusy);
+        assert!(error.to_string().starts_with("cannot migrate"), "{error}");
+        drop(first);
+        assert!(Exclusive::wait_for(&file, "migrate", short).is_ok());
+    }
+}
