@@ -268,7 +268,7 @@ fn a_flipped_bit_is_never_given_back() {
             )
             .unwrap();
     }
-    let entries: Vec<_> = (0..60)
+    let entries: Vec<_> = (0..120)
         .map(|n| entry(&format!("silt {n} {}", "river ".repeat(30))))
         .collect();
     store
