@@ -69,7 +69,7 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Inner {
     lie: Lie,
-    calls: u64,
+    calls: Vec<Call>,
     fault: Option<Fault>,
     refused: Vec<Call>,
     recording: Option<Recording>,
@@ -149,7 +149,8 @@ impl Disk {
     /// Counts from 0 again, and refuses what `fault` says.
     pub fn arm(&self, fault: Fault) {
         let mut inner = self.0.inner.lock();
-        (inner.calls, inner.fault) = (0, Some(fault));
+        inner.fault = Some(fault);
+        inner.calls.clear();
         inner.refused.clear();
     }
 
@@ -161,10 +162,10 @@ impl Disk {
         std::mem::take(&mut inner.refused)
     }
 
-    /// How many calls there were that can be refused, since the disk was laid or armed.
+    /// The calls that can be refused, in their order, since the disk was laid or armed.
     #[must_use]
-    pub fn calls(&self) -> u64 {
-        self.0.inner.lock().calls
+    pub fn calls(&self) -> Vec<Call> {
+        self.0.inner.lock().calls.clone()
     }
 
     /// How often a connection opened a database.
@@ -210,14 +211,15 @@ impl Shared {
     /// The code that the next call fails with, if it is to be refused.
     pub(crate) fn refuses(&self, call: Call) -> Option<i32> {
         let mut inner = self.inner.lock();
-        inner.calls += 1;
+        inner.calls.push(call);
+        let number = inner.calls.len() as u64;
         let fault = inner.fault?;
         let reached = if fault.lasting {
             // A full disk still syncs, cuts and deletes.
             let grows = matches!(call, Call::Create | Call::Write | Call::Share);
-            inner.calls >= fault.at && (grows || fault.trouble == Trouble::Io)
+            number >= fault.at && (grows || fault.trouble == Trouble::Io)
         } else {
-            inner.calls == fault.at
+            number == fault.at
         };
         if !reached {
             return None;
