@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from siltstone import llm
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -40,6 +43,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def anyio_backend() -> str:
     """Async tests run on asyncio: nothing in the package knows an event loop."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def pauses() -> Iterator[list[float]]:
+    """The seconds between calls that fail: no test waits for them."""
+    waited: list[float] = []
+
+    async def sleep_async(seconds: float) -> None:
+        waited.append(seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(llm, "sleep", waited.append)
+        patch.setattr(llm, "sleep_async", sleep_async)
+        yield waited
 
 
 @pytest.fixture(scope="session")

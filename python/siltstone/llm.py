@@ -28,6 +28,8 @@ __all__ = [
     "call_async",
     "run",
     "run_async",
+    "sleep",
+    "sleep_async",
 ]
 
 T = TypeVar("T")
@@ -52,6 +54,7 @@ class CompletionRequest:
         prefix_preserving: The messages begin with the live request, for the provider's cache.
         deadline: Seconds the answer may take, or None for any time. An async driver breaks the call
             off then; a sync one cannot, so a sync model should hand it to its client as the timeout.
+        delay: Seconds to wait before the call: the same one has just failed.
         rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
     """
 
@@ -62,6 +65,7 @@ class CompletionRequest:
     prefix_preserving: bool = False
     deadline: float | None = None
     rank: int = 0
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
             then the error has ``exhausted`` set.
     """
     chosen = _ranked(model, request.rank)
+    if request.delay > 0:
+        sleep(request.delay)
     try:
         answer = chosen(_spelled_out(request))
     except Exception as error:
@@ -110,6 +116,8 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
 async def call_async(model: AsyncModels | None, request: CompletionRequest) -> Completion:
     """Like :func:`call`; a model that answers with an awaitable is awaited, up to the deadline."""
     chosen = _ranked(model, request.rank)
+    if request.delay > 0:
+        await sleep_async(request.delay)
     try:
         answer = chosen(_spelled_out(request))
         if isinstance(answer, Awaitable):
@@ -117,6 +125,24 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
     except Exception as error:
         raise _failed(error) from error
     return _checked(answer)
+
+
+def sleep(seconds: float) -> None:
+    """Waits before a call is made again. Whoever has another clock puts it in the place of this name."""
+    import time
+
+    time.sleep(seconds)
+
+
+async def sleep_async(seconds: float) -> None:
+    """Like :func:`sleep`, on asyncio; another event loop does not wait."""
+    import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    await asyncio.sleep(seconds)
 
 
 def answer(model: Models | None, asked: CompletionRequest | HookCall) -> Any:

@@ -30,6 +30,28 @@ def test_rule_38_a_call_that_raises_is_made_again():
         run(long(3), policy(attempts=1), once)
 
 
+def test_rule_38_calls_of_one_model_are_further_and_further_apart_and_at_most_eight_seconds(
+    pauses: list[float],
+):
+    pauses.clear()
+    model = ScriptedModel([OSError("down")] * 7 + [SHORT])
+    outcome = compact(long(3), policy(attempts=8), model=model)
+    assert isinstance(outcome, Compacted)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+    assert [request.delay for request in model.requests] == [0, *pauses]
+    pauses.clear()
+    asyncio.run(acompact(long(3), policy(attempts=2, retry_delay=3), model=ScriptedModel([OSError()])))
+    compact(long(3), policy(attempts=2, retry_delay=0), model=ScriptedModel([OSError("down")]))
+    assert pauses == [3]
+
+
+def test_the_next_model_and_the_next_piece_are_asked_without_a_pause(pauses: list[float]):
+    pauses.clear()
+    first, second = ScriptedModel([OSError("down")]), ScriptedModel([SHORT])
+    compact(long(), policy(summarizer_window=4_000, attempts=1), model=(first, second))
+    assert pauses == []
+
+
 @pytest.mark.parametrize("answer", ["", "I'm sorry, but I can't help with that.", OSError("down")])
 def test_rule_38_the_next_model_is_asked_where_one_fails(answer: Any):
     first, second = ScriptedModel([answer]), ScriptedModel([SHORT])

@@ -34,6 +34,13 @@ def test_the_documented_defaults():
     assert config.trigger_fraction is None
     assert config.max_messages is None
     assert config.keep_user_messages is False
+    assert config.retry_delay == 0.5
+
+
+@pytest.mark.parametrize("value", [-1, float("inf"), float("nan"), "1", None, True])
+def test_a_pause_that_is_none_is_refused(value: Any):
+    with pytest.raises(ConfigError, match=r"^retry_delay must be a number of seconds >= 0"):
+        CompactionConfig(retry_delay=value)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from siltstone.usage import UsageRecord
 
 __all__ = ["Calls", "SummarizerOverflow"]
 
+MOST_DELAY = 8.0  # seconds between two calls of one model for one answer
+
 _SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -32,6 +34,8 @@ class Calls:
     Args:
         attempts: Calls of one model for one answer, at least 1.
         deadline: Seconds that a call may take, or None.
+        retry_delay: Seconds before the second call of one model for one answer; each further one waits
+            twice as long, ``MOST_DELAY`` at most.
         last_resort: The extractive model may answer when every other has failed.
 
     Attributes:
@@ -39,10 +43,13 @@ class Calls:
         degraded: The extractive model had to answer.
     """
 
-    def __init__(self, attempts: int, deadline: float | None, last_resort: bool) -> None:
+    def __init__(
+        self, attempts: int, deadline: float | None, last_resort: bool, retry_delay: float = 0.0
+    ) -> None:
         self._attempts = attempts
         self._deadline = deadline
         self._last_resort = last_resort
+        self._retry_delay = retry_delay
         self._rank = 0
         self.usage: list[UsageRecord] = []
         self.degraded = False
@@ -84,7 +91,8 @@ class Calls:
                     raise SummarizerOverflow(str(error)) from error
                 if attempt >= self._attempts:
                     raise _model_failure(error, self.usage) from error
-                attempt += 1
+                delay = min(self._retry_delay * 2 ** (attempt - 1), MOST_DELAY)
+                request, attempt = replace(request, delay=delay), attempt + 1
             else:
                 if completion.usage:
                     self.usage.append(completion.usage)

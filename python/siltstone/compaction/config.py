@@ -50,6 +50,8 @@ class CompactionConfig:
         call_timeout: Seconds that one model call may take; None for any time. An async driver breaks a
             call off then, a sync one hands it on as ``request.deadline``.
         attempts: Calls of one model for one answer; one that raises is called again.
+        retry_delay: Seconds between the first call and the second; each further one waits twice as long,
+            eight at most. 0: no pause.
         min_summary_tokens: A summary shorter than this, of at least 1,000 tokens, is marked ``suspect``.
         on_model_failure: When every model has failed. ``"fail"``: so does the attempt.
             ``"fallback_summary"``: the extractive model writes a summary, marked ``degraded``.
@@ -86,6 +88,7 @@ class CompactionConfig:
     trigger_fraction: float | None = None
     max_messages: int | None = None
     keep_user_messages: bool = False
+    retry_delay: float = 0.5
 
     def __post_init__(self) -> None:
         _positive("auto_compact_threshold", self.auto_compact_threshold)
@@ -124,6 +127,9 @@ class CompactionConfig:
         if seconds is not None and (not _is_number(seconds) or not 0 < seconds < inf):
             _refuse("call_timeout", "None or a number of seconds > 0", seconds)
         _positive("attempts", self.attempts)
+        pause = self.retry_delay
+        if not _is_number(pause) or not 0 <= pause < inf:
+            _refuse("retry_delay", "a number of seconds >= 0", pause)
         _at_least("min_summary_tokens", self.min_summary_tokens, 0)
         _one_of("on_model_failure", self.on_model_failure, ("fail", "fallback_summary"))
         _one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
