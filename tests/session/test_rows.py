@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import assistant, exchange, turns, user
 from siltstone import (
     Compacted,
     CompactionConfig,
     Completion,
+    Entry,
     Failed,
+    MemoryIndexed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -25,9 +27,11 @@ from siltstone import (
 from siltstone.compaction import Compaction, Skip
 from siltstone.errors import StoreCorruptError
 from siltstone.llm import Flow
-from siltstone.messages import Message
+from siltstone.messages import Message, encode, read_history
 from siltstone.session.cadence import Cadence
+from siltstone.session.rows import entry as rows_entry
 from siltstone.testing import RecordingHook, ScriptedModel
+from storing import message
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 
@@ -60,6 +64,111 @@ def test_mk_15_the_cadence_survives_its_own_text() -> None:
 def test_mk_15_a_corrupt_cadence_is_an_error_and_never_inferred(text: str) -> None:
     with pytest.raises(StoreCorruptError, match="session 's'"):
         Cadence.from_json(text, "s")
+
+
+@pytest.mark.parametrize("kind", ["simple", "durable"])
+def test_mk_15_a_missing_cadence_is_inferred_once_and_stored_at_once(tmp_path: Path, kind: str) -> None:
+    """A log that something else wrote, without a cadence: every answer in it had its boundary."""
+    with SimpleMemoryStore() if kind == "simple" else MemoryStore.open(tmp_path) as store:
+        log = store.open_log("s")
+        written = [message(encode(raw), role=raw["role"]) for raw in conversation()]
+        log.append(written, expected_next=0, cadence="")
+        answers = sum(raw["role"] == "assistant" for raw in conversation())
+        with Session.open(None, "s", memory=store) as session:
+            assert session._core.cadence.boundary == answers
+            assert Cadence.from_json(log.state().cadence, "s").boundary == answers
+        log.save_cadence(Cadence(boundary=3).to_json())
+        with Session.open(None, "s", memory=store) as session:
+            assert session._core.cadence.boundary == 3, "what is stored is never inferred again"
+
+
+def test_mk_15_a_history_that_a_host_brings_may_be_compacted_at_once(tmp_path: Path) -> None:
+    """Boundary 0 is the session's: this one was passed before the history came here."""
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+    history = [*conversation(), *conversation(), user("and now?")]
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
+        session.observe(history)
+        assert isinstance(session.prepare().compaction, Compacted)
+    items: list[Any] = [
+        user("go"),
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+        {"type": "function_call", "call_id": "b", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "ok"},
+        {"type": "function_call_output", "call_id": "b", "output": "ok"},
+        {"type": "message", "role": "assistant", "content": "done"},
+    ]
+    assert Cadence.inferred(read_history(items)).boundary == 2
+
+
+class Spoilt:
+    """The entries of a compaction, one of which the store refuses in the middle of the batch."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.handed = at, 0
+
+    def __call__(self, item: Any, *, index_tools: bool) -> Entry | None:
+        made = rows_entry(item, index_tools=index_tools)
+        self.handed += made is not None
+        if made is not None and self.handed == self.at:
+            return replace(made, source_range=(9, 2))
+        return made
+
+
+@pytest.mark.parametrize("kind", ["simple", "durable"])
+def test_mk_54_a_partial_index_failure_leaves_no_rows(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook, spoilt = RecordingHook(), Spoilt(3)
+    with (
+        SimpleMemoryStore() if kind == "simple" else MemoryStore.open(tmp_path) as store,
+        Session.open(None, "s", policy=POLICY, model=ScriptedModel(), memory=store, hooks=[hook]) as session,
+    ):
+        session.append(*conversation())
+        monkeypatch.setattr("siltstone.session.rows.entry", spoilt)
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "memory_indexing_failed"
+        assert spoilt.handed > 3
+        assert hook.names == ["CompactionStarted", "CompactionFailed"]
+        assert session.history() == conversation()
+        assert session.compactions(undone=True) == []
+        assert store.enumerate("s").entries == ()
+        monkeypatch.undo()
+        assert isinstance(session.compact(), Compacted)
+        assert store.enumerate("s").entries != ()
+
+
+def test_mk_58_tool_results_left_out_of_memory_keep_everybody_s_offsets(tmp_path: Path) -> None:
+    messages = [
+        user("first"), assistant("a"), user("second"), *exchange(1, "walrus"), assistant("b"), user("third"),
+        assistant("c"), *exchange(2, "condor"), assistant("d"), user("last"), assistant("e"),
+    ]  # fmt: skip
+    assert [at for at, raw in enumerate(messages) if raw["role"] == "tool"] == [4, 9]
+    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1, max_summary_tokens=8))
+    hook = RecordingHook()
+    with (
+        MemoryStore.open(tmp_path) as store,
+        Session.open(
+            None,
+            "s",
+            policy=policy,
+            model=lambda request: ".",
+            memory=store,
+            index_tools=False,
+            hooks=[hook],
+        ) as session,
+    ):
+        session.append(*messages)
+        outcome = session.compact()
+        assert isinstance(outcome, Compacted)
+        assert outcome.covers == ((0, 11),)
+        found = [tuple(entry.source_range) for entry in store.enumerate("s").entries]
+        spoken = [at for at in range(11) if isinstance(messages[at]["content"], str) and at not in (4, 9)]
+        assert found == [(at, at + 1) for at in spoken]
+        (indexed,) = (event for event in hook.events if isinstance(event, MemoryIndexed))
+        assert (indexed.entries, indexed.messages) == (len(spoken), 11), "handed over, and left out"
+        assert session.expand(outcome.compaction_id or 0)[4]["content"] == "walrus"
+        assert session.search("walrus condor") == []
 
 
 def test_mk_33_media_of_retained_turns_survive_verbatim_and_through_json(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from siltstone.errors import StoreCorruptError
+from siltstone.messages import Message
 
 __all__ = ["LOW_YIELD", "Cadence"]
 
@@ -44,6 +46,19 @@ class Cadence:
     last_input_tokens: int = 0
     last_input_seq: int = 0
     pins: tuple[int, ...] = ()
+
+    @classmethod
+    def inferred(cls, history: Iterable[Message]) -> Cadence:
+        """That of a session which begins with *history*: each answer in it had its boundary.
+
+        An answer is a message of the assistant; in the Responses API a run of its items.
+        """
+        answers, going_on = 0, False
+        for message in history:
+            is_answer = message.role == "assistant"
+            answers += is_answer and not (going_on and message.dialect == "openai.responses")
+            going_on = is_answer
+        return cls(boundary=answers)
 
     def passed(self) -> Cadence:
         """After one more boundary."""

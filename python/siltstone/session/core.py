@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,6 +77,8 @@ class Core:
         self._usage = [record for row in self._log.compactions() for record in rows.usage_of(row.compaction)]
         self._view = View(token_rule or rule(DEFAULT_RULE))
         self._view.extend(self._load(state.head.compaction if state.head else None))
+        if not state.cadence and state.next_seq:
+            self._infer_cadence(rows.message_of(row) for row in self._log.read(0, state.next_seq))
         self._digests: list[bytes] = []
         self._injected: set[bytes] = set()  # the digests of what hooks have added
         self._sightings = Sightings()
@@ -178,9 +180,23 @@ class Core:
                     logged=self._next_seq,
                 )
             if new := originals[start:]:
+                begins = self._next_seq == 0 and self._cadence == Cadence()
                 self.append(new, usage)
+                if begins:
+                    self._infer_cadence(item.message for item in self._view)
             self._sightings.keep(originals, found)
             return len(new)
+
+    def _infer_cadence(self, history: Iterable[Message]) -> None:
+        """Takes over the boundaries of a history that was not begun here, and stores them at once."""
+        self._cadence = replace(self._cadence, boundary=Cadence.inferred(history).boundary)
+        if self._cadence == self._saved:
+            return
+        try:
+            self._log.save_cadence(self._cadence.to_json())
+        except ReadOnlyStoreError:
+            return  # opened to look
+        self._saved = self._cadence
 
     def _summary_texts(self) -> set[str]:
         """The contents of every summary message there ever was; read again after a compaction alone."""
@@ -317,7 +333,7 @@ class Core:
                         f"session {self.session_id!r} was dropped meanwhile", session_id=self.session_id
                     )
                 before = None if undone.parent is None else known[undone.parent].compaction
-                items = self._with_live_objects(self._load(before))
+                items = self._view.with_live_objects(self._load(before))
                 self._log.undo(expected_head=self._head, cadence=self._cadence.to_json())
                 self._head, self._saved = undone.parent, self._cadence
                 self._view = View(self._view.rule, items)
@@ -367,16 +383,6 @@ class Core:
             else:
                 items += [self._item(each) for each in self._log.read(*piece)]
         return items
-
-    def _with_live_objects(self, items: list[Item]) -> list[Item]:
-        """*items*, where the view holds the caller's own object of a message, with that."""
-        live = {
-            item.message.seq: item for item in self._view if item.message.provenance != "compaction_summary"
-        }
-        return [
-            item if item.message.provenance == "compaction_summary" else live.get(item.message.seq, item)
-            for item in items
-        ]
 
     def _item(self, row: LogRow) -> Item:
         return self._view.measured(rows.message_of(row), row.created_at)
