@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.errors import SiltstoneError
 from siltstone.llm import Flow
-from siltstone.messages import Message
+from siltstone.messages import KeyedSystemMessage, Message
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
@@ -22,6 +22,7 @@ __all__ = [
     "Reason",
     "Skip",
     "Trigger",
+    "rules_in_force",
 ]
 
 Range: TypeAlias = tuple[int, int]
@@ -163,6 +164,26 @@ class CompactionError(SiltstoneError, RuntimeError):
         self, message: str, *, reason: str = "internal", usage: tuple[UsageRecord, ...] = (), **fields: Any
     ) -> None:
         super().__init__(message, reason=reason, usage=usage, **fields)
+
+
+RULE_ROLES = frozenset({"system", "developer"})
+"""Roles that carry rules: their messages are never discarded while they are in force."""
+
+
+def rules_in_force(history: Sequence[Message]) -> set[int]:
+    """The positions of the messages that carry rules, without versions that a later one has superseded."""
+    rules = {at for at, message in enumerate(history) if message.role in RULE_ROLES}
+    newest: dict[str, int] = {}
+    for at in sorted(rules):
+        raw = history[at].raw
+        if not isinstance(raw, KeyedSystemMessage):
+            continue
+        other = newest.setdefault(raw.key, at)
+        if other != at:
+            older = at if raw.version <= history[other].raw.version else other  # type: ignore[union-attr]
+            rules.discard(older)
+            newest[raw.key] = other if older == at else at
+    return rules
 
 
 @runtime_checkable

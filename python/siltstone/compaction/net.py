@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siltstone.compaction.base import Compaction, Trigger
+from siltstone.compaction.base import RULE_ROLES, Compaction, Trigger, rules_in_force
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, rewrite, summary_message
-from siltstone.compaction.select import RULE_ROLES, Selection, closed, parted
+from siltstone.compaction.select import Selection, closed, parted
 from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import Message, groups, in_flight, turns
@@ -128,14 +128,11 @@ class _Net:
             return self._rule.tokens(units) <= share and self._rule.tokens(staying + units) <= self.window
 
         # A token is about four characters; `fits` has the last word.
-        return mechanical_summary(selection.discarded, covers, self._prefix, 4 * share, fits)
+        return mechanical_summary(selection.told, covers, self._prefix, 4 * share, fits)
 
     def _must_stay(self) -> set[int]:
-        kept = {
-            at
-            for at, message in enumerate(self.history)
-            if message.role in RULE_ROLES or self._trigger.holds(message)
-        }
+        kept = rules_in_force(self.history)
+        kept.update(at for at, message in enumerate(self.history) if self._trigger.holds(message))
         kept.update(at for group in self._groups if group.pending for at in group.positions)
         if in_flight(self.history):
             kept.add(turns(self.history)[-1].request)
@@ -150,8 +147,11 @@ class _Net:
     def _newest_first(self) -> list[tuple[int, ...]]:
         """The groups that may stay or go. An earlier summary always goes."""
         loose = [group.positions for group in self._groups if self._fixed.isdisjoint(group.positions)]
-        loose = [at for at in loose if self.history[at[0]].provenance != "compaction_summary"]
+        loose = [at for at in loose if self._may_stay(self.history[at[0]])]
         return sorted(loose, key=lambda positions: positions[-1], reverse=True)
+
+    def _may_stay(self, message: Message) -> bool:
+        return message.provenance != "compaction_summary" and message.role not in RULE_ROLES
 
 
 def _overflow(tokens: int, context_window: int) -> ContextOverflowError:

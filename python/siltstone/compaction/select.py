@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from siltstone.compaction.base import RULE_ROLES, rules_in_force
 from siltstone.messages import Group, Message, groups, in_flight, turns
 from siltstone.tokens import TokenRule
 
-__all__ = ["RULE_ROLES", "Room", "Selection", "closed", "parted", "select"]
-
-RULE_ROLES = frozenset({"system", "developer"})
-"""Roles that carry rules: their messages are never discarded."""
+__all__ = ["Room", "Selection", "closed", "parted", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,14 @@ class Selection:
     @property
     def is_worthwhile(self) -> bool:
         """Something original is discarded: rewriting an earlier summary alone would gain nothing."""
-        return any(message.provenance == "original" for message in self.discarded)
+        return any(
+            message.provenance == "original" and message.role not in RULE_ROLES for message in self.discarded
+        )
+
+    @property
+    def told(self) -> tuple[Message, ...]:
+        """What a summariser is told of: all that is discarded, but for superseded rules."""
+        return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
 
 
 class Room:
@@ -66,11 +71,9 @@ def select(
     What *stays* says of stays with its group, and takes no room where its turn goes.
     """
     grouped, spans = groups(history), turns(history)
-    kept = {
-        at
-        for at, message in enumerate(history)
-        if message.role in RULE_ROLES or (stays is not None and stays(message))
-    }
+    kept = rules_in_force(history)
+    if stays is not None:
+        kept.update(at for at, message in enumerate(history) if stays(message))
     kept.update(position for group in grouped if group.pending for position in group.positions)
     whole = True
     if in_flight(history):

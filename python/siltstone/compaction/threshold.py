@@ -95,13 +95,16 @@ class ThresholdCompactor:
         if not selection.is_worthwhile:
             return Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
         brief = self._brief(history, trigger)
-        calls = Calls(self.config.attempts, self.config.call_timeout, self.config.on_model_failure != "fail")
+        config = self.config
+        calls = Calls(
+            config.attempts, config.call_timeout, config.on_model_failure != "fail", config.retry_delay
+        )
         overflowed = False
         if self.config.curator is not None:
             summary = clip(_curated(self.config.curator, selection), brief.cap, self.token_rule)
         else:
             try:
-                summary = yield from summarise(selection.discarded, brief, calls)
+                summary = yield from summarise(selection.told, brief, calls)
             except SummarizerOverflow as error:
                 if self.config.on_summarizer_overflow == "fail":
                     raise _overflow(error, calls) from error.__cause__
@@ -137,7 +140,7 @@ class ThresholdCompactor:
 
         covers = covered(selection.discarded)
         # A token is about four characters; `fits` has the last word, and clip where the note is longer.
-        text = mechanical_summary(selection.discarded, covers, brief.summary_prefix, 4 * brief.cap, fits)
+        text = mechanical_summary(selection.told, covers, brief.summary_prefix, 4 * brief.cap, fits)
         return clip(text, brief.cap, self.token_rule)
 
     def _is_suspect(self, selection: Selection, summary: str) -> bool:
@@ -240,7 +243,7 @@ def _boundaries_since_last(context: CompactionContext) -> int | None:
 def _curated(curator: Curator, selection: Selection) -> str:
     """The curator's summary."""
     try:
-        text = curator([message.raw for message in selection.discarded])
+        text = curator([message.raw for message in selection.told])
     except Exception as error:
         raise CompactionError(
             f"the curator raised {type(error).__name__}: {error}",

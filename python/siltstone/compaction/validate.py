@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from siltstone.compaction.base import Compaction, CompactionError, Trigger
+from siltstone.compaction.base import (
+    RULE_ROLES,
+    Compaction,
+    CompactionError,
+    Trigger,
+    rules_in_force,
+)
 from siltstone.compaction.rewrite import covered
-from siltstone.compaction.select import RULE_ROLES
 from siltstone.messages import Message, SummaryMessage, groups
 
 __all__ = ["validate"]
@@ -43,6 +48,11 @@ def _faults(
     yield from _disorder(retained, discarded)
     yield from _holes(len(history), retained, discarded)
     yield from _losses(history, set(retained))
+    rules = rules_in_force(history)
+    for at in retained:
+        pinned = trigger is not None and trigger.holds(history[at])
+        if history[at].role in RULE_ROLES and at not in rules and not pinned:
+            yield f"the superseded {history[at].role} message at position {at} is retained"
     for message in compaction.discarded:
         if trigger is not None and trigger.holds(message):
             yield f"message {message.seq} is pinned and is discarded"
@@ -74,10 +84,11 @@ def _holes(length: int, retained: list[int], discarded: list[int]) -> Iterator[s
 
 
 def _losses(history: Sequence[Message], retained: set[int]) -> Iterator[str]:
+    rules = rules_in_force(history)
     for at, message in enumerate(history):
         if message.provenance == "compaction_summary" and at in retained:
             yield f"the earlier summary at position {at} is retained"
-        if message.role in RULE_ROLES and at not in retained:
+        if at in rules and at not in retained:
             yield f"the {message.role} message at position {at} is discarded"
     for group in groups(history):
         stay = [at in retained for at in group.positions]

@@ -9,6 +9,7 @@ from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
 from siltstone.messages.message import (
     Dialect,
     InjectedMessage,
+    KeyedSystemMessage,
     LiveObject,
     Message,
     Part,
@@ -32,6 +33,7 @@ __all__ = [
     "Finding",
     "Group",
     "InjectedMessage",
+    "KeyedSystemMessage",
     "LiveObject",
     "Message",
     "Part",

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from siltstone.errors import ConfigError
+
 __all__ = [
     "Dialect",
     "InjectedMessage",
+    "KeyedSystemMessage",
     "LiveObject",
     "Message",
     "Part",
@@ -143,6 +146,31 @@ class InjectedMessage(dict[str, Any]):
 
     It is read with the provenance ``injected_context``: it opens no turn and is never indexed.
     """
+
+
+class KeyedSystemMessage(dict[str, Any]):
+    """System text in versions: of those with one key the highest version holds, the first of equal ones.
+
+    It is a plain dict to every SDK, known to us by its type: an older version leaves with the next
+    compaction, and no summariser is shown it. Through JSON the key is lost, and then it is a system message
+    as any other, which is never discarded.
+
+    Args:
+        content: The text.
+        key: What it is a version of.
+        version: 1 or more.
+    """
+
+    def __init__(self, content: str, key: str, version: int) -> None:
+        super().__init__(role="system", content=content)
+        if not isinstance(key, str) or not key:
+            raise ConfigError(f"key must be a text that is not empty, got {key!r}", field="key", value=key)
+        if type(version) is not int or version < 1:
+            raise ConfigError(
+                f"version must be an integer >= 1, got {version!r}", field="version", value=version
+            )
+        self.key = key
+        self.version = version
 
 
 def provenance_of(raw: RawMessage) -> Provenance:
