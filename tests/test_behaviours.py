@@ -1,0 +1,49 @@
+"""Does every row of the checklist of threshold compaction have its tests, and does the page say which?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "docs" / "design" / "compaction.md"
+
+#: The rows: numbers between these are not used.
+NUMBERS = [*range(1, 17), *range(20, 38), *range(40, 44), *range(50, 60), 80]
+_ROW = re.compile(r"^\| MK-(\d\d) \| ([DCN]) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_NAMED = re.compile(r"test_mk_(\d\d)_")
+
+
+def named() -> dict[int, list[str]]:
+    """The files that have tests of each row, in order."""
+    files: defaultdict[int, set[str]] = defaultdict(set)
+    for path in TESTS.rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            found = (
+                _NAMED.match(node.name) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
+            )
+            if found:
+                files[int(found[1])].add(path.relative_to(TESTS).as_posix())
+    return {number: sorted(found) for number, found in files.items()}
+
+
+def test_every_row_has_a_test_that_is_named_after_it():
+    files = named()
+    assert [f"MK-{number:02}" for number in NUMBERS if number not in files] == []
+
+
+def test_the_page_lists_every_row_once_and_the_files_that_hold_it():
+    """A new test of a row, or one that moved, is a new word in the page."""
+    files = named()
+    listed = [(int(number), where) for number, _, _, where in _ROW.findall(PAGE.read_text("utf-8"))]
+    expected = [(number, ", ".join(f"`{file}`" for file in files[number])) for number in NUMBERS]
+    assert listed == expected
+
+
+def test_the_figures_of_the_page_are_those_of_its_table():
+    text = PAGE.read_text("utf-8")
+    kinds = [kind for _, kind, _, _ in _ROW.findall(text)]
+    said = f"{len(kinds)} rows: {kinds.count('D')} D, {kinds.count('C')} C, {kinds.count('N')} N."
+    assert said in text
