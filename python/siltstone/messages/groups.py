@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from siltstone.messages.message import REFERENCE, Message, Part
 
-__all__ = ["Group", "call_key", "groups", "unanswered"]
+__all__ = ["Group", "call_key", "groups", "is_reasoning_only", "unanswered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,12 @@ class _Calls:
     """The calls seen so far, by key, each with its position and whether it was answered."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, list[list[int]]] = {}
+        self._by_key: dict[Hashable, deque[list[int]]] = {}
         self._waiting: dict[int, int] = {}  # position: calls in it without a result
 
     def open(self, key: Hashable, position: int) -> None:
         """A call. It takes over its key, but calls without ids that still wait queue up."""
-        queue = self._by_key.setdefault(key, [])
+        queue = self._by_key.setdefault(key, deque())
         if not isinstance(key, tuple) or (queue and not queue[0][1]):
             queue.clear()
         queue.append([position, 1])
@@ -95,7 +96,7 @@ class _Calls:
         queue = self._by_key.get(key)
         if not queue:
             return None
-        call = queue[0] if len(queue) == 1 else queue.pop(0)
+        call = queue[0] if len(queue) == 1 else queue.popleft()
         position, waits = call
         if waits:
             call[1] = 0
@@ -149,7 +150,7 @@ def _bind_reasoning(history: Sequence[Message], links: _Links) -> None:
             continue
         if bound:
             links.join(position - 1, position)
-        bound = bound or _is_reasoning_only(message)
+        bound = bound or is_reasoning_only(message)
 
 
 def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
@@ -162,7 +163,8 @@ def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
         before = calls
 
 
-def _is_reasoning_only(message: Message) -> bool:
+def is_reasoning_only(message: Message) -> bool:
+    """Whether *message* has reasoning and says nothing else."""
     reasons = False
     for part in message.parts:
         if part.kind == "reasoning":

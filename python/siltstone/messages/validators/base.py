@@ -6,6 +6,7 @@ pure, it looks at each message once, and it never raises for what a history says
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -69,7 +70,7 @@ class Ledger:
 
     def __init__(self, *, unique: bool = False) -> None:
         self._unique = unique  # an id may be used once in a whole history
-        self._waiting: dict[Hashable, list[_Call]] = {}
+        self._waiting: dict[Hashable, deque[_Call]] = {}
         self._called: set[Hashable] = set()
         self._answered: set[Hashable] = set()
 
@@ -86,14 +87,14 @@ class Ledger:
             yield Finding(position, "duplicate-call", said, part.call_id, nth)
         self._called.add(key)
         self._answered.discard(key)
-        self._waiting.setdefault(key, []).append(_Call(position, part, nth))
+        self._waiting.setdefault(key, deque()).append(_Call(position, part, nth))
 
     def answer(self, position: int, part: Part, nth: int) -> Iterator[Finding]:
         """Takes down a result."""
         key = call_key(part)
         queue = self._waiting.get(key)
         if queue:
-            queue.pop(0)
+            queue.popleft()
             if not queue:
                 del self._waiting[key]
             self._answered.add(key)
