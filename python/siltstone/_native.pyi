@@ -6,10 +6,11 @@ point, any other counts as U+FFFD. Sizes are those of the text as it is. A panic
 as ``siltstone.errors.InternalError``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 __all__ = [
+    "Outline",
     "Store",
     "__version__",
     "_panic",
@@ -18,6 +19,7 @@ __all__ = [
     "embed_batch",
     "embed_sparse",
     "json_size",
+    "render_messages",
     "terms",
     "text_size",
     "text_sizes",
@@ -48,6 +50,13 @@ def whitespace_words(text: str) -> list[str]:
     """What stands between white space (Unicode's ``White_Space``), its ASCII letters in lower case.
 
     The words of hash rule ``poly31``.
+    """
+
+def render_messages(raws: list[Any], start: int, end: int) -> tuple[str, int]:
+    """The lines that a summariser reads of the messages from *start* up to *end*, without earlier summaries.
+
+    Returns:
+        The lines, and the position of the first message that is left to Python; *end* where there is none.
     """
 
 def terms(text: str) -> list[str]:
@@ -112,6 +121,87 @@ def text_sizes(texts: list[str]) -> list[tuple[int, int]]:
     Raises:
         TypeError: an item is no str; the message says which.
     """
+
+@final
+class Outline:
+    """What a policy asks of a history before a message of it is made. Time is linear.
+
+    The core reads plain messages of every dialect: dicts, lists, str, int, float, bool and None, none of a
+    subclass, with texts, calls, results and reasoning in them. Media, unknown blocks and everything that
+    may be an error are left to Python, and the answer is the same as if Python had read them all.
+
+    Args:
+        raws: The messages.
+        describe: Called with the position of each message that is left to Python, in order: its role,
+            its provenance, whether it is an item of the Responses API, whether it is nothing but
+            reasoning, its number of parts, and for each part that ties it to others the kind
+            (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and the tool's name.
+    """
+
+    def __new__(
+        cls,
+        raws: list[Any],
+        describe: Callable[[int], tuple[str, str, bool, bool, int, list[tuple[str, str | None, str | None]]]],
+    ) -> Outline: ...
+    def __len__(self) -> int: ...
+    @property
+    def odd(self) -> list[int]:
+        """The positions of the messages that were left to Python."""
+
+    @property
+    def rules(self) -> list[int]:
+        """The positions of system and developer messages."""
+
+    @property
+    def summaries(self) -> list[int]:
+        """The positions of summaries."""
+
+    @property
+    def unoriginal(self) -> list[int]:
+        """The positions of messages that nobody said."""
+
+    @property
+    def requests(self) -> list[int]:
+        """The positions of the messages that open turns."""
+
+    @property
+    def turn_count(self) -> int:
+        """How many turns there are."""
+
+    def turn(self, number: int) -> tuple[int, int, int]:
+        """Start, end and request of a turn, as in ``siltstone.messages.Turn``.
+
+        Raises:
+            ValueError: there are not so many.
+        """
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether the newest turn is still going on."""
+
+    @property
+    def pending(self) -> list[int]:
+        """The positions of the groups that have a call without a result, ascending."""
+
+    def group_ending_at(self, position: int) -> list[int] | None:
+        """The positions of the group whose last message stands at *position*; None where none ends."""
+
+    def closed(self, kept: list[int]) -> list[tuple[int, int]]:
+        """*kept*, and every group that has one of them: ascending half-open ranges that do not touch."""
+
+    def parts(self, start: int, end: int) -> int:
+        """How many parts the messages from *start* up to *end* have together."""
+
+    def sums(self, measure: str, odd: list[int]) -> list[int]:
+        """The units of the first 0, 1, 2 … messages.
+
+        Args:
+            measure: ``bytes``, ``code_points`` or ``blocks``, as the rules of ``siltstone.tokens`` count.
+            odd: The units of each message in :attr:`odd`.
+
+        Raises:
+            ValueError: *measure* is none of these, or *odd* has another length.
+        """
 
 def json_size(value: object) -> tuple[int, int]:
     """Bytes of UTF-8 and code points of *value* as compact JSON, without writing it.

@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 from siltstone._native import json_size, text_size
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.messages import Message, Part, RawMessage, message_size, read_message
+from siltstone.messages import Excerpt, History, Message, Part, RawMessage, message_size, read_message
 from siltstone.messages.media import without_inline_data
 
 __all__ = [
@@ -58,6 +58,7 @@ class TokenRule(ABC):
     """
 
     name: str  #: As in ``estimate_tokens(..., rule=name)``.
+    measure: Literal["bytes", "code_points", "blocks"] | None = None  #: the core's size that ``units`` is
 
     @abstractmethod
     def units(self, message: Message) -> int:
@@ -72,7 +73,9 @@ class TokenRule(ABC):
         """The estimate for a text by itself."""
 
     def count(self, messages: Iterable[Message]) -> int:
-        """The estimate for *messages* together."""
+        """The estimate for *messages* together. Those of a history in outline are counted once."""
+        if isinstance(messages, (History, Excerpt)):
+            return self.tokens(messages.units(self))
         return self.tokens(sum(map(self.units, messages)))
 
 
@@ -122,6 +125,7 @@ def _messages(items: Iterable[RawMessage | Message]) -> Iterable[Message]:
 
 class _JsonBytes(TokenRule):
     name = "bytes/4"
+    measure = "bytes"
 
     def units(self, message: Message) -> int:
         return message_size(message.raw)[0]
@@ -135,6 +139,7 @@ class _JsonBytes(TokenRule):
 
 class _JsonChars(TokenRule):
     name = "chars/3"
+    measure = "code_points"
 
     def units(self, message: Message) -> int:
         return message_size(message.raw)[1]
@@ -148,6 +153,7 @@ class _JsonChars(TokenRule):
 
 class _Blocks(TokenRule):
     name = "blocks"
+    measure = "blocks"
 
     def units(self, message: Message) -> int:
         if message.role in _BY_JSON:

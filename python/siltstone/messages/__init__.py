@@ -20,6 +20,7 @@ from siltstone.messages.message import (
     Role,
     SummaryMessage,
 )
+from siltstone.messages.outline import Excerpt, History, as_history, render_messages
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone
@@ -30,8 +31,10 @@ __all__ = [
     "FORGOTTEN",
     "MAX_MESSAGE_BYTES",
     "Dialect",
+    "Excerpt",
     "Finding",
     "Group",
+    "History",
     "InjectedMessage",
     "KeyedSystemMessage",
     "LiveObject",
@@ -45,6 +48,7 @@ __all__ = [
     "Role",
     "SummaryMessage",
     "Turn",
+    "as_history",
     "broken_tool_groups",
     "decode",
     "detect",
@@ -56,6 +60,7 @@ __all__ = [
     "opens_turn",
     "read_history",
     "read_message",
+    "render_messages",
     "repair",
     "texts_of",
     "tombstone",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from siltstone.errors import InvalidMessageError
 from siltstone.messages.message import Message, RawMessage, SummaryMessage, provenance_of
 from siltstone.messages.read import project, read_summary
 
-__all__ = ["read_history"]
+__all__ = ["Numbers", "read_history"]
 
 
 def read_history(raws: Iterable[RawMessage], *, first_seq: int = 0) -> list[Message]:
@@ -24,7 +24,7 @@ def read_history(raws: Iterable[RawMessage], *, first_seq: int = 0) -> list[Mess
         InvalidMessageError: one of *raws* is not a message; carries ``index``, its place in the list.
         MessageTooLargeError: one is over the limit.
     """
-    numbers = _Numbers(first_seq)
+    numbers = Numbers(first_seq)
     messages = []
     for index, raw in enumerate(raws):
         if isinstance(raw, SummaryMessage):
@@ -37,17 +37,27 @@ def read_history(raws: Iterable[RawMessage], *, first_seq: int = 0) -> list[Mess
     return messages
 
 
-class _Numbers:
-    """Hands out increasing numbers that are not covered."""
+class Numbers:
+    """Hands out increasing numbers that no summary covers, from *first* on."""
 
     def __init__(self, first: int) -> None:
         self._free = first
         self._covered: list[tuple[int, int]] = []  # ascending; only those that end beyond ``_free``
 
     def next(self) -> int:
+        """The next number."""
         self._skip_covered()
         self._free += 1
         return self._free - 1
+
+    def take(self, count: int) -> Iterator[tuple[int, int]]:
+        """The next *count* numbers, as runs: the first number of each, and how many."""
+        while count > 0:
+            self._skip_covered()
+            run = min(count, self._covered[0][0] - self._free) if self._covered else count
+            yield self._free, run
+            self._free += run
+            count -= run
 
     def cover(self, covers: Sequence[tuple[int, int]], index: int) -> tuple[tuple[int, int], ...]:
         """Takes the ranges of a summary out of what is handed out; the ranges, moved up if need be."""

@@ -26,6 +26,36 @@ pub fn string_size(text: &[u8]) -> TextSize {
     }
 }
 
+/// Appends `text` as the literal that [`string_size`] measures.
+pub fn write_string(text: &str, literal: &mut String) {
+    literal.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.find(|point: char| matches!(point, '"' | '\\' | '\0'..='\x1f')) {
+        let (plain, escaped) = rest.split_at(at);
+        literal.push_str(plain);
+        let byte = escaped.as_bytes()[0];
+        match byte {
+            b'"' => literal.push_str("\\\""),
+            b'\\' => literal.push_str("\\\\"),
+            b'\n' => literal.push_str("\\n"),
+            b'\r' => literal.push_str("\\r"),
+            b'\t' => literal.push_str("\\t"),
+            0x08 => literal.push_str("\\b"),
+            0x0C => literal.push_str("\\f"),
+            _ => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                literal.push_str("\\u00");
+                for digit in [byte >> 4, byte & 0x0F] {
+                    literal.push(char::from(DIGITS[usize::from(digit)]));
+                }
+            }
+        }
+        rest = &escaped[1..];
+    }
+    literal.push_str(rest);
+    literal.push('"');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +66,20 @@ mod tests {
         let size = string_size("a\"\\\n\u{1f}☕\u{7f}".as_bytes());
         assert_eq!(size.bytes, 19);
         assert_eq!(size.code_points, 17);
+    }
+
+    #[test]
+    fn a_literal_is_as_large_as_it_is_measured() {
+        let mut literal = String::new();
+        write_string("a\"\\\n\u{1f}☕\u{7f}", &mut literal);
+        assert_eq!(literal, "\"a\\\"\\\\\\n\\u001f☕\u{7f}\"");
+        for text in ["", "plain", "\r\t\u{8}\u{c}\0", "naïve ☕ \"quoted\""] {
+            literal.clear();
+            write_string(text, &mut literal);
+            assert_eq!(
+                TextSize::of(literal.as_bytes()),
+                string_size(text.as_bytes())
+            );
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Text and numbers behind siltstone: tokenising, hashed embeddings, exact search, the durable log.
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
-//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`], `sqlite` (parts);
-//! [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`simd`] (ground).
+//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
+//! `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`], [`simd`] (ground).
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -24,6 +24,7 @@ pub mod id;
 pub mod index;
 pub mod json;
 pub mod memory;
+pub mod outline;
 pub mod postings;
 pub mod simd;
 mod sqlite;

@@ -4,6 +4,7 @@ mod embed;
 mod error;
 mod json;
 mod memory;
+mod outline;
 mod rows;
 mod text;
 mod tokenize;
@@ -23,6 +24,8 @@ mod _native {
     use crate::json::json_size;
     #[pymodule_export]
     use crate::memory::Store;
+    #[pymodule_export]
+    use crate::outline::{Outline, render_messages};
     #[pymodule_export]
     use crate::tokenize::{terms, whitespace_words, words};
     #[pymodule_export]

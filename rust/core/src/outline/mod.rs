@@ -1,0 +1,250 @@
+//! What a policy asks of a history before it reads a message: who speaks, what belongs together.
+//!
+//! An [`Outline`] has a [`Line`] for each message, and knows nothing of texts. Its rules are those of
+//! `siltstone.messages.groups` and `siltstone.messages.turns`, which are its slow twins.
+
+mod groups;
+mod keys;
+mod turns;
+
+use groups::Groups;
+use turns::Turns;
+
+pub use keys::{Key, Keys};
+pub use turns::Turn;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Rules.
+    System,
+    /// Rules too, under their newer name.
+    Developer,
+    /// Somebody who asks, or what a tool gave, where that is the user's to say.
+    User,
+    /// The model.
+    Assistant,
+    /// What a tool gave.
+    Tool,
+}
+
+impl Role {
+    /// Whether messages of this role carry rules, and are never discarded.
+    #[must_use]
+    pub fn is_rule(self) -> bool {
+        matches!(self, Self::System | Self::Developer)
+    }
+}
+
+/// Where a message came from, as far as it decides anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// It was said.
+    Original,
+    /// A summary of ours.
+    Summary,
+    /// Placed before the model: injected or recalled context.
+    Injected,
+    /// Anything else, a repair for one.
+    Other,
+}
+
+/// What a part of a message ties it to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// A call.
+    Call(Key),
+    /// A result.
+    Result(Key),
+    /// An unknown part that has the id of a call.
+    Shared(Key),
+    /// A reference, which may stand for any call.
+    Reference,
+}
+
+/// What a message is, without what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Who speaks.
+    pub role: Role,
+    /// Where it came from.
+    pub provenance: Provenance,
+    /// It is an item of the Responses API.
+    pub is_item: bool,
+    /// It is nothing but reasoning.
+    pub is_reasoning: bool,
+    /// How many parts it has.
+    pub parts: u32,
+}
+
+/// Lines in order, each with its ties.
+#[derive(Debug, Default)]
+pub struct Lines {
+    all: Vec<Line>,
+    ties: Vec<Tie>,
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    /// Room for `count` messages.
+    #[must_use]
+    pub fn with_capacity(count: usize) -> Self {
+        Self {
+            all: Vec::with_capacity(count),
+            ties: Vec::new(),
+            ends: Vec::with_capacity(count),
+        }
+    }
+
+    /// Adds a message with what its parts tie it to, in their order.
+    pub fn push(&mut self, line: Line, ties: &[Tie]) {
+        self.all.push(line);
+        self.ties.extend_from_slice(ties);
+        self.ends.push(self.ties.len());
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn ties(&self, position: usize) -> &[Tie] {
+        let start = position
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
+        &self.ties[start..self.ends[position]]
+    }
+
+    fn has_call(&self, position: usize) -> bool {
+        self.ties(position)
+            .iter()
+            .any(|tie| matches!(tie, Tie::Call(_)))
+    }
+
+    /// Whether a message is a user's own, and not a tool's result in the role of one.
+    fn opens_turn(&self, position: usize) -> bool {
+        let line = self.all[position];
+        line.role == Role::User
+            && line.provenance == Provenance::Original
+            && !self
+                .ties(position)
+                .iter()
+                .any(|tie| matches!(tie, Tie::Result(_)))
+    }
+}
+
+/// A history in outline. Positions are those of its messages, from 0; a position beyond them has nothing.
+#[derive(Debug)]
+pub struct Outline {
+    lines: Vec<Line>,
+    groups: Groups,
+    turns: Turns,
+}
+
+impl Outline {
+    /// The outline of `lines`. `keys` is how many keys their ties have. Time is linear.
+    #[must_use]
+    pub fn new(lines: Lines, keys: usize) -> Self {
+        let groups = Groups::new(&lines, keys);
+        let turns = Turns::new(&lines, keys);
+        Self {
+            lines: lines.all,
+            groups,
+            turns,
+        }
+    }
+
+    /// The messages.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The turns, in order.
+    #[must_use]
+    pub fn turns(&self) -> &[Turn] {
+        self.turns.all()
+    }
+
+    /// Whether the newest turn is still going on.
+    #[must_use]
+    pub fn in_flight(&self) -> bool {
+        self.turns.in_flight()
+    }
+
+    /// The positions of every group that has a call without a result, ascending.
+    #[must_use]
+    pub fn pending(&self) -> Vec<usize> {
+        self.groups.pending()
+    }
+
+    /// The group whose last message stands at `position`, ascending; `None` where none ends.
+    #[must_use]
+    pub fn group_ending_at(&self, position: usize) -> Option<Vec<usize>> {
+        self.groups.ending_at(position)
+    }
+
+    /// The positions of `kept` and of every group that has one of them, as ascending half-open ranges
+    /// that do not touch.
+    #[must_use]
+    pub fn closed(&self, kept: impl IntoIterator<Item = usize>) -> Vec<(usize, usize)> {
+        self.groups.closed(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(role: Role) -> Line {
+        Line {
+            role,
+            provenance: Provenance::Original,
+            is_item: false,
+            is_reasoning: false,
+            parts: 1,
+        }
+    }
+
+    #[test]
+    fn a_call_its_late_result_and_a_pending_call_worked_by_hand() {
+        let mut keys = Keys::default();
+        let (one, two) = (keys.id(b"one"), keys.id(b"two"));
+        let mut lines = Lines::default();
+        lines.push(line(Role::System), &[]); // 0
+        lines.push(line(Role::User), &[]); // 1
+        lines.push(line(Role::Assistant), &[Tie::Call(one)]); // 2
+        lines.push(line(Role::Assistant), &[]); // 3
+        lines.push(line(Role::Tool), &[Tie::Result(one)]); // 4
+        lines.push(line(Role::User), &[]); // 5
+        lines.push(line(Role::Assistant), &[Tie::Call(two)]); // 6
+        let outline = Outline::new(lines, keys.count());
+        let spans: Vec<_> = outline
+            .turns()
+            .iter()
+            .map(|turn| (turn.start, turn.end, turn.request))
+            .collect();
+        assert_eq!(spans, [(1, 5, 1), (5, 7, 5)]);
+        assert!(outline.in_flight());
+        assert_eq!(outline.pending(), [6]);
+        assert_eq!(outline.group_ending_at(4), Some(vec![2, 4]));
+        assert_eq!(outline.group_ending_at(2), None);
+        assert_eq!(outline.group_ending_at(7), None);
+        assert_eq!(outline.closed([4, 1, 99]), [(1, 3), (4, 5)]);
+        assert_eq!(outline.closed([]), []);
+    }
+
+    #[test]
+    fn nothing_has_an_outline_too() {
+        let outline = Outline::new(Lines::default(), 0);
+        assert!(outline.turns().is_empty() && !outline.in_flight());
+        assert!(outline.pending().is_empty() && outline.closed([0]).is_empty());
+    }
+}

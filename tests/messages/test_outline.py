@@ -1,0 +1,333 @@
+"""A history in outline says what its messages would say, without any of them being made."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict, UserDict
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import exchange, user
+from siltstone._native import Outline, render_messages
+from siltstone.compaction.prompts import SUMMARY_PREFIX
+from siltstone.compaction.render import render
+from siltstone.compaction.rewrite import covered, joined
+from siltstone.errors import InvalidMessageError, SiltstoneError
+from siltstone.messages import (
+    Excerpt,
+    History,
+    Message,
+    RepairedMessage,
+    SummaryMessage,
+    groups,
+    in_flight,
+    opens_turn,
+    read_history,
+    turns,
+)
+from siltstone.tokens import rule
+from strategies import (
+    anthropic_messages,
+    histories,
+    json_values,
+    openai_messages,
+    plain_messages,
+    responses_items,
+)
+
+RULES = ["bytes/4", "chars/3", "blocks"]
+
+
+class Name(str):
+    """A text of a type of its own."""
+
+    __slots__ = ()
+
+
+class Live:
+    """What an SDK hands out: it dumps itself."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return self.fields
+
+
+class Pair(NamedTuple):
+    one: Any
+    two: Any
+
+
+# What a list of messages may hold besides: every one of these is an error, or read in some odd way.
+odd_values = st.sampled_from(
+    [float("nan"), float("inf"), 10**30, -(2**63), 2**63, -0.0, 1e300, 1e16, 0.1, "\ud800", "a\udc00b",
+     "\ud83d\ude00", Name("x"), True, None, b"x", {1}, object(), (), ("a", 1), [], {}, {"a": float("nan")},
+     {1: 2}, {None: 1}, OrderedDict(a=1), UserDict(a=1), Pair(1, "x"), Name, "", " ", 0],
+)  # fmt: skip
+FIELDS = [
+    *("role", "content", "type", "id", "call_id", "tool_calls", "tool_call_id", "name", "function_call"),
+    *("refusal", "audio", "reasoning_content", "reasoning", "arguments", "input", "output", "caller", "text"),
+    *("tool_use_id", "is_error", "thinking", "function", "custom", "tool_name", "summary", "extra"),
+]
+WORDS = [
+    *("system", "developer", "user", "assistant", "tool", "function", "nobody"),
+    *("text", "tool_use", "tool_result", "thinking", "redacted_thinking", "refusal", "input_text", "image"),
+    *("output_text", "message", "function_call", "function_call_output", "reasoning", "custom"),
+    *("custom_tool_call", "custom_tool_call_output", "server_tool_use", "web_search_tool_result"),
+    *("item_reference", "compaction"),
+]  # fmt: skip
+scraps = st.recursive(
+    st.sampled_from(WORDS) | odd_values | json_values(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place inside of *value*."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+
+
+def replaced(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
+    """*value* with what stands at *path* changed."""
+    if not path:
+        return change(value)
+    copy = value.copy()
+    copy[path[0]] = replaced(value[path[0]], path[1:], change)
+    return copy
+
+
+def disguised(value: Any) -> list[Any]:
+    """*value* as something that says the same, or nearly."""
+    mappings = (OrderedDict, UserDict, MappingProxyType, RepairedMessage)
+    return [Live(value), *(mapping(value) for mapping in mappings)]
+
+
+@st.composite
+def lists(draw: Callable[..., Any]) -> list[Any]:
+    """Histories, and single messages of every shape, some of them changed somewhere: whatever may be sent."""
+    single = st.one_of(plain_messages(), openai_messages(), anthropic_messages(), responses_items())
+    raws: list[Any] = draw(st.one_of(histories(), st.lists(single, max_size=6)))
+    for _ in range(draw(st.integers(0, 2))):
+        if not raws:
+            break
+        at = draw(st.integers(0, len(raws) - 1))
+        kind = draw(st.sampled_from(["scrap", "scrap", "disguise", "summary", "fields"]))
+        if kind == "scrap":
+            path = draw(st.sampled_from(places(raws[at])))
+            raws[at] = replaced(raws[at], path, lambda _: draw(scraps))
+        elif kind == "disguise" and isinstance(raws[at], dict):
+            raws[at] = draw(st.sampled_from(disguised(raws[at])))
+        elif kind == "summary":
+            start = draw(st.integers(0, 9))
+            ranges = draw(
+                st.sampled_from([((start, start + 3),), ((start, start + 1), (start + 4, start + 9))])
+            )
+            raws[at] = SummaryMessage("[Context compacted] x\n\nSome of it.", ranges, draw(st.integers(1, 3)))
+        elif isinstance(raws[at], dict):
+            raws[at] = {**raws[at], **draw(st.dictionaries(st.sampled_from(FIELDS), scraps, max_size=2))}
+    return raws
+
+
+def attempted(read: Callable[[], Any]) -> tuple[Any, tuple[Any, ...] | None]:
+    """What *read* gives, or what tells its error from another."""
+    try:
+        return read(), None
+    except SiltstoneError as error:
+        fields = {key: value for key, value in vars(error).items() if key != "role"}
+        return None, (type(error), str(error), repr(fields))
+
+
+def of(message: Message) -> tuple[Any, ...]:
+    """A message without its own object, which need not equal itself."""
+    return message.seq, message.role, message.parts, message.dialect, message.provenance, message.covers
+
+
+def assert_same(history: History, messages: Sequence[Message]) -> None:
+    """Everything that an outline says, against the messages themselves."""
+    outline = history.outline
+    assert len(history) == len(outline) == len(messages)
+    assert history.rules == [at for at, m in enumerate(messages) if m.role in ("system", "developer")]
+    assert history.summaries == [at for at, m in enumerate(messages) if m.provenance == "compaction_summary"]
+    assert history.unoriginal == [at for at, m in enumerate(messages) if m.provenance != "original"]
+    assert outline.requests == [at for at, m in enumerate(messages) if opens_turn(m)]
+    spans = [outline.turn(number) for number in range(outline.turn_count)]
+    assert spans == [(turn.start, turn.end, turn.request) for turn in turns(messages)]
+    assert outline.in_flight == in_flight(messages)
+    grouped = groups(messages)
+    assert outline.pending == sorted(at for group in grouped if group.pending for at in group.positions)
+    ending = [found for at in range(len(messages)) if (found := outline.group_ending_at(at)) is not None]
+    by_end = sorted(grouped, key=lambda group: group.positions[-1])
+    assert ending == [list(group.positions) for group in by_end]
+    assert outline.parts(0, len(messages)) == sum(len(m.parts) for m in messages)
+    assert list(joined(history.numbers(0, len(history)))) == list(covered(messages))
+    for name in RULES:
+        token_rule = rule(name)
+        sums = [0]
+        for message in messages:
+            sums.append(sums[-1] + token_rule.units(message))
+        assert list(history.sums(token_rule)) == sums
+        assert token_rule.count(history) == token_rule.tokens(sums[-1])
+
+
+@given(lists())
+def test_an_outline_says_what_the_messages_say(raws: list[Any]):
+    """Or it raises what reading them raises: the same class, message and fields."""
+    messages, error = attempted(lambda: read_history(raws))
+    history, other = attempted(lambda: History(raws))
+    assert other == error
+    if messages is None:
+        return
+    assert_same(history, messages)
+    assert_same(History.of(messages), messages)
+    assert [of(message) for message in history] == [of(message) for message in messages]
+    assert all(message.raw is raw for message, raw in zip(history, raws, strict=True))
+
+
+@given(lists(), st.data())
+def test_an_excerpt_is_what_its_messages_are(raws: list[Any], data: st.DataObject):
+    history, error = attempted(lambda: History(raws))
+    if error is not None:
+        return
+    messages = list(history)
+    kept = data.draw(st.sets(st.integers(0, len(raws) + 1)))
+    spans = history.outline.closed(sorted(kept))
+    stays = {
+        at for group in groups(messages) if not kept.isdisjoint(group.positions) for at in group.positions
+    }
+    assert [at for span in spans for at in range(*span)] == sorted(stays)
+    stranger = read_history([user("What was said.")])[0]
+    pieces: list[Any] = list(spans)
+    pieces.insert(data.draw(st.integers(0, len(pieces))), stranger)
+    for each in (Excerpt(history, spans), Excerpt(history, pieces)):
+        members = tuple(
+            message
+            for piece in each.pieces
+            for message in ([piece] if isinstance(piece, Message) else [messages[at] for at in range(*piece)])
+        )
+        assert len(each) == len(members)
+        assert [id(message) for message in each] == [id(message) for message in members]
+        assert [id(each[at]) for at in range(-len(each), len(each))] == [id(m) for m in members * 2]
+        assert [id(raw) for raw in each.raws] == [id(message.raw) for message in members]
+        assert [at >= 0 and messages[at] for at in each.positions] == [
+            m is not stranger and m for m in members
+        ]
+        assert each.parts == sum(len(message.parts) for message in members)
+        assert each.has_original == any(message.provenance == "original" for message in members)
+        assert [id(m) for m in each.summaries] == [
+            id(m) for m in members if m.provenance == "compaction_summary"
+        ]
+        assert joined(each.numbers) == covered(members)
+        assert render(each, SUMMARY_PREFIX) == render(members, SUMMARY_PREFIX)
+        for name in RULES:
+            assert rule(name).count(each) == rule(name).count(members)
+
+
+@given(lists())
+def test_the_lines_of_messages_are_those_of_the_slow_rendering(raws: list[Any]):
+    """Message by message, so that a reader that gives up is noticed where it need not."""
+    messages, error = attempted(lambda: read_history(raws))
+    if error is not None:
+        return
+    for at, message in enumerate(messages):
+        lines, end = render_messages(raws, at, at + 1)
+        if end == at:
+            assert lines == ""
+        else:
+            assert lines == render([message], SUMMARY_PREFIX)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        user("Hello."),
+        {"role": "developer", "content": [{"type": "text", "text": "naïve"}]},
+        *exchange("a", "done"),
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}], "refusal": "No."},
+        {"role": "assistant", "content": None, "reasoning_content": "Hm.", "tool_calls": None, "audio": None},
+        {"role": "function", "name": "f", "content": None},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {"x": [1.5]}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "done"}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "is_error": True}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello."}]},
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "done"},
+        {"type": "custom_tool_call", "call_id": "a", "name": "f", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": "a", "output": "done"},
+        {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]},
+    ],
+    ids=lambda raw: json.dumps(raw)[:60],
+)
+def test_the_core_reads_what_nearly_every_message_is_made_of(raw: dict[str, Any]):
+    """Python is asked for none of these, so that the speed of a plan is that of the core."""
+    assert History([raw]).outline.odd == []
+    assert render_messages([raw], 0, 1)[1] == 1
+
+
+def test_messages_are_made_when_they_are_looked_at_and_once():
+    history = History([user("Hello."), *exchange("a", "done")])
+    assert history[1] is history[-2] is history[0:2][1]
+    with pytest.raises(IndexError, match="3 messages has no message 3"):
+        history[3]
+    with pytest.raises(IndexError, match="2 messages has no message 2"):
+        Excerpt(history, [(0, 2)])[2]
+    assert Excerpt(history, [(0, 2)]) == (history[0], history[1]) == Excerpt(history, [(0, 1), (1, 2)])
+    assert Excerpt(history, [(0, 2)]) != (history[0], history[2])
+
+
+def test_an_error_has_the_place_of_its_message():
+    with pytest.raises(InvalidMessageError, match="message 2: unknown role 'nobody'") as caught:
+        History([user("a"), user("b"), {"role": "nobody", "content": "x"}, 7])
+    assert caught.value.index == 2
+
+
+def test_what_describes_an_odd_message_is_checked():
+    tied: Any = ("user", "original", False, False, 1, [("x", None, None)])
+    for line in (("nobody", *tied[1:5], []), tied):
+        with pytest.raises(TypeError, match="is unknown"):
+            Outline([7], lambda position, line=line: line)
+    with pytest.raises(ValueError, match="length 6"):
+        Outline([7], lambda position: ())  # type: ignore[arg-type,return-value]
+    outline = Outline([user("Hello.")], lambda position: pytest.fail("the core reads it"))
+    with pytest.raises(ValueError, match="measure must be"):
+        outline.sums("words", [])
+    with pytest.raises(ValueError, match="each of the 0 odd messages, got 1"):
+        outline.sums("bytes", [1])
+    with pytest.raises(ValueError, match="turn must be < 1, got 1"):
+        outline.turn(1)
+    assert outline.parts(5, 2) == outline.parts(2, 5) == 0
+
+
+def test_a_message_nested_deeper_than_the_core_walks_is_read_all_the_same():
+    value: Any = "deep"
+    for _ in range(100):
+        value = [value]
+    raw = {"role": "user", "content": "Hello.", "extra": value}
+    history = History([raw])
+    assert history.outline.odd == [0]
+    assert_same(history, read_history([raw]))
+    for _ in range(200):
+        value = [value]
+    assert attempted(lambda: History([{**raw, "extra": value}])) == attempted(
+        lambda: read_history([{**raw, "extra": value}])
+    )
+
+
+def test_who_changes_a_message_meanwhile_is_summarised_by_what_it_says_now():
+    raws = [user("Hello."), user("There.")]
+    history = History(raws)
+    raws[0]["content"] = "Changed."
+    raws.clear()
+    assert len(history) == 2
+    assert render(Excerpt(history, [(0, 2)]), SUMMARY_PREFIX) == "User: Changed.\nUser: There."
