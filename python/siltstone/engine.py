@@ -17,12 +17,20 @@ from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.guard import check_legal, guided, injected
 from siltstone.compaction.net import check_room
 from siltstone.compaction.rehearse import rehearse
+from siltstone.compaction.rewrite import summaries
 from siltstone.compaction.validate import validate
-from siltstone.errors import ConfigError, ContextOverflowError, ModelError, StoreConflictError, StoreError
+from siltstone.errors import (
+    ConfigError,
+    ContextOverflowError,
+    MessageTooLargeError,
+    ModelError,
+    StoreConflictError,
+    StoreError,
+)
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
 from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
 from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models, Steps
-from siltstone.messages import Message, RawMessage, read_history
+from siltstone.messages import Excerpt, History, Message, RawMessage
 from siltstone.outcome import (
     AfterCompact,
     AsyncAfterCompact,
@@ -34,6 +42,7 @@ from siltstone.outcome import (
     Plan,
     Skipped,
 )
+from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
 __all__ = ["acompact", "attempt", "check_room", "compact", "plan", "rescue"]
@@ -325,14 +334,14 @@ class _Attempt:
     def compacted(self, compaction: Compaction, after: int, compaction_id: int | None) -> Compacted:
         """The outcome, as it stands before the commit or after it."""
         return Compacted(
-            messages=[message.raw for message in compaction.messages],
+            messages=_raws(compaction.messages),
             tokens_before=self.before,
             tokens_after=after,
             events=tuple(self.events),
             usage=tuple(self.usage),
             summary=compaction.summary,
-            retained=tuple(message.raw for message in compaction.retained),
-            discarded=tuple(message.raw for message in compaction.discarded),
+            retained=tuple(_raws(compaction.retained)),
+            discarded=tuple(_raws(compaction.discarded)),
             covers=compaction.covers,
             level=compaction.level,
             degraded=compaction.degraded,
@@ -354,28 +363,41 @@ class _Attempt:
     def _estimated(self, request: CompletionRequest, completion: Completion) -> UsageRecord:
         rule = self.policy.token_rule
         return UsageRecord(
-            input_tokens=rule.count(read_history(request.messages)),
+            input_tokens=_request_tokens(rule, request),
             output_tokens=rule.count_text(completion.text),
             purpose=request.purpose,
         )
 
     def _raws(self) -> list[RawMessage]:
-        return [message.raw for message in self.history]
+        return _raws(self.history)
+
+
+def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
+    """What was sent, estimated. A request that renders a long history is larger than a message may be."""
+    try:
+        return rule.count(History(request.messages))
+    except MessageTooLargeError:
+        return sum(rule.count_text(str(message.get("content", ""))) for message in request.messages)
+
+
+def _raws(messages: Sequence[Message]) -> list[RawMessage]:
+    """The caller's own objects, without making a message of each."""
+    if isinstance(messages, History | Excerpt):
+        return list(messages.raws)
+    return [message.raw for message in messages]
 
 
 def _content(compaction: Compaction) -> str:
     """What the summary message of a rewrite says; empty for a rewrite without one."""
-    summaries = (m.text for m in compaction.messages if m.provenance == "compaction_summary")
-    return next(summaries, "")
+    return next((message.text for message in summaries(compaction.messages)), "")
 
 
 def _manual(
     messages: Sequence[RawMessage], context_window: int | None, focus: str | None
-) -> tuple[list[Message], Trigger]:
+) -> tuple[History, Trigger]:
     if context_window is not None and context_window <= 0:
         _refuse("context_window", context_window)
-    history = read_history(messages)
-    return history, Trigger("manual", focus=focus, context_window=context_window)
+    return History(messages), Trigger("manual", focus=focus, context_window=context_window)
 
 
 def _refuse(field: str, value: Any) -> NoReturn:

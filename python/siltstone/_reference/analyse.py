@@ -34,7 +34,7 @@ def terms(text: str) -> list[str]:
 
 
 def normal(word: str) -> str:
-    """The base of an irregular form, with an ``s`` or not; then the stem of what is a word of ASCII letters."""
+    """The base of an irregular form, with an ``s`` or not; then the stem of a word of ASCII letters."""
     word = IRREGULAR.get(word) or IRREGULAR.get(word.removesuffix("s"), word)
     if len(word) > LONGEST or not re.fullmatch("[a-z]+", word):
         return word

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.errors import SiltstoneError
 from siltstone.llm import Flow
-from siltstone.messages import KeyedSystemMessage, Message
+from siltstone.messages import KeyedSystemMessage, Message, as_history
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
@@ -137,9 +137,9 @@ class Compaction:
         injected: What ``on_after_compact`` added to the end of ``messages``.
     """
 
-    messages: tuple[Message, ...]
-    retained: tuple[Message, ...]
-    discarded: tuple[Message, ...]
+    messages: Sequence[Message]
+    retained: Sequence[Message]
+    discarded: Sequence[Message]
     summary: str
     covers: tuple[Range, ...]
     level: int = 1
@@ -172,15 +172,16 @@ RULE_ROLES = frozenset({"system", "developer"})
 
 def rules_in_force(history: Sequence[Message]) -> set[int]:
     """The positions of the messages that carry rules, without versions that a later one has superseded."""
-    rules = {at for at, message in enumerate(history) if message.role in RULE_ROLES}
+    read = as_history(history)
+    rules = set(read.rules)
     newest: dict[str, int] = {}
-    for at in sorted(rules):
-        raw = history[at].raw
+    for at in read.rules:
+        raw = read.raws[at]
         if not isinstance(raw, KeyedSystemMessage):
             continue
         other = newest.setdefault(raw.key, at)
         if other != at:
-            older = at if raw.version <= history[other].raw.version else other  # type: ignore[union-attr]
+            older = at if raw.version <= read.raws[other].version else other  # type: ignore[union-attr]
             rules.discard(older)
             newest[raw.key] = other if older == at else at
     return rules

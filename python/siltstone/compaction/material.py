@@ -17,7 +17,7 @@ from siltstone.compaction.base import Range
 from siltstone.compaction.clip import near_end
 from siltstone.compaction.render import INDENT, render
 from siltstone.compaction.rewrite import covered
-from siltstone.messages import Message, groups
+from siltstone.messages import Excerpt, Message, groups
 from siltstone.tokens import TokenRule
 
 __all__ = ["Material", "Piece", "at_most"]
@@ -134,7 +134,10 @@ class Material:
 
 def at_most(discarded: Sequence[Message], token_rule: TokenRule) -> int:
     """No less than the rendering of *discarded* has, without rendering it: planning stays free."""
-    parts = sum(len(message.parts) for message in discarded)
+    if isinstance(discarded, Excerpt):
+        parts = discarded.parts
+    else:
+        parts = sum(len(message.parts) for message in discarded)
     return GROWTH * token_rule.count(discarded) + TOKENS_PER_PART * parts
 
 

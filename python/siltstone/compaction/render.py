@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, overload
 
 from siltstone.compaction.prompts import unframed
-from siltstone.messages import Message, Part, Role
+from siltstone.messages import Excerpt, Message, Part, Role, render_messages
 
 __all__ = ["INDENT", "RequestMessages", "ranges_in_words", "render"]
 
@@ -37,11 +37,36 @@ _SPEAKERS: Final[dict[Role, str]] = {
 
 def render(messages: Sequence[Message], summary_prefix: str) -> str:
     """All of *messages* as lines, earlier summaries first; reasoning alone leaves no line."""
+    if isinstance(messages, Excerpt):
+        return "\n".join(_excerpt_lines(messages, summary_prefix))
     summaries = [message for message in messages if message.provenance == "compaction_summary"]
     others = [message for message in messages if message.provenance != "compaction_summary"]
     lines = [_summary(message, summary_prefix) for message in summaries]
     lines += [line for message in others for line in _items(message)]
     return "\n".join(line.replace("\n", INDENT) for line in lines)
+
+
+def _excerpt_lines(messages: Excerpt, summary_prefix: str) -> Iterator[str]:
+    """The same of messages that nobody has looked at yet: no :class:`Message` is made of most."""
+    for message in messages.summaries:
+        yield _summary(message, summary_prefix).replace("\n", INDENT)
+    for piece in messages.pieces:
+        if isinstance(piece, Message):
+            yield from _of_one(piece)
+            continue
+        at, end = piece
+        while at < end:
+            lines, at = render_messages(messages.history.raws, at, end)
+            if lines:
+                yield lines
+            if at < end:  # a message that the core does not read
+                yield from _of_one(messages.history[at])
+                at += 1
+
+
+def _of_one(message: Message) -> Iterator[str]:
+    if message.provenance != "compaction_summary":
+        yield from (line.replace("\n", INDENT) for line in _items(message))
 
 
 def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:

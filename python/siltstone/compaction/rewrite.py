@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from siltstone.compaction.base import Compaction, Range
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.select import Selection
-from siltstone.messages import Message, Part, SummaryMessage
+from siltstone.messages import Excerpt, Message, Part, SummaryMessage
 from siltstone.usage import UsageRecord
 
-__all__ = ["covered", "joined", "rewrite", "summary_message"]
+__all__ = ["covered", "joined", "rewrite", "summaries", "summary_message"]
 
 
 def rewrite(
@@ -25,12 +25,10 @@ def rewrite(
 ) -> Compaction:
     """Puts *summary* in the place of what *selection* discards; something must be discarded."""
     covers = covered(selection.discarded)
-    level = 1 + max((_level(message) for message in selection.discarded), default=0)
-    first = selection.discarded[0]
-    before = next(at for at, message in enumerate(history) if message is first)
+    level = 1 + max((_level(message) for message in summaries(selection.discarded)), default=0)
     message = summary_message(framed(prefix, summary), covers, level)
     return Compaction(
-        messages=(*selection.retained[:before], message, *selection.retained[before:]),
+        messages=_spliced(history, selection, message),
         retained=selection.retained,
         discarded=selection.discarded,
         summary=summary,
@@ -40,6 +38,24 @@ def rewrite(
         degraded=degraded,
         suspect=suspect,
     )
+
+
+def _spliced(history: Sequence[Message], selection: Selection, message: Message) -> Sequence[Message]:
+    """What is retained, with *message* where the first discarded one stood."""
+    retained, discarded = selection.retained, selection.discarded
+    if isinstance(retained, Excerpt) and isinstance(discarded, Excerpt):
+        first = discarded.positions[0]
+        before = [piece for piece in retained.spans if piece[0] < first]
+        return Excerpt(retained.history, (*before, message, *retained.spans[len(before) :]))
+    before_it = next(at for at, each in enumerate(history) if each is discarded[0])
+    return (*retained[:before_it], message, *retained[before_it:])
+
+
+def summaries(messages: Sequence[Message]) -> list[Message]:
+    """The summaries among *messages*, in order."""
+    if isinstance(messages, Excerpt):
+        return messages.summaries
+    return [message for message in messages if message.provenance == "compaction_summary"]
 
 
 def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:
@@ -60,6 +76,8 @@ def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
 
     Ascending, disjoint, and touching ranges as one.
     """
+    if isinstance(discarded, Excerpt):
+        return joined(discarded.numbers)
     ranges: list[Range] = []
     for message in discarded:
         if message.provenance == "compaction_summary":

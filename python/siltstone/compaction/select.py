@@ -7,11 +7,11 @@ newest one; and only if all of it fits, the newest complete turns that still fit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from siltstone.compaction.base import RULE_ROLES, rules_in_force
-from siltstone.messages import Group, Message, groups, in_flight, turns
+from siltstone.messages import Excerpt, Group, History, Message, as_history
 from siltstone.tokens import TokenRule
 
 __all__ = ["Room", "Selection", "closed", "parted", "select"]
@@ -21,39 +21,42 @@ __all__ = ["Room", "Selection", "closed", "parted", "select"]
 class Selection:
     """A history parted in two, each in order, the same objects."""
 
-    retained: tuple[Message, ...]
-    discarded: tuple[Message, ...]
+    retained: Sequence[Message]
+    discarded: Sequence[Message]
 
     @property
     def is_worthwhile(self) -> bool:
         """Something original is discarded: rewriting an earlier summary alone would gain nothing."""
-        return any(
-            message.provenance == "original" and message.role not in RULE_ROLES for message in self.discarded
-        )
+        told = self.told
+        if isinstance(told, Excerpt):
+            return told.has_original
+        return any(message.provenance == "original" for message in told)
 
     @property
-    def told(self) -> tuple[Message, ...]:
+    def told(self) -> Sequence[Message]:
         """What a summariser is told of: all that is discarded, but for superseded rules."""
+        if isinstance(self.discarded, Excerpt):
+            return self.discarded.without(self.discarded.history.rules)
         return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
 
 
 class Room:
     """What may still be retained: each limit is a rule to count by and the most tokens by it."""
 
-    def __init__(self, *limits: tuple[TokenRule, int]) -> None:
-        self._limits = limits
-        self._units = [0] * len(limits)
+    def __init__(self, history: History, limits: Iterable[tuple[TokenRule, int]]) -> None:
+        self._limits = [(token_rule, most, history.sums(token_rule)) for token_rule, most in limits]
+        self._units = [0] * len(self._limits)
 
-    def take(self, messages: Iterable[Message], *, anyway: bool = False) -> bool:
-        """Takes room for *messages* if all of them fit, or *anyway*; whether they did fit."""
-        messages = tuple(messages)
+    def take(self, positions: Iterable[int], *, anyway: bool = False) -> bool:
+        """Takes room for the messages at *positions* if all of them fit, or *anyway*; whether they did."""
+        positions = tuple(positions)
         units = [
-            taken + sum(map(token_rule.units, messages))
-            for taken, (token_rule, _) in zip(self._units, self._limits, strict=True)
+            taken + sum([sums[at + 1] - sums[at] for at in positions])
+            for taken, (_, _, sums) in zip(self._units, self._limits, strict=True)
         ]
         fits = all(
             token_rule.tokens(needed) <= most
-            for needed, (token_rule, most) in zip(units, self._limits, strict=True)
+            for needed, (token_rule, most, _) in zip(units, self._limits, strict=True)
         )
         if fits or anyway:
             self._units = units
@@ -63,61 +66,82 @@ class Room:
 def select(
     history: Sequence[Message],
     turn_budget: int,
-    room: Room,
-    stays: Callable[[Message], bool] | None = None,
+    limits: Iterable[tuple[TokenRule, int]],
+    pins: Iterable[int] = (),
+    *,
+    keep_requests: bool = False,
 ) -> Selection:
-    """Parts *history*: at most *turn_budget* complete turns stay, as far as *room* allows.
+    """Parts *history*: at most *turn_budget* complete turns stay, as far as the room allows.
 
-    What *stays* says of stays with its group, and takes no room where its turn goes.
+    Args:
+        history: What is parted. Of one in outline no message is made.
+        turn_budget: The most complete turns that stay.
+        limits: The room: rules to count by, each with the most tokens.
+        pins: Numbers of messages that stay with their groups, and take no room where their turn goes.
+        keep_requests: So do the messages that open turns.
     """
-    grouped, spans = groups(history), turns(history)
-    kept = rules_in_force(history)
-    if stays is not None:
-        kept.update(at for at, message in enumerate(history) if stays(message))
-    kept.update(position for group in grouped if group.pending for position in group.positions)
+    read = as_history(history)
+    choice = _Choice(read, Room(read, limits))
+    choice.kept.update(read.positions_of(pins))
+    if keep_requests:
+        choice.kept.update(read.outline.requests)
+    complete = range(read.outline.turn_count)
     whole = True
-    if in_flight(history):
-        turn = spans.pop()
-        whole = _retain_newest_groups(history, grouped, turn.start, turn.request, room, kept)
-    elif not spans:  # an agent that nobody asked anything: what it does is like a turn in flight
-        whole = _retain_newest_groups(history, grouped, 0, None, room, kept)
-    candidates = spans[1:][-turn_budget:] if whole and turn_budget else []
-    for span in reversed(candidates):
-        positions = [at for at in range(span.start, span.end) if _is_live(history[at])]
-        if not room.take(history[at] for at in positions):
-            break
-        kept.update(positions)
-    return parted(history, closed(grouped, kept))
+    if read.outline.in_flight:
+        start, _, request = read.outline.turn(complete[-1])
+        whole = choice.retain_newest_groups(start, request)
+        complete = complete[:-1]
+    elif not complete:  # an agent that nobody asked anything: what it does is like a turn in flight
+        whole = choice.retain_newest_groups(0, None)
+    if whole and turn_budget:
+        choice.retain_turns(complete[1:][-turn_budget:])
+    selection = _excerpts(read, read.outline.closed(list(choice.kept)))
+    if read is history:
+        return selection
+    return Selection(tuple(selection.retained), tuple(selection.discarded))
 
 
-def _retain_newest_groups(
-    history: Sequence[Message],
-    grouped: Sequence[Group],
-    start: int,
-    request: int | None,
-    room: Room,
-    kept: set[int],
-) -> bool:
-    """Adds to *kept* what stays of the turn in flight from *start* on; whether all of it does."""
-    if request is not None:
-        room.take([history[request]], anyway=True)
-        kept.add(request)
-    newest_stays = False
-    for group in sorted(grouped, key=lambda group: group.positions[-1], reverse=True):
-        positions = [at for at in group.positions if _is_live(history[at]) and at != request]
-        if group.positions[-1] < start:
-            break
-        if not positions:
-            continue
-        if not room.take((history[at] for at in positions), anyway=not newest_stays) and newest_stays:
-            return False
-        kept.update(positions)
-        newest_stays |= any(history[at].provenance == "original" for at in positions)
-    return True
+class _Choice:
+    """The positions that stay, as they are chosen."""
+
+    def __init__(self, history: History, room: Room) -> None:
+        self._outline, self._room = history.outline, room
+        self._unoriginal = frozenset(history.unoriginal)
+        self._fixed = frozenset(history.rules) | frozenset(history.summaries)  # stay or go whatever the room
+        self.kept = {*rules_in_force(history), *self._outline.pending}
+
+    def retain_newest_groups(self, start: int, request: int | None) -> bool:
+        """Adds what stays of the turn in flight from *start* on; whether all of it does."""
+        if request is not None:
+            self._room.take([request], anyway=True)
+            self.kept.add(request)
+        newest_stays = False
+        for last in range(len(self._outline) - 1, start - 1, -1):
+            group = self._outline.group_ending_at(last)
+            positions = [at for at in group or () if at not in self._fixed and at != request]
+            if not positions:
+                continue
+            if not self._room.take(positions, anyway=not newest_stays) and newest_stays:
+                return False
+            self.kept.update(positions)
+            newest_stays = newest_stays or not self._unoriginal.issuperset(positions)
+        return True
+
+    def retain_turns(self, numbers: Sequence[int]) -> None:
+        """Adds the newest of the turns *numbers* that fit, up to the first that does not."""
+        for number in reversed(numbers):
+            start, end, _ = self._outline.turn(number)
+            positions = [at for at in range(start, end) if at not in self._fixed]
+            if not self._room.take(positions):
+                break
+            self.kept.update(positions)
 
 
-def _is_live(message: Message) -> bool:
-    return message.role not in RULE_ROLES and message.provenance != "compaction_summary"
+def _excerpts(history: History, kept: Sequence[tuple[int, int]]) -> Selection:
+    """*history* in the ranges of *kept*, and what lies between them."""
+    starts, ends = [0, *(end for _, end in kept)], [*(start for start, _ in kept), len(history)]
+    gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    return Selection(Excerpt(history, kept), Excerpt(history, gaps))
 
 
 def closed(grouped: Sequence[Group], kept: set[int]) -> set[int]:

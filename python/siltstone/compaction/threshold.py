@@ -19,11 +19,11 @@ from siltstone.compaction.config import CompactionConfig, Curator
 from siltstone.compaction.mechanical import mechanical_summary
 from siltstone.compaction.prompts import PROMPT
 from siltstone.compaction.rewrite import covered, rewrite
-from siltstone.compaction.select import Room, Selection, select
+from siltstone.compaction.select import Selection, select
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
-from siltstone.messages import Message, opens_turn
+from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
 
 __all__ = ["ThresholdCompactor"]
@@ -213,12 +213,13 @@ class ThresholdCompactor:
             limits.append((self.token_rule, tokens))
         if self.config.max_request_bytes is not None:  # a quarter of the cap in bytes, four bytes a token
             limits.append((rule("bytes/4"), -(-self.config.max_request_bytes // 16)))
-        keep_requests = self.config.keep_user_messages
-
-        def stays(message: Message) -> bool:
-            return trigger.holds(message) or (keep_requests and opens_turn(message))
-
-        return select(history, self.config.recent_turn_budget, Room(*limits), stays)
+        return select(
+            history,
+            self.config.recent_turn_budget,
+            limits,
+            trigger.pins,
+            keep_requests=self.config.keep_user_messages,
+        )
 
     def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:
         before, after = self.token_rule.count(history), self.token_rule.count(compaction.messages)

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from siltstone.compaction.base import (
-    RULE_ROLES,
     Compaction,
     CompactionError,
     Trigger,
     rules_in_force,
 )
 from siltstone.compaction.rewrite import covered
-from siltstone.messages import Message, SummaryMessage, groups
+from siltstone.messages import Excerpt, History, Message, SummaryMessage, as_history, groups
 
 __all__ = ["validate"]
 
@@ -41,34 +40,49 @@ def _faults(
     history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None
 ) -> Iterator[str]:
     """Every check in turn. A later one may rest on the earlier ones, so only the first fault counts."""
-    yield from _strangers(history, compaction)
-    places = {id(message): at for at, message in enumerate(history)}
-    retained = [places[id(message)] for message in compaction.retained]
-    discarded = [places[id(message)] for message in compaction.discarded]
+    places = _Places(history)
+    yield from _strangers(places, compaction)
+    retained, discarded = places.of(compaction.retained), places.of(compaction.discarded)
     yield from _disorder(retained, discarded)
     yield from _holes(len(history), retained, discarded)
-    yield from _losses(history, set(retained))
-    rules = rules_in_force(history)
-    for at in retained:
-        pinned = trigger is not None and trigger.holds(history[at])
-        if history[at].role in RULE_ROLES and at not in rules and not pinned:
-            yield f"the superseded {history[at].role} message at position {at} is retained"
-    for message in compaction.discarded:
-        if trigger is not None and trigger.holds(message):
-            yield f"message {message.seq} is pinned and is discarded"
-    yield from _misplaced(compaction, discarded[0])
+    read, stays = as_history(history), set(retained)
+    yield from _losses(read, stays)
+    pinned = read.positions_of(trigger.pins) if trigger is not None else []
+    yield from _outdated(read, stays, pinned)
+    for at in pinned:
+        if at not in stays:
+            yield f"message {history[at].seq} is pinned and is discarded"
+    yield from _misplaced(places, compaction, retained, discarded[0])
     yield from _false_summary(compaction, discarded[0], content)
 
 
-def _strangers(history: Sequence[Message], compaction: Compaction) -> Iterator[str]:
-    known = {id(message) for message in history}
-    for message in (*compaction.retained, *compaction.discarded):
-        if id(message) not in known:
-            yield f"message {message.seq} is not one of the history"
+class _Places:
+    """Where messages stand in a history: they are told apart by identity."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._history = history
+        self._known: dict[int, int] | None = None
+
+    def of(self, messages: Sequence[Message]) -> list[int]:
+        """The position of each; -1 for one that is not of the history."""
+        if isinstance(messages, Excerpt) and messages.history is self._history:
+            return messages.positions
+        if self._known is None:
+            self._known = {id(message): at for at, message in enumerate(self._history)}
+        return [self._known.get(id(message), -1) for message in messages]
+
+
+def _strangers(places: _Places, compaction: Compaction) -> Iterator[str]:
+    for messages in (compaction.retained, compaction.discarded):
+        positions = places.of(messages)
+        if -1 in positions:
+            yield f"message {messages[positions.index(-1)].seq} is not one of the history"
 
 
 def _disorder(retained: list[int], discarded: list[int]) -> Iterator[str]:
     for what, positions in (("retained", retained), ("discarded", discarded)):
+        if positions == sorted(set(positions)):
+            continue
         for one, following in pairwise(positions):
             if following <= one:
                 yield f"position {following} follows position {one} in what is {what}"
@@ -77,34 +91,45 @@ def _disorder(retained: list[int], discarded: list[int]) -> Iterator[str]:
 def _holes(length: int, retained: list[int], discarded: list[int]) -> Iterator[str]:
     if not discarded:
         yield "nothing is discarded"
+    if sorted(retained + discarded) == list(range(length)):
+        return
     for position in sorted(set(retained) & set(discarded)):
         yield f"position {position} is both retained and discarded"
     for position in sorted(set(range(length)) - set(retained) - set(discarded)):
         yield f"position {position} is neither retained nor discarded"
 
 
-def _losses(history: Sequence[Message], retained: set[int]) -> Iterator[str]:
-    rules = rules_in_force(history)
-    for at, message in enumerate(history):
-        if message.provenance == "compaction_summary" and at in retained:
+def _losses(history: History, stays: set[int]) -> Iterator[str]:
+    for at in history.summaries:
+        if at in stays:
             yield f"the earlier summary at position {at} is retained"
-        if at in rules and at not in retained:
-            yield f"the {message.role} message at position {at} is discarded"
-    for group in groups(history):
-        stay = [at in retained for at in group.positions]
-        if any(stay) and not all(stay):
-            yield f"the group of positions {group.positions} is split"
-        if group.pending and not all(stay):
-            yield f"the group of positions {group.positions} has a pending call and is discarded"
+    for at in sorted(rules_in_force(history)):
+        if at not in stays:
+            yield f"the {history[at].role} message at position {at} is discarded"
+    for start, end in history.outline.closed(list(stays)):
+        for at in range(start, end):
+            if at not in stays:
+                yield f"the group of positions {_group_of(history, at)} is split"
+    for at in history.outline.pending:
+        if at not in stays:
+            yield f"the group of positions {_group_of(history, at)} has a pending call and is discarded"
 
 
-def _misplaced(compaction: Compaction, place: int) -> Iterator[str]:
+def _outdated(history: History, stays: set[int], pinned: Sequence[int]) -> Iterator[str]:
+    for at in sorted(stays.intersection(history.rules) - rules_in_force(history) - set(pinned)):
+        yield f"the superseded {history[at].role} message at position {at} is retained"
+
+
+def _group_of(history: History, position: int) -> tuple[int, ...]:
+    return next(group.positions for group in groups(history) if position in group.positions)
+
+
+def _misplaced(places: _Places, compaction: Compaction, retained: list[int], place: int) -> Iterator[str]:
     """All that stands before *place*, where the first discarded message stood, is retained."""
-    messages = compaction.messages
-    if len(messages) != len(compaction.retained) + 1:
-        yield f"{len(messages)} messages are not the {len(compaction.retained)} retained and one summary"
-    others = (*messages[:place], *messages[place + 1 :])
-    if any(one is not other for one, other in zip(others, compaction.retained, strict=True)):
+    view = places.of(compaction.messages)
+    if len(view) != len(retained) + 1:
+        yield f"{len(view)} messages are not the {len(retained)} retained and one summary"
+    if view[:place] + view[place + 1 :] != retained:
         yield f"the view is not what is retained with one summary at position {place}"
 
 

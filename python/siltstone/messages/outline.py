@@ -302,6 +302,22 @@ class Excerpt(Sequence[Message]):
                 found.append(piece)
         return found
 
+    def without(self, positions: Sequence[int]) -> Excerpt:
+        """The same without what stands at *positions* of the history, which ascend."""
+        pieces: list[Span | Message] = []
+        for piece in self.pieces:
+            if isinstance(piece, Message):
+                pieces.append(piece)
+                continue
+            start, end = piece
+            for at in positions[bisect_left(positions, start) : bisect_left(positions, end)]:
+                if start < at:
+                    pieces.append((start, at))
+                start = at + 1
+            if start < end:
+                pieces.append((start, end))
+        return Excerpt(self.history, pieces)
+
     @property
     def numbers(self) -> Iterator[Span]:
         """The sequence numbers they stand for, as half-open ranges in their order."""
