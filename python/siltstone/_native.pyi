@@ -20,6 +20,7 @@ __all__ = [
     "embed_sparse",
     "json_size",
     "render_messages",
+    "rendered_tokens",
     "terms",
     "text_size",
     "text_sizes",
@@ -57,6 +58,23 @@ def render_messages(raws: list[Any], start: int, end: int) -> tuple[str, int]:
 
     Returns:
         The lines, and the position of the first message that is left to Python; *end* where there is none.
+    """
+
+def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tuple[list[int], int]:
+    """What the lines of each message from *start* up to *end* count together, each with its line break.
+
+    Args:
+        raws: The messages.
+        start: The first position.
+        end: One past the last.
+        measure: ``bytes``: a quarter of a line's bytes, rounded down; ``code_points``: a third of its code
+            points, rounded up; ``blocks``: like ``bytes``, and at least 1.
+
+    Returns:
+        A number for each message, and the position of the first one that is left to Python.
+
+    Raises:
+        ValueError: *measure* is none of these.
     """
 
 def terms(text: str) -> list[str]:
@@ -188,6 +206,13 @@ class Outline:
 
     def closed(self, kept: list[int]) -> list[tuple[int, int]]:
         """*kept*, and every group that has one of them: ascending half-open ranges that do not touch."""
+
+    def breaks(self, spans: list[tuple[int, int]]) -> list[int]:
+        """Where the messages of *spans*, one after the other, can be parted without parting a group.
+
+        Returns:
+            How many of them lie before each such place, ascending; their end is the last.
+        """
 
     def parts(self, start: int, end: int) -> int:
         """How many parts the messages from *start* up to *end* have together."""

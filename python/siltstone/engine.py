@@ -22,7 +22,6 @@ from siltstone.compaction.validate import validate
 from siltstone.errors import (
     ConfigError,
     ContextOverflowError,
-    MessageTooLargeError,
     ModelError,
     StoreConflictError,
     StoreError,
@@ -30,7 +29,7 @@ from siltstone.errors import (
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
 from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
 from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models, Steps
-from siltstone.messages import Excerpt, History, Message, RawMessage
+from siltstone.messages import MAX_MESSAGE_BYTES, Excerpt, History, Message, RawMessage
 from siltstone.outcome import (
     AfterCompact,
     AsyncAfterCompact,
@@ -373,11 +372,11 @@ class _Attempt:
 
 
 def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
-    """What was sent, estimated. A request that renders a long history is larger than a message may be."""
-    try:
-        return rule.count(History(request.messages))
-    except MessageTooLargeError:
-        return sum(rule.count_text(str(message.get("content", ""))) for message in request.messages)
+    """What was sent, estimated. A request that renders a long history may be larger than any message."""
+    texts = [message.get("content") for message in request.messages if not request.prefix_preserving]
+    if sum(len(text) for text in texts if isinstance(text, str)) > MAX_MESSAGE_BYTES // 8:
+        return sum(rule.count_text(text) for text in texts if isinstance(text, str))
+    return rule.count(History(request.messages))
 
 
 def _raws(messages: Sequence[Message]) -> list[RawMessage]:

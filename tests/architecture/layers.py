@@ -56,7 +56,7 @@ FAMILIES = {
     "compaction": [
         "base prompts clip refusal",
         "config guard rehearse render select",
-        "calls mechanical rewrite",
+        "calls mechanical rewrite stretches",
         "material validate",
         "net summarise",
         "emergency threshold",

@@ -21,10 +21,11 @@ from siltstone.compaction import (
     Skip,
     ThresholdCompactor,
     Trigger,
+    validate,
 )
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Completion, CompletionRequest
-from siltstone.messages import Message, broken_tool_groups, encode, read_history
+from siltstone.messages import History, Message, broken_tool_groups, encode, read_history
 from siltstone.models import ExtractiveModel
 from strategies import histories, texts
 
@@ -128,6 +129,49 @@ def test_a_policy_is_pure(kind: str, data: st.DataObject):
     assert attempt(policy, history, lambda request: SHORT, 400) == attempt(
         policy, history, lambda request: SHORT, 400
     )
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@given(data=st.data())
+def test_a_history_in_outline_comes_to_what_its_messages_come_to(kind: str, data: st.DataObject):
+    """The same positions, summary, ranges and requests, whichever of the two a policy is given."""
+    raws: list[Any] = data.draw(histories(min_turns=1))
+    policy, window = data.draw(POLICIES[kind]), data.draw(st.none() | st.integers(40, 4_000))
+    for _ in range(2):
+        messages, history = read_history(raws), History(raws)
+        asked: tuple[list[Any], list[Any]] = [], []
+        made = []
+        for given_as, requests in zip((messages, history), asked, strict=True):
+
+            def model(request: CompletionRequest, requests: list[Any] = requests) -> str:
+                requests.append((request.purpose, request.max_tokens, [*request.messages]))
+                return SHORT
+
+            made.append(attempt(policy, given_as, model, window))
+        plain, outlined = made
+        assert (plain is None) == (outlined is None)
+        if plain is None or outlined is None:
+            return
+        assert_lawful(history, outlined)
+        validate(history, outlined, framed(outlined))
+        for part in ("retained", "discarded", "messages"):
+            one, other = getattr(plain, part), getattr(outlined, part)
+            assert [m.raw for m in one] == [m.raw for m in other]
+            assert [m.seq for m in one] == [m.seq for m in other]
+        for field in ("summary", "covers", "level", "degraded", "suspect"):
+            assert getattr(plain, field) == getattr(outlined, field)
+        if window is None:
+            assert asked[0] == asked[1]
+        shown = [
+            "".join(each[2][0]["content"] for each in requests if each[0] == "summary") for requests in asked
+        ]
+        assert "".join(shown[0].split()) == "".join(shown[1].split())
+        raws = [*(m.raw for m in outlined.messages), *data.draw(histories(min_turns=1))]
+
+
+def framed(compaction: Compaction) -> str:
+    """The content of a rewrite's summary message."""
+    return next(m.text for m in compaction.messages if m.provenance == "compaction_summary")
 
 
 @pytest.mark.parametrize("policy", [ThresholdCompactor(), Emergency()], ids=lambda policy: policy.name)

@@ -20,8 +20,9 @@ from siltstone.compaction import (
 from siltstone.compaction.material import Material, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
 from siltstone.compaction.render import render
+from siltstone.compaction.stretches import lines_of
 from siltstone.llm import CompletionRequest
-from siltstone.messages import Message, read_history
+from siltstone.messages import Excerpt, History, Message, SummaryMessage, read_history
 from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tokens import rule
 from strategies import histories
@@ -161,6 +162,43 @@ def test_rule_05_pieces_are_the_rendering_and_nothing_else(raws: list[Any], esti
         shown.append(piece.text)
     whole = "".join(text[2:] if text.startswith("  ") else f"\n{text}" for text in shown)
     assert whole == (f"\n{rendered}" if (rendered := render(history, "")) else "")
+
+
+@given(histories(min_turns=1), st.sampled_from(ESTIMATORS), st.integers(16, 200), st.data())
+def test_rule_05_pieces_of_an_outline_are_the_rendering_too(
+    raws: list[Any], estimator: str, tokens: int, data: st.DataObject
+):
+    """And one that is given back is handed out again, in smaller pieces."""
+    if data.draw(st.booleans()):
+        raws.insert(
+            data.draw(st.integers(0, len(raws))), SummaryMessage("[Context compacted]\n\nX.", ((0, 3),))
+        )
+    history = History(raws)
+    spans = history.outline.closed(data.draw(st.lists(st.integers(0, len(raws)))))
+    token_rule, excerpt = rule(estimator), Excerpt(history, spans)
+    material = Material(excerpt, "[Context compacted]", token_rule)
+    shown: list[str] = []
+    covers: list[tuple[int, int]] = []
+    while material:
+        piece = material.take(tokens)
+        if tokens > 16 and data.draw(st.booleans()):
+            material.give_back(piece)
+            tokens = max(16, tokens // 2)
+            continue
+        assert piece.text
+        assert sum(token_rule.count_text(line) for line in lines_of(piece.text)) <= tokens
+        shown.append(piece.text)
+        covers += piece.covers
+    whole = "".join(text[2:] if text.startswith("  ") else f"\n{text}" for text in shown)
+    rendered = render(list(excerpt), "[Context compacted]")
+    assert whole == (f"\n{rendered}" if rendered else "")
+    assert {n for start, end in covers for n in range(start, end)} >= {
+        n
+        for message in excerpt
+        if render([message], "")
+        for start, end in message.covers or ((message.seq, message.seq + 1),)
+        for n in range(start, end)
+    }
 
 
 @given(histories(min_turns=1), st.sampled_from(ESTIMATORS))

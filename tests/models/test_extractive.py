@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compacting import Raw, assistant, exchange, run, system, user
 from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig, ThresholdCompactor, Trigger
-from siltstone.compaction.render import RequestMessages
+from siltstone.compaction.render import RequestMessages, render
 from siltstone.errors import ConfigError
 from siltstone.llm import CompletionRequest
 from siltstone.messages import broken_tool_groups, read_history
@@ -33,7 +33,8 @@ RULES = st.sampled_from(["blocks", "bytes/4", "chars/3"])
 
 
 def request(raws: list[Any], max_tokens: int = 1_000) -> CompletionRequest:
-    return CompletionRequest(RequestMessages(read_history(raws), "Sum up.", SUMMARY_PREFIX), max_tokens)
+    material = render(read_history(raws), SUMMARY_PREFIX)
+    return CompletionRequest(RequestMessages(lambda: material, "Sum up."), max_tokens)
 
 
 def summary(raws: list[Any], max_tokens: int = 1_000) -> str:

@@ -89,8 +89,8 @@ def _read(rest: str, found: list[tuple[str, bool]]) -> str:
     end = next((at for at, c in enumerate(rest) if _kind(c) not in ("cjk", "mark")), len(rest))
     run = rest[:end]
     chinese = all(map(is_han, run))
-    for word in [one + next_one for one, next_one in pairwise(run)] or [run]:
-        found.append((word, not (chinese and FUNCTION_CHARACTERS.intersection(word))))
+    words = [one + next_one for one, next_one in pairwise(run)] or [run]
+    found += [(word, not (chinese and FUNCTION_CHARACTERS.intersection(word))) for word in words]
     return rest[end:]
 
 

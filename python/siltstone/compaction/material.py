@@ -8,7 +8,6 @@ character; what goes on in the next piece is indented, so it never passes for a 
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from dataclasses import dataclass
 from siltstone.compaction.base import Range
 from siltstone.compaction.clip import near_end
 from siltstone.compaction.render import INDENT, render
-from siltstone.compaction.rewrite import covered
+from siltstone.compaction.rewrite import covered, joined
+from siltstone.compaction.stretches import Run, Segment, Unread, lines_of
 from siltstone.messages import Excerpt, Message, groups
 from siltstone.tokens import TokenRule
 
@@ -29,16 +29,6 @@ CHARACTERS_PER_TOKEN = 4  # no token rule has more code points in a token
 
 SMALLEST_PIECE = 16  # tokens: below this the indent of what goes on would eat up what was gained
 
-_ITEM_BREAK = re.compile(r"\n(?!  )")  # further lines of an item are indented
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Rendered lines that belong together, and the messages they show."""
-
-    lines: tuple[str, ...]
-    messages: tuple[Message, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -48,18 +38,17 @@ class Piece:
         segments: In order, oldest first.
     """
 
-    segments: tuple[Segment, ...]
+    segments: tuple[Segment | Run, ...]
 
     @property
     def text(self) -> str:
         """The material of the request."""
-        return "\n".join(line for segment in self.segments for line in segment.lines)
+        return "\n".join(segment.text for segment in self.segments)
 
     @property
     def covers(self) -> tuple[Range, ...]:
         """The sequence numbers that it shows, or shows a part of."""
-        unique = {id(message): message for segment in self.segments for message in segment.messages}
-        return covered(tuple(unique.values()))
+        return joined(span for segment in self.segments for span in covered(segment.messages))
 
 
 class Material:
@@ -73,10 +62,16 @@ class Material:
 
     def __init__(self, discarded: Sequence[Message], summary_prefix: str, token_rule: TokenRule) -> None:
         self._rule = token_rule
-        self._waiting = deque(_segments(discarded, summary_prefix))
+        self._unread: Unread | None = None
+        self._waiting: deque[Segment | Run]
+        if isinstance(discarded, Excerpt) and token_rule.measure is not None:
+            self._waiting = deque(_segments(discarded.summaries, summary_prefix))
+            self._unread = Unread(discarded.without_summaries, token_rule)
+        else:
+            self._waiting = deque(_segments(discarded, summary_prefix))
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting) or bool(self._unread)
 
     def take(self, tokens: int) -> Piece:
         """The next piece, of at most *tokens*, or ``SMALLEST_PIECE`` where that is more."""
@@ -86,19 +81,26 @@ class Material:
         while self._waiting:
             used += self._tokens(self._waiting[0])
             if used > tokens:
-                break
+                return Piece(tuple(taken))
             taken.append(self._waiting.popleft())
+        if self._unread and (run := self._unread.take(tokens - used)):
+            taken.append(run)
         return Piece(tuple(taken))
 
     def give_back(self, piece: Piece) -> None:
         """Puts *piece* back to the front, to be taken in smaller pieces."""
         self._waiting.extendleft(reversed(piece.segments))
 
-    def _first(self, tokens: int) -> Segment:
+    def _first(self, tokens: int) -> Segment | Run:
         """The next segment, or as much of it as fits."""
+        if not self._waiting and self._unread is not None:
+            self._waiting.append(self._unread.take(tokens) or self._unread.next())
         segment = self._waiting.popleft()
         if self._tokens(segment) <= tokens:
             return segment
+        if isinstance(segment, Run):
+            self._waiting.extendleft(reversed(list(segment.segments())))
+            return self._first(tokens)
         count, used = 0, 0
         for line in segment.lines:
             used += self._size(line)
@@ -125,7 +127,9 @@ class Material:
         end = near_end(line, low)
         return line[:end], f"{INDENT[1:]}{line[end:]}"
 
-    def _tokens(self, segment: Segment) -> int:
+    def _tokens(self, segment: Segment | Run) -> int:
+        if isinstance(segment, Run):
+            return segment.tokens
         return sum(map(self._size, segment.lines))
 
     def _size(self, line: str) -> int:
@@ -147,7 +151,7 @@ def _segments(discarded: Sequence[Message], prefix: str) -> Iterator[Segment]:
     stretches = [*((summary,) for summary in summaries), *_stretches(others)]
     for messages in stretches:
         rendered = (render([message], prefix) for message in messages)
-        lines = tuple(line for text in rendered if text for line in _ITEM_BREAK.split(text))
+        lines = tuple(line for text in rendered for line in lines_of(text))
         if lines:
             yield Segment(lines, messages)
 

@@ -16,7 +16,7 @@ pass for an item of its own. Media stand as their placeholders; reasoning is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, overload
 
 from siltstone.compaction.prompts import unframed
@@ -104,12 +104,11 @@ def _said(message: Message, part: Part) -> Iterator[str]:
 class RequestMessages(Sequence[dict[str, Any]]):
     """The messages of a summary request, rendered when they are first read, so that planning is free."""
 
-    __slots__ = ("_discarded", "_instruction", "_messages", "_prefix")
+    __slots__ = ("_instruction", "_material", "_messages")
 
-    def __init__(self, discarded: Sequence[Message], instruction: str, summary_prefix: str) -> None:
-        self._discarded = discarded
+    def __init__(self, material: Callable[[], str], instruction: str) -> None:
+        self._material = material
         self._instruction = instruction
-        self._prefix = summary_prefix
         self._messages: list[dict[str, Any]] | None = None
 
     def __len__(self) -> int:
@@ -121,12 +120,11 @@ class RequestMessages(Sequence[dict[str, Any]]):
     def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
     def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         if self._messages is None:
-            material = render(self._discarded, self._prefix)
             self._messages = [
-                {"role": "user", "content": material},
+                {"role": "user", "content": self._material()},
                 {"role": "user", "content": self._instruction},
             ]
         return self._messages[index]
 
     def __repr__(self) -> str:
-        return f"<{len(self._discarded)} messages to summarise, and the instruction>"
+        return f"<what is to be summarised, and the instruction {self._instruction[:40]!r}>"

@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from siltstone.compaction.base import CompactionError, Range
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
-from siltstone.compaction.material import Material, at_most
+from siltstone.compaction.material import Material, Piece, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, instruction
 from siltstone.compaction.render import INDENT, RequestMessages, ranges_in_words, render
 from siltstone.compaction.rewrite import joined
-from siltstone.llm import CompletionRequest, Flow, Purpose
+from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message, groups
 from siltstone.tokens import TokenRule
 
@@ -83,7 +84,7 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         except SummarizerOverflow:
             pass  # the rendering of what is discarded is smaller, and can be parted
     if piece is None or at_most(discarded, brief.token_rule) <= piece:
-        messages = RequestMessages(discarded, brief.instruction(), brief.summary_prefix)
+        messages = RequestMessages(lambda: render(discarded, brief.summary_prefix), brief.instruction())
         try:
             return _clipped((yield from calls.ask(CompletionRequest(messages, brief.cap))), brief)
         except SummarizerOverflow as error:
@@ -107,7 +108,8 @@ def _in_pieces(
         note = "" if is_all else PART_NOTE
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
-            answer = yield from calls.ask(_request(piece.text, brief.instruction(note), cap))
+            messages = RequestMessages(partial(_text, piece), brief.instruction(note))
+            answer = yield from calls.ask(CompletionRequest(messages, cap))
         except SummarizerOverflow as error:
             material.give_back(piece)
             tokens, halvings = tokens // 2, halvings + 1
@@ -133,7 +135,7 @@ def _merged(
                 merged += batch
                 continue
             text = "\n".join(_labelled(*summary) for summary in batch)
-            request = _request(text, brief.instruction(MERGE_NOTE), brief.cap, "merge")
+            request = _merge_request(text, brief)
             try:
                 answer = yield from calls.ask(request)
             except SummarizerOverflow as error:
@@ -167,9 +169,14 @@ def _labelled(covers: tuple[Range, ...], text: str) -> str:
     return f"[Earlier summary of messages {ranges_in_words(covers)}: {spoken}]"
 
 
-def _request(material: str, said: str, cap: int, purpose: Purpose = "summary") -> CompletionRequest:
-    messages = [{"role": "user", "content": material}, {"role": "user", "content": said}]
-    return CompletionRequest(messages, cap, purpose)
+def _text(piece: Piece) -> str:
+    return piece.text
+
+
+def _merge_request(summaries: str, brief: Brief) -> CompletionRequest:
+    said = brief.instruction(MERGE_NOTE)
+    messages = [{"role": "user", "content": summaries}, {"role": "user", "content": said}]
+    return CompletionRequest(messages, brief.cap, "merge")
 
 
 def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:

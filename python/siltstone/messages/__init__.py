@@ -20,7 +20,7 @@ from siltstone.messages.message import (
     Role,
     SummaryMessage,
 )
-from siltstone.messages.outline import Excerpt, History, as_history, render_messages
+from siltstone.messages.outline import Excerpt, History, as_history, render_messages, rendered_tokens
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone
@@ -61,6 +61,7 @@ __all__ = [
     "read_history",
     "read_message",
     "render_messages",
+    "rendered_tokens",
     "repair",
     "texts_of",
     "tombstone",

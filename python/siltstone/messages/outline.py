@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Protocol, TypeAlias, overload
 
-from siltstone._native import Outline, render_messages
+from siltstone._native import Outline, render_messages, rendered_tokens
 from siltstone.messages.groups import is_reasoning_only
 from siltstone.messages.history import Numbers
 from siltstone.messages.message import (
@@ -26,7 +26,7 @@ from siltstone.messages.message import (
 )
 from siltstone.messages.read import read_message, read_summary
 
-__all__ = ["Excerpt", "History", "Measure", "as_history", "render_messages"]
+__all__ = ["Excerpt", "History", "Measure", "as_history", "render_messages", "rendered_tokens"]
 
 Span: TypeAlias = tuple[int, int]
 """A half-open range of positions in a history."""
@@ -319,6 +319,17 @@ class Excerpt(Sequence[Message]):
         return Excerpt(self.history, pieces)
 
     @property
+    def without_summaries(self) -> Excerpt:
+        """The others of the history's own messages."""
+        known, spans = self.history.summaries, list[Span]()
+        for start, end in self.spans:
+            for at in known[bisect_left(known, start) : bisect_left(known, end)]:
+                spans += [(start, at)] if start < at else []
+                start = at + 1
+            spans += [(start, end)] if start < end else []
+        return Excerpt(self.history, spans)
+
+    @property
     def numbers(self) -> Iterator[Span]:
         """The sequence numbers they stand for, as half-open ranges in their order."""
         for piece in self.pieces:
@@ -347,6 +358,21 @@ class Excerpt(Sequence[Message]):
             else _count(others, *piece) < piece[1] - piece[0]
             for piece in self.pieces
         )
+
+    def between(self, start: int, end: int) -> Excerpt:
+        """Those from the one at *start* up to the one at *end*, counted from 0."""
+        pieces: list[Span | Message] = []
+        for number in range(bisect_right(self._ends, start), len(self.pieces)):
+            piece, after = self.pieces[number], self._ends[number]
+            if isinstance(piece, Message):
+                pieces.append(piece)
+            else:
+                pieces.append(
+                    (max(piece[0], piece[1] + start - after), min(piece[1], piece[1] + end - after))
+                )
+            if after >= end:
+                break
+        return Excerpt(self.history, pieces if start < end else ())
 
     def units(self, rule: Measure) -> int:
         """All of them, by *rule*."""

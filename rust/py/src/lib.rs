@@ -25,7 +25,7 @@ mod _native {
     #[pymodule_export]
     use crate::memory::Store;
     #[pymodule_export]
-    use crate::outline::{Outline, render_messages};
+    use crate::outline::{Outline, render_messages, rendered_tokens};
     #[pymodule_export]
     use crate::tokenize::{terms, whitespace_words, words};
     #[pymodule_export]

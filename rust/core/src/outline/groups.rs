@@ -102,6 +102,23 @@ impl Groups {
         runs
     }
 
+    pub(super) fn breaks(&self, spans: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
+        let (mut count, mut reach, mut breaks) = (0, 0, Vec::new());
+        for (start, end) in spans {
+            for position in start..end.min(self.first.len()) {
+                count += 1;
+                reach = reach.max(self.last[self.first[position]]);
+                if position >= reach {
+                    breaks.push(count);
+                }
+            }
+        }
+        if count > 0 && breaks.last() != Some(&count) {
+            breaks.push(count); // a group that reaches beyond the spans
+        }
+        breaks
+    }
+
     fn members(&self, root: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(root), |&position| {
             Some(self.next[position]).filter(|&next| next != NONE)

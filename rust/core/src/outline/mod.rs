@@ -197,6 +197,13 @@ impl Outline {
     pub fn closed(&self, kept: impl IntoIterator<Item = usize>) -> Vec<(usize, usize)> {
         self.groups.closed(kept)
     }
+
+    /// Where the messages of `spans`, one after the other, can be parted without parting a group: how
+    /// many of them lie before each such place, their end included.
+    #[must_use]
+    pub fn breaks(&self, spans: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
+        self.groups.breaks(spans)
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +246,7 @@ mod tests {
         assert_eq!(outline.group_ending_at(7), None);
         assert_eq!(outline.closed([4, 1, 99]), [(1, 3), (4, 5)]);
         assert_eq!(outline.closed([]), []);
+        assert_eq!(outline.breaks([(1, 3), (4, 7), (9, 9)]), [1, 3, 4, 5]);
     }
 
     #[test]

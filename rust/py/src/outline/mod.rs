@@ -17,7 +17,7 @@ use self::measure::{Units, measured};
 use crate::error::guard_attached;
 use crate::text::with_bytes;
 
-pub(crate) use self::render::render_messages;
+pub(crate) use self::render::{render_messages, rendered_tokens};
 
 /// kind, call id, name of a part that ties its message to others.
 type TieIn<'py> = (
@@ -137,6 +137,10 @@ impl Outline {
         self.inner.closed(kept)
     }
 
+    fn breaks(&self, spans: Vec<(usize, usize)>) -> Vec<usize> {
+        self.inner.breaks(spans)
+    }
+
     fn parts(&self, start: usize, end: usize) -> usize {
         let lines = self.inner.lines();
         let end = end.min(lines.len());
@@ -149,11 +153,7 @@ impl Outline {
             "bytes" => |units| units.bytes,
             "code_points" => |units| units.code_points,
             "blocks" => |units| units.blocks,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "measure must be 'bytes', 'code_points' or 'blocks', got {measure:?}"
-                )));
-            }
+            _ => return Err(unknown_measure(measure)),
         };
         if odd.len() != self.odd.len() {
             let (needed, given) = (self.odd.len(), odd.len());
@@ -228,6 +228,12 @@ fn role_in(role: &str) -> PyResult<Role> {
         "tool" => Role::Tool,
         other => return Err(unknown("role", other)),
     })
+}
+
+fn unknown_measure(got: &str) -> PyErr {
+    PyValueError::new_err(format!(
+        "measure must be 'bytes', 'code_points' or 'blocks', got {got:?}"
+    ))
 }
 
 fn unknown(what: &str, got: &str) -> PyErr {

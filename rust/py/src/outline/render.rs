@@ -3,7 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use siltstone_core::tokens::{TextSize, at_least_one, bytes_over_four, chars_over_three};
+
 use super::read::{Arguments, Fields, Sink};
+use super::unknown_measure;
 use super::value::text;
 use crate::error::guard_attached;
 
@@ -27,18 +30,66 @@ pub(crate) fn render_messages(
     })
 }
 
+/// What the lines of each message from `start` up to `end` count together, each with its line break, as
+/// far as this reader reads them, and where it stopped.
+#[pyfunction]
+pub(crate) fn rendered_tokens(
+    raws: &Bound<'_, PyList>,
+    start: usize,
+    end: usize,
+    measure: &str,
+) -> PyResult<(Vec<usize>, usize)> {
+    guard_attached(raws.py(), || {
+        let count: fn(TextSize) -> usize = match measure {
+            "bytes" => bytes_over_four,
+            "code_points" => chars_over_three,
+            "blocks" => at_least_one,
+            _ => return Err(unknown_measure(measure)),
+        };
+        let (mut lines, mut counts) = (Lines::default(), Vec::new());
+        for position in start..end.min(raws.len()) {
+            lines.clear();
+            if lines.show(&raws.get_item(position)?).is_none() {
+                return Ok((counts, position));
+            }
+            let items = lines.items();
+            counts.push(
+                items
+                    .map(|item| count(TextSize::of(item.as_bytes())) + 1)
+                    .sum(),
+            );
+        }
+        Ok((counts, end))
+    })
+}
+
 #[derive(Default)]
 struct Lines {
     text: String,
+    starts: Vec<usize>, // where an item begins
 }
 
 impl Lines {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.starts.clear();
+    }
+
+    /// The items, without the line breaks between them.
+    fn items(&self) -> impl Iterator<Item = &str> {
+        let ends = self.starts.iter().skip(1).map(|&next| next - 1);
+        let ends = ends.chain([self.text.len()]);
+        let spans = self.starts.iter().zip(ends);
+        spans.map(|(&start, end)| &self.text[start..end])
+    }
+
     /// Appends the lines of a message: all of them or, for one that is not read here, none.
     fn show(&mut self, raw: &Bound<'_, PyAny>) -> Option<()> {
-        let before = self.text.len();
+        let before = (self.text.len(), self.starts.len());
         let shown = self.try_show(raw);
         if shown.is_none() {
-            self.text.truncate(before);
+            self.text.truncate(before.0);
+            self.starts.truncate(before.1);
         }
         shown
     }
@@ -53,6 +104,7 @@ impl Lines {
         };
         let mut items = Items {
             text: &mut self.text,
+            starts: &mut self.starts,
             speaker,
         };
         fields.read(&mut items).map(|_| ())
@@ -62,6 +114,7 @@ impl Lines {
 /// Writes an item for each part: it begins at the start of a line, and its further lines are indented.
 struct Items<'a> {
     text: &'a mut String,
+    starts: &'a mut Vec<usize>,
     speaker: &'static str,
 }
 
@@ -71,6 +124,7 @@ impl Items<'_> {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
+        self.starts.push(self.text.len());
         self.text.push_str(head);
     }
 
