@@ -56,22 +56,15 @@ def whitespace_words(text: str) -> list[str]:
 def render_messages(raws: list[Any], start: int, end: int) -> tuple[str, int]:
     """The lines that a summariser reads of the messages from *start* up to *end*, without earlier summaries.
 
-    Returns:
-        The lines, and the position of the first message that is left to Python; *end* where there is none.
+    With them the position of the first message that is left to Python; *end* where there is none.
     """
 
 def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tuple[list[int], int]:
     """What the lines of each message from *start* up to *end* count together, each with its line break.
 
-    Args:
-        raws: The messages.
-        start: The first position.
-        end: One past the last.
-        measure: ``bytes``: a quarter of a line's bytes, rounded down; ``code_points``: a third of its code
-            points, rounded up; ``blocks``: like ``bytes``, and at least 1.
-
-    Returns:
-        A number for each message, and the position of the first one that is left to Python.
+    By *measure* ``bytes`` a line is a quarter of its bytes, rounded down; by ``code_points`` a third of
+    its code points, rounded up; by ``blocks`` as by ``bytes``, and at least 1. With the numbers comes the
+    position of the first message that is left to Python.
 
     Raises:
         ValueError: *measure* is none of these.
@@ -162,44 +155,30 @@ class Outline:
         describe: Callable[[int], tuple[str, str, bool, bool, int, list[tuple[str, str | None, str | None]]]],
     ) -> Outline: ...
     def __len__(self) -> int: ...
+    # Positions, ascending: of the messages that were left to Python, that carry rules, that are summaries,
+    # that nobody said, that open turns; and of the groups that have a call without a result.
     @property
-    def odd(self) -> list[int]:
-        """The positions of the messages that were left to Python."""
-
+    def odd(self) -> list[int]: ...
     @property
-    def rules(self) -> list[int]:
-        """The positions of system and developer messages."""
-
+    def rules(self) -> list[int]: ...
     @property
-    def summaries(self) -> list[int]:
-        """The positions of summaries."""
-
+    def summaries(self) -> list[int]: ...
     @property
-    def unoriginal(self) -> list[int]:
-        """The positions of messages that nobody said."""
-
+    def unoriginal(self) -> list[int]: ...
     @property
-    def requests(self) -> list[int]:
-        """The positions of the messages that open turns."""
-
+    def requests(self) -> list[int]: ...
     @property
-    def turn_count(self) -> int:
-        """How many turns there are."""
-
+    def pending(self) -> list[int]: ...
+    @property
+    def turn_count(self) -> int: ...
+    @property
+    def in_flight(self) -> bool: ...
     def turn(self, number: int) -> tuple[int, int, int]:
         """Start, end and request of a turn, as in ``siltstone.messages.Turn``.
 
         Raises:
             ValueError: there are not so many.
         """
-
-    @property
-    def in_flight(self) -> bool:
-        """Whether the newest turn is still going on."""
-
-    @property
-    def pending(self) -> list[int]:
-        """The positions of the groups that have a call without a result, ascending."""
 
     def group_ending_at(self, position: int) -> list[int] | None:
         """The positions of the group whose last message stands at *position*; None where none ends."""
@@ -208,11 +187,7 @@ class Outline:
         """*kept*, and every group that has one of them: ascending half-open ranges that do not touch."""
 
     def breaks(self, spans: list[tuple[int, int]]) -> list[int]:
-        """Where the messages of *spans*, one after the other, can be parted without parting a group.
-
-        Returns:
-            How many of them lie before each such place, ascending; their end is the last.
-        """
+        """How many messages of *spans* lie before each place where no group is parted, their end last."""
 
     def parts(self, start: int, end: int) -> int:
         """How many parts the messages from *start* up to *end* have together."""

@@ -2,8 +2,8 @@
 
 The material is a queue of segments. A segment is a stretch of messages that belongs together, as rendered
 lines: no group reaches over its borders. A piece takes whole segments, oldest first, while they fit. A
-segment that no piece can hold is parted between its lines, and a line that none can hold inside, on a
-character; what goes on in the next piece is indented, so it never passes for a line of its own.
+segment that no piece can hold is parted between its messages, then its lines, and a line that none can hold
+inside, on a character; what goes on in the next piece is indented, so it never passes for a line of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Piece:
     @property
     def covers(self) -> tuple[Range, ...]:
         """The sequence numbers that it shows, or shows a part of."""
-        return joined(span for segment in self.segments for span in covered(segment.messages))
+        shown = {id(segment.messages): segment.messages for segment in self.segments}  # lines share theirs
+        return joined(span for messages in shown.values() for span in covered(messages))
 
 
 class Material:
@@ -96,24 +97,20 @@ class Material:
         if not self._waiting and self._unread is not None:
             self._waiting.append(self._unread.take(tokens) or self._unread.next())
         segment = self._waiting.popleft()
-        if self._tokens(segment) <= tokens:
-            return segment
-        if isinstance(segment, Run):
-            self._waiting.extendleft(reversed(list(segment.segments())))
-            return self._first(tokens)
-        count, used = 0, 0
-        for line in segment.lines:
-            used += self._size(line)
-            if used > tokens:
-                break
-            count += 1
-        if count == 0:
-            head, tail = self._cut(segment.lines[0], tokens)
-            count, lines = 1, (head, tail, *segment.lines[1:])
-        else:
-            lines = segment.lines
-        self._waiting.appendleft(Segment(lines[count:], segment.messages))
-        return Segment(lines[:count], segment.messages)
+        while self._tokens(segment) > tokens:
+            self._waiting.extendleft(reversed(self._parted(segment, tokens)))
+            segment = self._waiting.popleft()
+        return segment
+
+    def _parted(self, segment: Segment | Run, tokens: int) -> Sequence[Segment | Run]:
+        """A segment that is too large, one step smaller: its stretches, its messages, its lines, its line."""
+        if isinstance(segment, Run) and segment.end - segment.first > 1:
+            return segment.stretches()
+        if isinstance(segment, Run) or len(segment.messages) > 1:
+            shown = ((message, lines_of(render([message], ""))) for message in segment.messages)
+            return [Segment(lines, (message,)) for message, lines in shown if lines]
+        lines = segment.lines if len(segment.lines) > 1 else self._cut(segment.lines[0], tokens)
+        return [Segment((line,), segment.messages) for line in lines]
 
     def _cut(self, line: str, tokens: int) -> tuple[str, str]:
         """*line* in two: as much of it as fits, and the rest, indented."""

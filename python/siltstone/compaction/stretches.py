@@ -64,12 +64,10 @@ class Run:
         """All lines together, each with its line break."""
         return self.source.tokens(self.first, self.end)
 
-    def segments(self) -> Iterator[Segment]:
-        """Each stretch by itself, rendered; those without a line are left out."""
-        for number in range(self.first, self.end):
-            messages = self.source.messages(number, number + 1)
-            if lines := lines_of(render(messages, "")):
-                yield Segment(lines, messages)
+    def stretches(self) -> list[Run]:
+        """Each by itself; those without a line are left out."""
+        each = (Run(self.source, number, number + 1) for number in range(self.first, self.end))
+        return [run for run in each if run.tokens]
 
 
 class Unread:

@@ -1,6 +1,7 @@
 """What was said: messages of any dialect, annotated and never translated."""
 
 from siltstone.messages.check import broken_tool_groups
+from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.groups import Group, groups
 from siltstone.messages.history import read_history
 from siltstone.messages.indexable import indexable_text
@@ -20,7 +21,7 @@ from siltstone.messages.message import (
     Role,
     SummaryMessage,
 )
-from siltstone.messages.outline import Excerpt, History, as_history, render_messages, rendered_tokens
+from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone

@@ -26,7 +26,7 @@ from siltstone.messages.message import (
 )
 from siltstone.messages.read import read_message, read_summary
 
-__all__ = ["Excerpt", "History", "Measure", "as_history", "render_messages", "rendered_tokens"]
+__all__ = ["History", "Measure", "Span", "as_history", "count_between", "render_messages", "rendered_tokens"]
 
 Span: TypeAlias = tuple[int, int]
 """A half-open range of positions in a history."""
@@ -163,7 +163,7 @@ class History(Sequence[Message]):
             position, seq = self._runs[run]
             run += 1
             stop = min(end, self._runs[run][0]) if run < len(self._runs) else end
-            if _count(self.summaries, start, stop):  # a run of its own
+            if count_between(self.summaries, start, stop):  # a run of its own
                 yield from self._at(start).covers
                 start = stop
                 continue
@@ -211,178 +211,6 @@ class History(Sequence[Message]):
             self._numbered += count
 
 
-class Excerpt(Sequence[Message]):
-    """Messages of a history in their order, and perhaps one that is not of it: a summary.
-
-    It compares like a tuple of the same messages.
-
-    Attributes:
-        history: Where they stand.
-        pieces: Ranges of its positions, and messages that are not of it.
-    """
-
-    __slots__ = ("_ends", "history", "pieces")
-    __hash__ = None  # type: ignore[assignment]  # messages hold what can change
-
-    def __init__(self, history: History, pieces: Iterable[Span | Message]) -> None:
-        self.history = history
-        self.pieces = tuple(pieces)
-        lengths = (1 if isinstance(each, Message) else each[1] - each[0] for each in self.pieces)
-        self._ends = list(accumulate(lengths))
-
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
-    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"an excerpt of {len(self)} messages has no message {index}")
-        number = bisect_right(self._ends, place)
-        piece = self.pieces[number]
-        return piece if isinstance(piece, Message) else self.history[piece[1] + place - self._ends[number]]
-
-    def __iter__(self) -> Iterator[Message]:
-        for piece in self.pieces:
-            if isinstance(piece, Message):
-                yield piece
-            else:
-                for position in range(*piece):
-                    yield self.history[position]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (Excerpt, tuple)):
-            return NotImplemented
-        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} messages of {self.history!r}>"
-
-    @property
-    def spans(self) -> list[Span]:
-        """The ranges of the history's positions, in order."""
-        return [piece for piece in self.pieces if not isinstance(piece, Message)]
-
-    @property
-    def positions(self) -> list[int]:
-        """Where each message stands in the history; -1 for one that is not of it."""
-        found: list[int] = []
-        for piece in self.pieces:
-            if isinstance(piece, Message):
-                found.append(-1)
-            else:
-                found.extend(range(*piece))
-        return found
-
-    @property
-    def raws(self) -> list[RawMessage]:
-        """The caller's own objects, and what is not of the history as it is sent."""
-        raws: list[RawMessage] = []
-        for piece in self.pieces:
-            if isinstance(piece, Message):
-                raws.append(piece.raw)
-            else:
-                raws += self.history.raws[slice(*piece)]
-        return raws
-
-    @property
-    def summaries(self) -> list[Message]:
-        """The summaries among them, in order."""
-        known, found = self.history.summaries, list[Message]()
-        for piece in self.pieces:
-            if not isinstance(piece, Message):
-                among = known[bisect_left(known, piece[0]) : bisect_left(known, piece[1])]
-                found += [self.history[at] for at in among]
-            elif piece.provenance == "compaction_summary":
-                found.append(piece)
-        return found
-
-    def without(self, positions: Sequence[int]) -> Excerpt:
-        """The same without what stands at *positions* of the history, which ascend."""
-        pieces: list[Span | Message] = []
-        for piece in self.pieces:
-            if isinstance(piece, Message):
-                pieces.append(piece)
-                continue
-            start, end = piece
-            for at in positions[bisect_left(positions, start) : bisect_left(positions, end)]:
-                if start < at:
-                    pieces.append((start, at))
-                start = at + 1
-            if start < end:
-                pieces.append((start, end))
-        return Excerpt(self.history, pieces)
-
-    @property
-    def without_summaries(self) -> Excerpt:
-        """The others of the history's own messages."""
-        known, spans = self.history.summaries, list[Span]()
-        for start, end in self.spans:
-            for at in known[bisect_left(known, start) : bisect_left(known, end)]:
-                spans += [(start, at)] if start < at else []
-                start = at + 1
-            spans += [(start, end)] if start < end else []
-        return Excerpt(self.history, spans)
-
-    @property
-    def numbers(self) -> Iterator[Span]:
-        """The sequence numbers they stand for, as half-open ranges in their order."""
-        for piece in self.pieces:
-            if not isinstance(piece, Message):
-                yield from self.history.numbers(*piece)
-            elif piece.provenance == "compaction_summary":
-                yield from piece.covers
-            else:
-                yield piece.seq, piece.seq + 1
-
-    @property
-    def parts(self) -> int:
-        """How many parts they have together."""
-        return sum(
-            len(piece.parts) if isinstance(piece, Message) else self.history.outline.parts(*piece)
-            for piece in self.pieces
-        )
-
-    @property
-    def has_original(self) -> bool:
-        """Whether anything among them was said, and not written by us."""
-        others = self.history.unoriginal
-        return any(
-            piece.provenance == "original"
-            if isinstance(piece, Message)
-            else _count(others, *piece) < piece[1] - piece[0]
-            for piece in self.pieces
-        )
-
-    def between(self, start: int, end: int) -> Excerpt:
-        """Those from the one at *start* up to the one at *end*, counted from 0."""
-        pieces: list[Span | Message] = []
-        for number in range(bisect_right(self._ends, start), len(self.pieces)):
-            piece, after = self.pieces[number], self._ends[number]
-            if isinstance(piece, Message):
-                pieces.append(piece)
-            else:
-                pieces.append(
-                    (max(piece[0], piece[1] + start - after), min(piece[1], piece[1] + end - after))
-                )
-            if after >= end:
-                break
-        return Excerpt(self.history, pieces if start < end else ())
-
-    def units(self, rule: Measure) -> int:
-        """All of them, by *rule*."""
-        sums = self.history.sums(rule)
-        return sum(
-            rule.units(piece) if isinstance(piece, Message) else sums[piece[1]] - sums[piece[0]]
-            for piece in self.pieces
-        )
-
-
 def as_history(messages: Sequence[Message]) -> History:
     """*messages* as a history in outline: the same object, if they are one."""
     return messages if isinstance(messages, History) else History.of(messages)
@@ -397,7 +225,7 @@ def _numbered(message: Message, seq: int) -> Message:
     )
 
 
-def _count(positions: Sequence[int], start: int, end: int) -> int:
+def count_between(positions: Sequence[int], start: int, end: int) -> int:
     """How many of *positions*, which ascend, lie in a range."""
     return bisect_left(positions, end) - bisect_left(positions, start)
 
