@@ -66,10 +66,7 @@ def main() -> int:
                 if size == BOUND:
                     failed |= any(ratios[what] > most for what, most in LIMITS.items())
             for what in LIMITS:
-                failed |= per_message[SIZES[-1]][what] > GROWTH * max(
-                    per_message[BOUND][what],
-                    per_message[BOUND][what] * per_message[SIZES[-1]]["json"] / per_message[BOUND]["json"],
-                )
+                failed |= per_message[SIZES[-1]][what] > GROWTH * per_message[BOUND][what]
     return int(failed)
 
 

@@ -15,8 +15,11 @@ from siltstone.messages import (
     broken_tool_groups,
     opens_turn,
     read_history,
+    read_message,
     repair,
+    repairs,
     validate_history,
+    validators,
 )
 from siltstone.messages.repairs.fence import NO_RESULT, TAG, without_our_tags
 from strategies import anthropic_histories, histories, openai_histories, responses_histories
@@ -312,3 +315,29 @@ def test_a_long_wreck_is_repaired_in_linear_time() -> None:
     repaired = repair(raws)
     assert len(repaired.findings) == 20_000
     assert validate_history(repaired.messages) == []
+
+
+@given(histories(), st.data())
+def test_a_history_that_was_read_is_repaired_without_reading_it_again(raws: list[Raw], data: st.DataObject):
+    """And comes to the same: each message is read once at most, however many passes it takes."""
+    lost = data.draw(st.sets(st.integers(0, max(0, len(raws) - 1)), max_size=3))
+    raws = [raw for at, raw in enumerate(raws) if at not in lost]
+    seen: list[int] = []
+
+    def counted(raw: Any, seq: int, **more: Any) -> Any:
+        seen.append(id(raw))
+        return read_message(raw, seq, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repairs, "read_message", counted)
+        patch.setattr(validators, "read_message", counted)
+        repaired = repair(raws)
+        given_twice = len(raws) - len({id(raw) for raw in raws})
+        assert sum(seen.count(id(raw)) for raw in raws) <= len(raws) + given_twice
+        seen.clear()
+        again = repair(read_history(raws))
+        assert not {id(raw) for raw in raws} & set(seen)
+    assert again == repaired
+    known = {id(raw) for raw in raws}
+    for raw, other in zip(repaired.messages, again.messages, strict=True):
+        assert raw is other or id(raw) not in known

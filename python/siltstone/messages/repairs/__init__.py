@@ -39,7 +39,7 @@ class Repaired:
     findings: tuple[Finding, ...]
 
 
-def repair(raws: Iterable[RawMessage], dialect: Dialect | None = None) -> Repaired:
+def repair(raws: Iterable[RawMessage | Message], dialect: Dialect | None = None) -> Repaired:
     """Makes a history legal whose calls and results have lost one another.
 
     - A result without a call, after its exchange or for the second time becomes a user message that quotes
@@ -53,24 +53,27 @@ def repair(raws: Iterable[RawMessage], dialect: Dialect | None = None) -> Repair
     Nothing else is changed. A legal history comes back as it is, and so does one that was repaired.
 
     Args:
-        raws: The history as it would be sent.
+        raws: The history as it would be sent, or as it was read: then no message is read again.
         dialect: As for :func:`validate_history`.
 
     Raises:
         InvalidMessageError: there is no such dialect.
     """
-    messages = list(raws)
+    given = list(raws)
+    messages = [item.raw if isinstance(item, Message) else item for item in given]
     places = {id(raw): place for place, raw in enumerate(messages)}
+    reader = _Reader(item for item in given if isinstance(item, Message))
     healed: list[Finding] = []
     for _ in range(_PASSES):
-        read = [_read(raw, place) for place, raw in enumerate(messages)]
+        read = [reader.read(raw, place) for place, raw in enumerate(messages)]
         held = dialect or dialect_of(message for message in read if message is not None)
         mender = _MENDERS.get(held, openai_chat)
-        found = [each for each in validate_history(messages, held) if _is_healed(mender, read, each)]
+        readable = [raw if message is None else message for raw, message in zip(messages, read, strict=True)]
+        found = [each for each in validate_history(readable, held) if _is_healed(mender, read, each)]
         if not found:
             break
-        given = [(places.get(id(messages[each.position])), each) for each in found]
-        healed += [replace(each, position=place) for place, each in given if place is not None]
+        placed = [(places.get(id(messages[each.position])), each) for each in found]
+        healed += [replace(each, position=place) for place, each in placed if place is not None]
         faults: dict[int, list[Finding]] = {}
         for each in found:
             faults.setdefault(each.position, []).append(each)
@@ -83,8 +86,23 @@ def _is_healed(mender: ModuleType, read: Sequence[Message | None], finding: Find
     return message is not None and bool(mender.is_healed(message, finding))
 
 
-def _read(raw: RawMessage, place: int) -> Message | None:
-    """What cannot be read is none of a repair's business: it stays where it is."""
+class _Reader:
+    """Reads each message once, however many passes there are."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._read: dict[int, tuple[RawMessage, Message | None]] = {}  # what is held keeps its identity
+        for message in messages:
+            self._read[id(message.raw)] = message.raw, message
+
+    def read(self, raw: RawMessage, place: int) -> Message | None:
+        """None for what cannot be read: that is none of a repair's business, and stays where it is."""
+        known = self._read.get(id(raw))
+        if known is None:
+            known = self._read[id(raw)] = raw, _readable(raw, place)
+        return known[1]
+
+
+def _readable(raw: RawMessage, place: int) -> Message | None:
     try:
         return read_message(raw, place)
     except InvalidMessageError:
