@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 from collections import OrderedDict, UserDict
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacting import exchange, user
-from siltstone._native import Outline, render_messages
+from siltstone._native import Outline, render_messages, rendered_tokens
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.compaction.render import render
 from siltstone.compaction.rewrite import covered, joined
@@ -331,3 +333,19 @@ def test_who_changes_a_message_meanwhile_is_summarised_by_what_it_says_now():
     raws.clear()
     assert len(history) == 2
     assert render(Excerpt(history, [(0, 2)]), SUMMARY_PREFIX) == "User: Changed.\nUser: There."
+
+
+def test_an_outline_holds_nothing_of_the_messages():
+    """Neither a finished one nor one that came to nothing: every reference is given back."""
+    raws: list[Any] = [user("Hello."), *exchange("a", "done"), {"role": "user", "content": [{"type": "x"}]}]
+    bad: list[Any] = [*raws, {"role": "nobody", "content": "x"}]
+    before = [sys.getrefcount(raw) for raw in raws], sys.getrefcount(raws[0]["content"])
+    for _ in range(50):
+        history = History(raws)
+        render_messages(history.raws, 0, 4)
+        rendered_tokens(history.raws, 0, 4, "blocks")
+        with pytest.raises(InvalidMessageError):
+            History(bad)
+    del history
+    gc.collect()
+    assert ([sys.getrefcount(raw) for raw in raws], sys.getrefcount(raws[0]["content"])) == before
