@@ -30,6 +30,7 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for i8 {}
     impl Sealed for u16 {}
+    impl Sealed for u32 {}
     impl Sealed for f32 {}
 }
 
@@ -38,6 +39,7 @@ pub trait Number: sealed::Sealed + Copy + Send + Sync + 'static {}
 
 impl Number for i8 {}
 impl Number for u16 {}
+impl Number for u32 {}
 impl Number for f32 {}
 
 /// The readers' side. Clones look at the same rows.

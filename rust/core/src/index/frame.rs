@@ -1,0 +1,94 @@
+//! What stands around the contents of an index's file? A name, a version, and a checksum over all of it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::space::{Bytes, corrupt};
+
+/// The version that is written, and the only one that is read.
+const VERSION: u32 = 1;
+const NAME: usize = 8;
+const CHECKSUM: usize = size_of::<u64>();
+
+/// The beginning of a file: what it is, and its version.
+pub(crate) fn begin(name: [u8; NAME]) -> Vec<u8> {
+    let mut file = name.to_vec();
+    file.extend(VERSION.to_le_bytes());
+    file
+}
+
+/// The end of a file: XXH3-64 of all before it.
+pub(crate) fn end(mut file: Vec<u8>) -> Vec<u8> {
+    let checksum = xxh3_64(&file);
+    file.extend(checksum.to_le_bytes());
+    file
+}
+
+/// The contents of a file of that name.
+///
+/// # Errors
+///
+/// [`ErrorKind::StoreVersion`] for another version, [`ErrorKind::StoreCorrupt`] for anything else that is
+/// not what was written.
+pub(crate) fn open(name: [u8; NAME], file: &[u8]) -> Result<Bytes<'_>> {
+    let mut bytes = Bytes(file);
+    if bytes.array::<NAME>()? != name {
+        return Err(corrupt("it does not begin as one of its kind does"));
+    }
+    let version = bytes.u32()?;
+    if version != VERSION {
+        let message = format!(
+            "the file of the index has version {version}, and this siltstone reads {VERSION}"
+        );
+        return Err(Error::new(ErrorKind::StoreVersion, message));
+    }
+    let length = bytes.0.len().checked_sub(CHECKSUM);
+    let contents = bytes.take(length.ok_or_else(|| corrupt("cut short before its checksum"))?)?;
+    if bytes.u64()? != xxh3_64(&file[..file.len() - CHECKSUM]) {
+        return Err(corrupt("its checksum does not match"));
+    }
+    Ok(Bytes(contents))
+}
+
+/// Puts a file in place, whole or not at all.
+///
+/// # Errors
+///
+/// [`ErrorKind::StoreIo`], with the path.
+pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = File::create(&beside)
+        .and_then(|mut file| {
+            file.write_all(contents)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, path));
+    written.map_err(|cause| {
+        // Nothing can be done about one that cannot be removed either.
+        let _ = fs::remove_file(&beside);
+        failed("write", path, cause)
+    })
+}
+
+/// A file, whole.
+///
+/// # Errors
+///
+/// [`ErrorKind::StoreIo`], with the path.
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|cause| failed("read", path, cause))
+}
+
+fn failed(what: &str, path: &Path, cause: std::io::Error) -> Error {
+    let path = path.display().to_string();
+    let message = format!("could not {what} the index at {path:?}: {cause}");
+    Error::new(ErrorKind::StoreIo, message)
+        .with("path", path)
+        .caused_by(cause)
+}

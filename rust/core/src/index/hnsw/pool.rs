@@ -1,0 +1,136 @@
+//! The nearest nodes that a search has seen, and which of them it has still to look at: `W` and `C` in one list.
+//!
+//! Algorithm 2 keeps candidates `C` and results `W` in two heaps; all of `C` that matters is in `W`, so one
+//! sorted list with a mark on what was looked at does for both.
+
+/// Nodes by ascending distance, ties by id.
+///
+/// Holds `ef` nodes that count; those that do not (they are still in the graph, but no answers any more)
+/// lead on like others and take nobody's place.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    /// The bits of a distance, which is not negative, above the id, above whether it was looked at: numbers
+    /// whose order is that of the nodes.
+    keys: Vec<u64>,
+    ef: usize,
+    /// How many of them do not count.
+    gone: usize,
+    /// Everything before this was looked at.
+    next: usize,
+    /// Whether nothing is ever left out: then the order can wait until the end.
+    all: bool,
+}
+
+const LOOKED: u64 = 1;
+
+impl Pool {
+    /// Empties it; `all` where `ef` is not less than there are nodes.
+    pub(super) fn reset(&mut self, ef: usize, all: bool) {
+        self.keys.clear();
+        (self.ef, self.gone, self.next, self.all) = (ef, 0, 0, all);
+    }
+
+    /// The distance that a node has to be below, while there is no room.
+    #[inline]
+    pub(super) fn limit(&self) -> f32 {
+        match self.keys.last() {
+            Some(&last) if !self.all && self.keys.len() >= self.ef + self.gone => distance(last),
+            _ => f32::INFINITY,
+        }
+    }
+
+    /// Takes in a node that was not offered before, where it is near enough. `is_gone` says which nodes do
+    /// not count.
+    #[inline]
+    pub(super) fn offer(&mut self, id: u32, near: f32, is_gone: impl Fn(u32) -> bool) {
+        let key = u64::from(near.to_bits()) << 32 | u64::from(id) << 1;
+        if self.all {
+            self.keys.push(key);
+            return;
+        }
+        let full = self.keys.len() >= self.ef + self.gone;
+        if full && self.keys.last().is_none_or(|&last| key > last) {
+            return;
+        }
+        let place = self.keys.partition_point(|&other| other < key);
+        self.keys.insert(place, key);
+        self.next = self.next.min(place);
+        self.gone += usize::from(is_gone(id));
+        while self.keys.len() > self.ef + self.gone {
+            if let Some(last) = self.keys.pop() {
+                self.gone -= usize::from(is_gone(number(last)));
+            }
+        }
+    }
+
+    /// The nearest node that was not looked at, which it is from now on.
+    #[inline]
+    pub(super) fn look(&mut self) -> Option<u32> {
+        let rest = self.keys.get_mut(self.next..)?;
+        let place = rest.iter().position(|&key| key & LOOKED == 0)?;
+        rest[place] |= LOOKED;
+        self.next += place + 1;
+        Some(number(rest[place]))
+    }
+
+    /// The node that will be looked at next, if none that is nearer comes up.
+    #[inline]
+    pub(super) fn coming(&self) -> Option<u32> {
+        let key = *self.keys.get(self.next)?;
+        (key & LOOKED == 0).then(|| number(key))
+    }
+
+    /// Ends a search: what was found, in order.
+    pub(super) fn found(&mut self) -> impl Iterator<Item = (f32, u32)> {
+        if self.all {
+            self.keys.sort_unstable();
+        }
+        self.keys.iter().map(|&key| (distance(key), number(key)))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the parts of a key")]
+fn distance(key: u64) -> f32 {
+    f32::from_bits((key >> 32) as u32)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the parts of a key")]
+fn number(key: u64) -> u32 {
+    (key as u32) >> 1
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_keeps_the_nearest_and_those_that_do_not_count_beside_them(
+            nodes in vec((0_u8..20, any::<bool>()), 0..60),
+            ef in 1_usize..12,
+        ) {
+            let gone = |id: u32| nodes[id as usize].1;
+            let mut pool = Pool::default();
+            pool.reset(ef, false);
+            let mut looked = 0;
+            for (id, &(distance, _)) in (0..).zip(&nodes) {
+                pool.offer(id, f32::from(distance), gone);
+                looked += usize::from(id % 3 == 0 && pool.look().is_some());
+            }
+            while pool.look().is_some() {
+                looked += 1;
+            }
+            let found: Vec<u32> = pool.found().map(|(_, id)| id).collect();
+            let mut sorted: Vec<u32> = (0..).take(nodes.len()).collect();
+            sorted.sort_by_key(|&id| (nodes[id as usize].0, id));
+            let counted: Vec<u32> = sorted.iter().copied().filter(|&id| !gone(id)).take(ef).collect();
+            let kept: Vec<u32> = found.iter().copied().filter(|&id| !gone(id)).collect();
+            prop_assert_eq!(&kept, &counted);
+            prop_assert!(found.is_sorted_by_key(|&id| (nodes[id as usize].0, id)));
+            prop_assert!(looked >= found.len());
+        }
+    }
+}

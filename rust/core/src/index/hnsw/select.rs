@@ -1,0 +1,108 @@
+//! Algorithm 4: which candidates become links? Those that are nearer to the node than to one another.
+
+use crate::index::hnsw::graph::{GUARD, target};
+use crate::index::hnsw::search::Near;
+use crate::index::space::Space;
+
+/// Selected nodes that a candidate is compared with at once.
+const COMPARED: usize = 8;
+
+/// Room to work in.
+pub(super) struct Selection<S: Space> {
+    query: S::Query,
+    distances: Vec<f32>,
+    ids: Vec<u32>,
+}
+
+impl<S: Space> Selection<S> {
+    pub(super) fn new(space: &S) -> Self {
+        Self {
+            query: space.blank(),
+            distances: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    /// At most `m` of `candidates`, links by ascending distance from the node they are for.
+    ///
+    /// Guarded links are taken whatever the others are. Of the rest, one is left out where a link that was
+    /// taken is nearer to it than the node is: that link leads there. Neither `extendCandidates` nor
+    /// `keepPrunedConnections`: they cost more than they find.
+    pub(super) fn select(&mut self, space: &S, candidates: &[Near], m: usize) -> Vec<u32> {
+        let mut guards = candidates
+            .iter()
+            .filter(|(_, link)| link & GUARD != 0)
+            .count();
+        let mut selected: Vec<u32> = Vec::with_capacity(m);
+        self.ids.clear();
+        for &(distance, link) in candidates {
+            if selected.len() >= m {
+                break;
+            }
+            if link & GUARD != 0 {
+                guards -= 1;
+            } else if selected.len() + guards >= m || self.is_led_to(space, target(link), distance)
+            {
+                continue;
+            }
+            selected.push(link);
+            self.ids.push(target(link));
+        }
+        selected
+    }
+
+    /// Adds candidates, nodes by ascending distance, to `links` until these are `most`: first those that no
+    /// link leads to, then the nearest of the rest.
+    pub(super) fn extend(
+        &mut self,
+        space: &S,
+        candidates: &[Near],
+        most: usize,
+        links: &mut Vec<u32>,
+    ) {
+        self.ids.clear();
+        self.ids.extend(links.iter().map(|&link| target(link)));
+        let mut rest = Vec::new();
+        for &(distance, node) in candidates {
+            if links.len() >= most {
+                return;
+            }
+            if self.is_led_to(space, node, distance) {
+                rest.push(node);
+            } else {
+                links.push(node);
+                self.ids.push(node);
+            }
+        }
+        let room = most.saturating_sub(links.len());
+        links.extend(rest.into_iter().take(room));
+    }
+
+    /// Whether a selected node is nearer to `id` than `distance`.
+    fn is_led_to(&mut self, space: &S, id: u32, distance: f32) -> bool {
+        if self.ids.is_empty() {
+            return false;
+        }
+        space.load(id, &mut self.query);
+        self.ids.chunks(COMPARED).any(|ids| {
+            space.distances(&mut self.query, ids, &mut self.distances);
+            self.distances.iter().any(|&other| other < distance)
+        })
+    }
+
+    /// `links` and their distances from `node`, by ascending distance, ties by id.
+    pub(super) fn measure(&mut self, space: &S, node: u32, links: &[u32]) -> Vec<Near> {
+        space.load(node, &mut self.query);
+        self.ids.clear();
+        self.ids.extend(links.iter().map(|&link| target(link)));
+        space.distances(&mut self.query, &self.ids, &mut self.distances);
+        let mut measured: Vec<Near> = self
+            .distances
+            .iter()
+            .copied()
+            .zip(links.iter().copied())
+            .collect();
+        measured.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(target(a.1).cmp(&target(b.1))));
+        measured
+    }
+}
