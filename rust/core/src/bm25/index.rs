@@ -1,10 +1,18 @@
 //! An inverted index: for each term, the passages that have it.
 
-use hashbrown::HashMap;
+use std::mem;
+
+use hashbrown::HashSet;
 
 use crate::bm25::params::Bm25Params;
-use crate::bm25::score::{Collection, ceiling};
-use crate::bm25::terms::{Document, Query, QueryTerm};
+use crate::bm25::score::Collection;
+use crate::bm25::scorer::Scorer;
+use crate::bm25::terms::{Document, Query};
+use crate::postings::{BLOCK, Hashes, Postings};
+use crate::top_k::TopK;
+
+/// More than a division and a multiplication lose by rounding.
+const ROOM: f64 = 1e-12;
 
 /// Passages, numbered from 0 in the order they were added.
 ///
@@ -20,33 +28,44 @@ use crate::bm25::terms::{Document, Query, QueryTerm};
 #[derive(Clone, Debug)]
 pub struct Bm25Index {
     params: Bm25Params,
-    /// Keyed by hashes of foreign words, so the map has a seed of its own: nobody can aim at a slot.
-    postings: HashMap<u64, Vec<Posting>>,
-    lengths: Vec<u64>,
+    pub(super) postings: Postings<Hashes>,
+    /// How many terms each passage has.
+    pub(super) lengths: Vec<u32>,
     words: u64,
 }
 
-/// A passage that has a term, and how often.
+/// A passage that was found.
+///
+/// The order is that of preference: the higher score is greater, and of equal ones the smaller id.
 #[derive(Clone, Copy, Debug)]
-struct Posting {
-    id: u32,
-    tf: u32,
-}
-
-/// What one term of the query adds to a score.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// The term's hash.
-    pub hash: u64,
-    /// The term itself.
-    pub term: String,
-    /// How often the passage has it.
-    pub tf: u32,
-    /// How telling it is in this index.
-    pub idf: f64,
-    /// Its share of the score. The shares sum up to the score of the passage by itself.
+pub struct Scored {
+    /// Its number in the index.
+    pub id: u32,
+    /// Above 0, up to 1.
     pub score: f64,
 }
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then_with(|| other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scored {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Scored {}
 
 impl Bm25Index {
     /// An index without passages.
@@ -54,27 +73,45 @@ impl Bm25Index {
     pub fn new(params: Bm25Params) -> Self {
         Self {
             params,
-            postings: HashMap::new(),
+            postings: Postings::new(usize::MAX),
             lengths: Vec::new(),
             words: 0,
         }
     }
 
+    /// Its parameters.
+    #[must_use]
+    pub fn params(&self) -> Bm25Params {
+        self.params
+    }
+
     /// Adds a passage and gives its number. One without terms has a number too, and is never found.
     pub fn add(&mut self, document: &Document) -> u32 {
-        let id = next_id(self.len());
-        for &(term, tf) in &document.terms {
-            self.postings
-                .entry(term)
-                .or_default()
-                .push(Posting { id, tf });
-        }
-        self.lengths.push(document.length);
-        self.words += document.length;
+        let id = self.postings.add(document.terms.iter().copied());
+        let length = u32::try_from(document.length).unwrap_or(u32::MAX);
+        self.lengths.push(length);
+        self.words += u64::from(length);
         id
     }
 
-    /// How many passages were added.
+    /// Removes a passage, as if it had never been added: scores are those of what is left. Its number is
+    /// not used again.
+    ///
+    /// False if there is none of that number, or it was removed before.
+    pub fn remove(&mut self, id: u32) -> bool {
+        let removed = self.postings.remove(id);
+        if removed {
+            self.words -= u64::from(self.lengths[id as usize]);
+        }
+        removed
+    }
+
+    /// Puts together what was added and removed. It would happen by itself, a little with each passage.
+    pub fn settle(&mut self) {
+        self.postings.settle();
+    }
+
+    /// How many passages were added, those included that were removed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lengths.len()
@@ -86,114 +123,91 @@ impl Bm25Index {
         self.lengths.is_empty()
     }
 
+    /// How many passages were removed.
+    #[must_use]
+    pub fn removed(&self) -> usize {
+        self.postings.removed()
+    }
+
     /// How many terms the passages have together.
     #[must_use]
     pub fn words(&self) -> u64 {
         self.words
     }
 
-    /// How many different terms.
+    /// How many different terms. They are counted at every call.
     #[must_use]
     pub fn terms(&self) -> usize {
-        self.postings.len()
+        let mut terms = HashSet::new();
+        for (number, block) in self.postings.blocks().iter().enumerate() {
+            let keys = block.parts().iter().flat_map(|part| part.keys());
+            terms.extend(keys.copied());
+            if let Some(fresh) = self.postings.fresh(number) {
+                fresh.for_each(|_, term, _| {
+                    terms.insert(term);
+                });
+            }
+        }
+        terms.len()
     }
 
     /// How many pairs of a term and a passage that has it.
     #[must_use]
     pub fn postings(&self) -> usize {
-        self.postings.values().map(Vec::len).sum()
+        self.postings.postings()
+    }
+
+    /// Bytes that it takes in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.postings.bytes() + size_of_val(&self.lengths[..])
+    }
+
+    /// What `query` is held against: its terms, as telling as they are in this index now.
+    #[must_use]
+    pub fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
+        Scorer::new(self, query)
+    }
+
+    /// The `limit` best passages that have a term of the query: the best first, ties by number.
+    ///
+    /// A score is the sum by the ceiling, up to 1.
+    #[must_use]
+    pub fn search(&self, query: &Query, limit: usize) -> Vec<Scored> {
+        let mut best: TopK<Scored> = TopK::new(limit);
+        if limit == 0 {
+            return Vec::new();
+        }
+        let scorer = self.scorer(query);
+        let ceiling = scorer.ceiling();
+        let mut sums = vec![0.0_f64; BLOCK];
+        let mut least = 0.0; // a sum that is not above this certainly scores less than all that is kept
+        for number in 0..self.postings.blocks().len() {
+            scorer.add_block(number, &mut sums);
+            for (place, sum) in sums.iter_mut().enumerate() {
+                let sum = mem::take(sum);
+                if sum > least {
+                    let id = u32::try_from(number * BLOCK + place).expect("numbers are below 2^32");
+                    let score = (sum / ceiling).min(1.0);
+                    best.offer(Scored { id, score });
+                    let worst = best.least().map_or(0.0, |worst| worst.score);
+                    least = worst * ceiling * (1.0 - ROOM);
+                }
+            }
+        }
+        best.into_best_first()
     }
 
     /// The sum of each passage, in order; 0 for one that has no term of the query.
     #[must_use]
     pub fn sums(&self, query: &Query) -> Vec<f64> {
-        let collection = self.collection();
-        let mut sums = vec![0.0_f64; self.len()];
-        for (term, postings) in self.known(query) {
-            let weight = f64::from(term.count) * collection.idf(postings.len());
-            for posting in postings {
-                let length = self.lengths[posting.id as usize];
-                sums[posting.id as usize] +=
-                    collection.part(self.params, weight, posting.tf, length);
-            }
-        }
-        sums
+        self.scorer(query).sums()
     }
 
-    /// The sum of one passage, to the bit as [`sums`](Self::sums) has it.
-    #[must_use]
-    pub fn sum(&self, query: &Query, id: u32) -> f64 {
-        // `sum` of floats may start from -0.0, which a fold from 0 does not.
-        self.addends(query, id)
-            .fold(0.0, |sum, (_, _, _, addend)| sum + addend)
-    }
-
-    /// What each term of the query adds to the score of passage `id`.
-    #[must_use]
-    pub fn parts(&self, query: &Query, id: u32) -> Vec<Part> {
-        let ceiling = self.ceiling(query);
-        self.addends(query, id)
-            .map(|(term, tf, idf, addend)| Part {
-                hash: term.hash,
-                term: term.term.clone(),
-                tf,
-                idf,
-                score: addend / ceiling,
-            })
-            .collect()
-    }
-
-    /// The largest sum that counts: what is at it, or above, scores 1.
-    #[must_use]
-    pub fn ceiling(&self, query: &Query) -> f64 {
-        let weight = |term: &QueryTerm| {
-            let df = self.postings.get(&term.hash).map_or(0, Vec::len);
-            f64::from(term.count) * self.collection().idf(df)
-        };
-        let weights = query.terms.iter().map(weight);
-        ceiling(self.params, weights.fold(0.0, |sum, next| sum + next))
-    }
-
-    /// The terms of the query that passage `id` has, each with its tf, its idf and what it adds.
-    fn addends<'a>(
-        &'a self,
-        query: &'a Query,
-        id: u32,
-    ) -> impl Iterator<Item = (&'a QueryTerm, u32, f64, f64)> {
-        let collection = self.collection();
-        self.known(query).filter_map(move |(term, postings)| {
-            let place = postings.binary_search_by_key(&id, |posting| posting.id);
-            let (tf, idf) = (postings[place.ok()?].tf, collection.idf(postings.len()));
-            let length = self.lengths[id as usize];
-            let weight = f64::from(term.count) * idf;
-            Some((
-                term,
-                tf,
-                idf,
-                collection.part(self.params, weight, tf, length),
-            ))
-        })
-    }
-
-    /// The terms of the query that some passage has, in ascending order of hash.
-    fn known<'a>(
-        &'a self,
-        query: &'a Query,
-    ) -> impl Iterator<Item = (&'a QueryTerm, &'a [Posting])> {
-        query.terms.iter().filter_map(|term| {
-            let postings = self.postings.get(&term.hash)?;
-            Some((term, postings.as_slice()))
-        })
-    }
-
-    fn collection(&self) -> Collection {
+    pub(super) fn collection(&self) -> Collection {
         Collection {
-            documents: self.lengths.len() as u64,
+            documents: (self.len() - self.removed()) as u64,
             words: self.words,
         }
     }
-}
-
-fn next_id(len: usize) -> u32 {
-    u32::try_from(len).expect("an index in memory holds fewer than 2^32 passages")
 }

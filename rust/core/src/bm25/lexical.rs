@@ -13,8 +13,10 @@
 use std::ops::Range;
 
 use crate::bm25::chain::Chain;
-use crate::bm25::index::{Bm25Index, Part};
+use crate::bm25::index::Bm25Index;
 use crate::bm25::params::Bm25Params;
+use crate::bm25::scorer::{Part, Scorer};
+use crate::bm25::smoothing::Smoothing;
 use crate::bm25::terms::{Document, Query};
 
 /// What the nearest neighbour on either side adds, and the one behind it.
@@ -36,10 +38,10 @@ const SHARES: [f64; 2] = [0.3, 0.15];
 #[derive(Clone, Debug)]
 pub struct LexicalIndex {
     passages: Bm25Index,
-    /// The entry of each passage, ascending.
-    owners: Vec<u32>,
     /// The first passage of each entry.
     firsts: Vec<u32>,
+    /// The entries that have not exactly one.
+    uneven: Vec<u32>,
     chain: Chain,
 }
 
@@ -84,8 +86,8 @@ impl LexicalIndex {
     pub fn new(params: Bm25Params) -> Self {
         Self {
             passages: Bm25Index::new(params),
-            owners: Vec::new(),
             firsts: Vec::new(),
+            uneven: Vec::new(),
             chain: Chain::default(),
         }
     }
@@ -95,10 +97,12 @@ impl LexicalIndex {
     /// An empty range is that of an entry which came from no message: it has no neighbours.
     pub fn add(&mut self, passages: impl IntoIterator<Item = Document>, range: (i64, i64)) -> u32 {
         let id = count(self.firsts.len());
-        self.firsts.push(count(self.owners.len()));
+        self.firsts.push(count(self.passages.len()));
         for passage in passages {
             self.passages.add(&passage);
-            self.owners.push(id);
+        }
+        if self.range(id).len() != 1 {
+            self.uneven.push(id);
         }
         self.chain.add(range);
         id
@@ -114,39 +118,64 @@ impl LexicalIndex {
     /// passages, in order of number.
     #[must_use]
     pub fn own(&self, query: &Query) -> Vec<f64> {
-        let mut own = vec![0.0_f64; self.firsts.len()];
-        for (&owner, sum) in self.owners.iter().zip(self.passages.sums(query)) {
-            let best = &mut own[owner as usize];
-            *best = best.max(sum);
-        }
-        own
+        self.largest(self.passages.scorer(query).sums())
     }
 
     /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
     pub fn for_each_match(&self, query: &Query, mut visit: impl FnMut(Match)) {
-        let ceiling = self.passages.ceiling(query);
-        let own = self.own(query);
-        for id in 0..count(own.len()) {
-            let sum = self.smoothed(id, |id| own[id as usize]);
-            if sum > 0.0 {
-                visit(Match {
-                    id,
-                    score: (sum / ceiling).min(1.0),
-                });
-            }
+        self.for_each_above(query, self.firsts.len(), |found| {
+            visit(found);
+            0.0
+        });
+    }
+
+    /// Calls `visit` with each entry that may be among the `limit` best, in ascending order of number.
+    ///
+    /// `visit` gives the least score that is of interest from now on, and may be called for some that
+    /// have less. Entries that score as much as the last of the best are among them.
+    pub fn for_each_above(&self, query: &Query, limit: usize, mut visit: impl FnMut(Match) -> f64) {
+        let scorer = self.passages.scorer(query);
+        let ceiling = scorer.ceiling();
+        let own = self.largest(scorer.sums());
+        let beside = Smoothing::new(&self.chain, &own, SHARES);
+        // What is above the ceiling scores as much as what is at it.
+        let least = beside.at_least(limit).min(ceiling);
+        beside.for_each_above(least, |id, sum| {
+            let score = (sum / ceiling).min(1.0);
+            visit(Match { id, score }) * ceiling
+        });
+    }
+
+    /// The largest sum of each entry, of the sums of all passages.
+    fn largest(&self, sums: Vec<f64>) -> Vec<f64> {
+        if self.uneven.is_empty() {
+            return sums;
         }
+        let mut own = Vec::with_capacity(self.firsts.len());
+        let mut read = 0;
+        for &id in &self.uneven {
+            // Those before it have one passage each.
+            let (even, range) = (id as usize - own.len(), self.range(id));
+            own.extend_from_slice(&sums[read..read + even]);
+            let passages = &sums[range.start as usize..range.end as usize];
+            own.push(passages.iter().copied().fold(0.0, f64::max));
+            read = range.end as usize;
+        }
+        own.extend_from_slice(&sums[read..]);
+        own
     }
 
     /// How the score of entry `id` came about.
     #[must_use]
     pub fn why(&self, query: &Query, id: u32) -> Why {
-        let ceiling = self.passages.ceiling(query);
+        let scorer = self.passages.scorer(query);
+        let ceiling = scorer.ceiling();
         let range = self.range(id);
-        let (passage, own) = self.best(query, id);
+        let (passage, own) = self.best(&scorer, id);
         let mut neighbors = Vec::new();
         for (side, sign) in self.chain.neighbors(id).into_iter().zip([-1, 1]) {
             for (neighbor, (share, distance)) in side.into_iter().zip(SHARES.into_iter().zip(1..)) {
-                let sum = neighbor.map_or(0.0, |neighbor| self.best(query, neighbor).1);
+                let sum = neighbor.map_or(0.0, |neighbor| self.best(&scorer, neighbor).1);
                 if let Some(id) = neighbor.filter(|_| sum > 0.0) {
                     neighbors.push(Neighbor {
                         id,
@@ -157,7 +186,7 @@ impl LexicalIndex {
             }
         }
         Why {
-            parts: self.passages.parts(query, passage),
+            parts: scorer.parts(passage),
             passage: passage - range.start,
             passages: range.end - range.start,
             own: own / ceiling,
@@ -166,10 +195,10 @@ impl LexicalIndex {
     }
 
     /// The best passage of an entry, the first of equal ones, and its sum.
-    fn best(&self, query: &Query, id: u32) -> (u32, f64) {
+    fn best(&self, scorer: &Scorer<'_>, id: u32) -> (u32, f64) {
         let mut best = (self.range(id).start, 0.0);
         for passage in self.range(id) {
-            let sum = self.passages.sum(query, passage);
+            let sum = scorer.sum(passage);
             if sum > best.1 {
                 best = (passage, sum);
             }
@@ -179,16 +208,7 @@ impl LexicalIndex {
 
     fn range(&self, id: u32) -> Range<u32> {
         let end = self.firsts.get(id as usize + 1).copied();
-        self.firsts[id as usize]..end.unwrap_or_else(|| count(self.owners.len()))
-    }
-
-    fn smoothed(&self, id: u32, own: impl Fn(u32) -> f64) -> f64 {
-        let [before, after] = self.chain.neighbors(id);
-        let beside = |step: usize| {
-            let of = |neighbor: Option<u32>| neighbor.map_or(0.0, &own);
-            SHARES[step] * (of(before[step]) + of(after[step]))
-        };
-        own(id) + beside(0) + beside(1)
+        self.firsts[id as usize]..end.unwrap_or_else(|| count(self.passages.len()))
     }
 }
 

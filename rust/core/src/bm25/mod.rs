@@ -5,9 +5,12 @@ mod index;
 mod lexical;
 mod params;
 mod score;
+mod scorer;
+mod smoothing;
 mod terms;
 
-pub use index::{Bm25Index, Part};
+pub use index::{Bm25Index, Scored};
 pub use lexical::{LexicalIndex, Match, Neighbor, Why};
 pub use params::Bm25Params;
+pub use scorer::{Part, Scorer};
 pub use terms::{Document, Query, QueryTerm};

@@ -127,9 +127,13 @@ impl Scope {
             kept: TopK::new(limit),
         };
         match query {
-            Analysis::Lexical(query) => self.lexical.for_each_match(query, |hit| {
-                best.offer(hit.id, hit.score, Parts::default());
-            }),
+            Analysis::Lexical(query) => {
+                // Age may bring any entry before any other.
+                let limit = best.decay.map_or(limit, |_| self.entries.len());
+                self.lexical.for_each_above(query, limit, |hit| {
+                    best.offer(hit.id, hit.score, Parts::default())
+                });
+            }
             Analysis::Cosine(row) => self.cosine.for_each_near(row, |neighbor| {
                 let cosine = 1.0 - neighbor.distance;
                 let parts = Parts {
