@@ -17,16 +17,16 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 
 # What users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
-    "AsyncSession", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
-    "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor", "Completion",
-    "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError", "Decay",
-    "Embedder", "EmbeddingError", "Emergency", "Entry", "ExtractiveModel", "Failed", "Finding",
-    "ForgetReport", "FunctionEmbedder", "Guidance", "InvalidMessageError", "MemoryIndexed",
-    "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared",
-    "Report", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange",
-    "StoreError", "TableEmbedder", "ThresholdCompactor", "Tool", "ToolError", "Trigger",
-    "UsageRecord", "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse",
-    "estimate_tokens", "evaluate", "plan",
+    "AsyncSession", "Bm25Index", "Bm25Params", "Compacted", "CompactionCompleted", "CompactionConfig",
+    "CompactionContext", "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor",
+    "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset",
+    "DatasetError", "Decay", "Embedder", "EmbeddingError", "Emergency", "Entry", "ExactIndex",
+    "ExtractiveModel", "Failed", "Finding", "ForgetReport", "FunctionEmbedder", "Guidance",
+    "InvalidMessageError", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder",
+    "ModelError", "Plan", "Prepared", "Report", "SearchHit", "Session", "SiltstoneError",
+    "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError", "TableEmbedder",
+    "ThresholdCompactor", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact",
+    "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

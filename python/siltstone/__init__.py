@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
     from siltstone.hooks import Guidance
+    from siltstone.index import Bm25Index, Bm25Params, ExactIndex
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import (
         Decay,
@@ -69,6 +70,8 @@ del TYPE_CHECKING
 
 __all__ = [
     "AsyncSession",
+    "Bm25Index",
+    "Bm25Params",
     "Compacted",
     "CompactionCompleted",
     "CompactionConfig",
@@ -88,6 +91,7 @@ __all__ = [
     "EmbeddingError",
     "Emergency",
     "Entry",
+    "ExactIndex",
     "ExtractiveModel",
     "Failed",
     "Finding",
@@ -131,6 +135,8 @@ __all__ = [
 # compacts never loads the store, and `import siltstone` takes a millisecond.
 _HOMES = {
     "AsyncSession": "siltstone.session",
+    "Bm25Index": "siltstone.index",
+    "Bm25Params": "siltstone.index",
     "Compacted": "siltstone.outcome",
     "CompactionCompleted": "siltstone.events",
     "CompactionConfig": "siltstone.compaction",
@@ -150,6 +156,7 @@ _HOMES = {
     "EmbeddingError": "siltstone.errors",
     "Emergency": "siltstone.compaction",
     "Entry": "siltstone.memory",
+    "ExactIndex": "siltstone.index",
     "ExtractiveModel": "siltstone.models",
     "Failed": "siltstone.outcome",
     "Finding": "siltstone.memory",

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 __all__ = [
+    "Bm25Index",
+    "ExactIndex",
     "Outline",
     "Store",
     "__version__",
@@ -218,6 +220,81 @@ def json_size(value: object) -> tuple[int, int]:
         ValueError: *value* is nested more than 1,000 deep, or contains itself; or an int has more
             digits than ``sys.set_int_max_str_digits`` allows.
     """
+
+@final
+class ExactIndex:
+    """Texts by cosine. Users have ``siltstone.ExactIndex``, which is built on it.
+
+    Raises:
+        ConfigError: *hash_rule* is unknown.
+    """
+
+    def __new__(cls, hash_rule: str) -> ExactIndex: ...
+    @staticmethod
+    def load(path: str) -> ExactIndex:
+        """The index of a file that :meth:`save` wrote."""
+
+    def save(self, path: str) -> None:
+        """Writes all of it, or nothing."""
+
+    @property
+    def hash_rule(self) -> str:
+        """How a text becomes buckets."""
+
+    def add(self, texts: list[str]) -> int:
+        """Adds *texts*; the id of the first, which the others follow."""
+
+    def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
+        """Ids (uint64) and distances (float64) of the nearest to each query, ``min(k, len)`` a row.
+
+        A row is filled up with the id ``2**64 - 1`` and the distance infinity.
+        """
+
+    def len(self) -> int:
+        """Texts that were not removed."""
+
+    def remove(self, ids: list[int]) -> None:
+        """Removes all of *ids*, or raises ``EntryNotFoundError`` and removes none."""
+
+    def stats(self) -> tuple[int, int, int, int, str]:
+        """Texts added, texts removed, postings, bytes, and the path that the kernels take."""
+
+@final
+class Bm25Index:
+    """Texts by BM25. Users have ``siltstone.Bm25Index``, which is built on it.
+
+    Raises:
+        ConfigError: *k1* or *b* is out of its bounds.
+    """
+
+    def __new__(cls, k1: float, b: float) -> Bm25Index: ...
+    @staticmethod
+    def load(path: str) -> Bm25Index:
+        """The index of a file that :meth:`save` wrote."""
+
+    def save(self, path: str) -> None:
+        """Writes all of it, or nothing."""
+
+    def params(self) -> tuple[float, float]:
+        """``k1`` and ``b``."""
+
+    def add(self, texts: list[str]) -> int:
+        """Adds *texts*; the id of the first, which the others follow."""
+
+    def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
+        """Ids (uint64) and scores (float64) of the best for each query, ``min(k, len)`` a row.
+
+        A row is filled up with the id ``2**64 - 1`` and the score 0.
+        """
+
+    def len(self) -> int:
+        """Texts that were not removed."""
+
+    def remove(self, ids: list[int]) -> None:
+        """Removes all of *ids*, or raises ``EntryNotFoundError`` and removes none."""
+
+    def stats(self) -> tuple[int, int, int, int, int]:
+        """Texts added, texts removed, different terms, postings, and bytes."""
 
 @final
 class Store:

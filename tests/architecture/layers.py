@@ -16,7 +16,7 @@ from architecture.rust_paths import Use
 FLOORS = {
     "errors": 1, "usage": 1, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2,
-    "tokens": 3, "llm": 3, "events": 3, "memory": 3,
+    "tokens": 3, "llm": 3, "events": 3, "memory": 3, "index": 3,
     "compaction": 4, "models": 4, "outcome": 4,
     "engine": 5, "tools": 5, "testing": 5,
     "evaluation": 5,
@@ -62,10 +62,11 @@ FAMILIES = {
         "emergency threshold",
     ],
     "embedding": ["base hashed minilm", "function table"],
+    "index": ["arrays", "bm25 exact"],
     "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
 }
 
-NATIVE = {"__init__", "embedding", "memory", "messages", "models", "tokens"}  # who calls the core
+NATIVE = {"__init__", "embedding", "index", "memory", "messages", "models", "tokens"}  # who calls the core
 EXTRAS = {
     "typer": {"cli"},
     "rich": {"cli"},

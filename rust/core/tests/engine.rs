@@ -67,6 +67,15 @@ impl Plain {
     }
 }
 
+fn saved_and_loaded(index: &ExactIndex) -> ExactIndex {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("an.index");
+    index.save(&path, "rows").unwrap();
+    ExactIndex::load(&path, |label| (label == "rows").then_some(()))
+        .unwrap()
+        .0
+}
+
 proptest! {
     #[test]
     fn exact_search_equals_a_plain_list_after_any_steps_at_every_level(
@@ -108,5 +117,11 @@ proptest! {
             prop_assert_eq!(bits(&all), bits(&expected));
         }
         prop_assert!(!index.remove(u32::try_from(plain.0.len()).unwrap()));
+        let mut loaded = saved_and_loaded(&index);
+        index.add(&query);
+        loaded.add(&query);
+        prop_assert_eq!(loaded.removed(), index.removed());
+        let all = index.len();
+        prop_assert_eq!(bits(&loaded.search(&query, all)), bits(&index.search(&query, all)));
     }
 }

@@ -1,7 +1,9 @@
 //! The module `siltstone._native`: registers what the other files export.
 
+mod bm25;
 mod embed;
 mod error;
+mod exact;
 mod json;
 mod memory;
 mod outline;
@@ -17,9 +19,13 @@ mod _native {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
+    use crate::bm25::Bm25Index;
+    #[pymodule_export]
     use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
     #[pymodule_export]
     use crate::error::panic_on_purpose;
+    #[pymodule_export]
+    use crate::exact::ExactIndex;
     #[pymodule_export]
     use crate::json::json_size;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! An inverted index: for each term, the passages that have it.
 
 use std::mem;
+use std::path::Path;
 
 use hashbrown::HashSet;
 
@@ -8,7 +9,8 @@ use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Collection;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::{Document, Query};
-use crate::postings::{BLOCK, Hashes, Postings};
+use crate::error::Result;
+use crate::postings::{self, BLOCK, Hashes, Postings, count, entry};
 use crate::top_k::TopK;
 
 /// More than a division and a multiplication lose by rounding.
@@ -94,6 +96,12 @@ impl Bm25Index {
         id
     }
 
+    /// Whether there is a passage of that number that was not removed.
+    #[must_use]
+    pub fn has(&self, id: u32) -> bool {
+        self.postings.has(id)
+    }
+
     /// Removes a passage, as if it had never been added: scores are those of what is left. Its number is
     /// not used again.
     ///
@@ -161,6 +169,49 @@ impl Bm25Index {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.postings.bytes() + size_of_val(&self.lengths[..])
+    }
+
+    /// Writes the passages to a file, all of them or nothing. `label` says how terms were made of texts.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreIo`](crate::ErrorKind::StoreIo)
+    pub fn save(&self, path: &Path, label: &str) -> Result<()> {
+        let (k1, b) = (self.params.k1(), self.params.b());
+        postings::save(path, &format!("bm25 {k1:?} {b:?} {label}"), &self.postings)
+    }
+
+    /// The passages of a file that was saved with `label`, and their parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`postings::load`].
+    pub fn load(path: &Path, label: &str) -> Result<Self> {
+        let accept = |found: &str| {
+            let mut words = found.strip_prefix("bm25 ")?.splitn(3, ' ');
+            let mut number = || words.next()?.parse().ok();
+            let params = Bm25Params::new(number()?, number()?).ok()?;
+            (words.next()? == label).then_some(params)
+        };
+        let (postings, params) = postings::load::<Hashes, _>(path, usize::MAX, accept)?;
+        let mut lengths = vec![0_u32; postings.len()];
+        for (block, lengths) in postings.blocks().iter().zip(lengths.chunks_mut(BLOCK)) {
+            for part in block.parts() {
+                for list in (0..part.keys().len()).map(|place| part.list_at(place)) {
+                    list.for_each_code(|code| {
+                        let tf = list.more_of(entry(code)).saturating_add(count(code).into());
+                        let length = &mut lengths[usize::from(entry(code))];
+                        *length = length.saturating_add(tf);
+                    });
+                }
+            }
+        }
+        Ok(Self {
+            params,
+            postings,
+            words: lengths.iter().copied().map(u64::from).sum(),
+            lengths,
+        })
     }
 
     /// What `query` is held against: its terms, as telling as they are in this index now.

@@ -5,16 +5,21 @@
 //! with room for its rounding; the distance of a row that passes it is made of the integers, in f64. So
 //! every path of the kernels gives the same rows and the same bits.
 
+use std::path::Path;
+
 use hashbrown::HashMap;
 
+use crate::error::Result;
 use crate::index::base::{Neighbor, VectorIndex, distance};
-use crate::postings::{BLOCK, Block, Buckets, Fresh, Postings, count, entry};
+use crate::postings::{self, BLOCK, Block, Buckets, Fresh, List, Postings, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, add_columns};
 use crate::simd::scan::{GROUP, next_above};
 use crate::top_k::TopK;
 use crate::vector::{BUCKETS, SparseRow};
 
+/// What the label of a file begins with.
+const KIND: &str = "exact ";
 /// Rows of a block that make a bucket frequent: measured, a column costs less from there on.
 const FREQUENT: usize = 512;
 /// From here on an f32 does not hold every integer.
@@ -78,6 +83,12 @@ impl ExactIndex {
         self.postings.bytes() + norms + self.large.allocation_size()
     }
 
+    /// Whether there is a row of that number that was not removed.
+    #[must_use]
+    pub fn has(&self, id: u32) -> bool {
+        self.postings.has(id)
+    }
+
     /// Removes a row: it is not found again, and its number is not used again.
     ///
     /// False if there is none of that number, or it was removed before.
@@ -116,6 +127,57 @@ impl ExactIndex {
         }
     }
 
+    /// Writes the rows to a file, all of them or nothing. `label` says what they are of.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreIo`](crate::ErrorKind::StoreIo)
+    pub fn save(&self, path: &Path, label: &str) -> Result<()> {
+        postings::save(path, &format!("{KIND}{label}"), &self.postings)
+    }
+
+    /// The rows of a file that was saved with a label which `accept` takes, and what it makes of that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`postings::load`].
+    pub fn load<T>(path: &Path, accept: impl FnOnce(&str) -> Option<T>) -> Result<(Self, T)> {
+        let accept = |label: &str| accept(label.strip_prefix(KIND)?);
+        let (postings, accepted) = postings::load(path, FREQUENT, accept)?;
+        let mut index = Self::default();
+        let mut squared_norms = vec![0_u64; postings.len()];
+        for (block, norms) in postings
+            .blocks()
+            .iter()
+            .zip(squared_norms.chunks_mut(BLOCK))
+        {
+            for part in block.parts() {
+                for place in 0..part.keys().len() {
+                    add_squares(norms, &part.list_at(place));
+                }
+            }
+            index.largest.push(norms.iter().copied().max().unwrap_or(0));
+        }
+        for (id, &squared_norm) in (0..).zip(&squared_norms) {
+            index.set_norm(id, squared_norm);
+        }
+        index.postings = postings;
+        Ok((index, accepted))
+    }
+
+    fn set_norm(&mut self, id: u32, squared_norm: u64) {
+        let (group, place) = (id as usize / GROUP, id as usize % GROUP);
+        if place == 0 {
+            self.norms.push([0.0; GROUP]);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "large ones are kept beside")]
+        let norm = squared_norm as f32;
+        self.norms[group][place] = norm;
+        if squared_norm >= LARGE {
+            self.large.insert(id, squared_norm);
+        }
+    }
+
     fn squared_norm(&self, id: u32) -> u64 {
         let norm = self.norms[id as usize / GROUP][id as usize % GROUP];
         #[expect(
@@ -136,16 +198,7 @@ impl VectorIndex for ExactIndex {
     fn add(&mut self, row: &SparseRow) -> u32 {
         let id = self.postings.add(row.iter());
         let squared_norm = row.squared_norm();
-        let (group, place) = (id as usize / GROUP, id as usize % GROUP);
-        if place == 0 {
-            self.norms.push([0.0; GROUP]);
-        }
-        #[expect(clippy::cast_precision_loss, reason = "large ones are kept beside")]
-        let norm = squared_norm as f32;
-        self.norms[group][place] = norm;
-        if squared_norm >= LARGE {
-            self.large.insert(id, squared_norm);
-        }
+        self.set_norm(id, squared_norm);
         if self.largest.len() < self.postings.blocks().len() {
             self.largest.push(0);
         }
@@ -322,6 +375,15 @@ impl<'a> Search<'a> {
             self.bound = bound(self.max_distance, self.query.squared_norm);
         }
     }
+}
+
+/// What the rows of a block have for one bucket, squared.
+fn add_squares(squared_norms: &mut [u64], list: &List<'_>) {
+    list.for_each_code(|code| {
+        let count = u64::from(list.more_of(entry(code))) + u64::from(count(code));
+        let norm = &mut squared_norms[usize::from(entry(code))];
+        *norm = norm.saturating_add(count.saturating_mul(count));
+    });
 }
 
 /// `dot / sqrt(q * n) >= 1 - max_distance` is `dot^2 >= (1 - max_distance)^2 * q * n`, and what rounding

@@ -43,6 +43,19 @@ impl Removed {
         self.bits[group % self.bits.len()]
     }
 
+    /// These entries, which have left the parts, too.
+    pub(super) fn purged(entries: impl Iterator<Item = u16>) -> Self {
+        let mut removed = Self::default();
+        for entry in entries {
+            let entry = usize::from(entry) % BLOCK;
+            removed.bits[entry / WORD] |= 1 << (entry % WORD);
+        }
+        let bits = removed.bits.iter().map(|bits| bits.count_ones() as usize);
+        removed.count = bits.sum();
+        removed.purged = removed.count;
+        removed
+    }
+
     /// How many were removed.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -110,6 +123,15 @@ impl<D: Dictionary> Block<D> {
             live
         };
         self.lists(key).map(live).sum()
+    }
+
+    /// A block of one part, which has no postings of removed entries.
+    pub(super) fn of(part: Part<D>, removed: Option<Removed>) -> Self {
+        Self {
+            parts: vec![Arc::new(part)],
+            merged: 1,
+            removed,
+        }
     }
 
     pub(super) fn push(&mut self, part: Part<D>) {

@@ -5,7 +5,10 @@ use std::fmt::Debug;
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {
     /// What entries are found by.
-    type Key: Copy + Ord + Debug;
+    type Key: Copy + Ord + Debug + Into<u64> + TryFrom<u64>;
+
+    /// The largest key there is.
+    const LAST: u64;
 
     /// The dictionary of these keys, which ascend.
     fn of(keys: Vec<Self::Key>) -> Self;
@@ -33,6 +36,8 @@ pub struct Buckets {
 
 impl Dictionary for Buckets {
     type Key = u16;
+
+    const LAST: u64 = BUCKETS as u64 - 1;
 
     fn of(keys: Vec<u16>) -> Self {
         let mut bits = Box::new([0_u64; BUCKETS / GROUP]);
@@ -103,6 +108,8 @@ const NEAR: usize = 4;
 
 impl Dictionary for Hashes {
     type Key = u64;
+
+    const LAST: u64 = u64::MAX;
 
     fn of(keys: Vec<u64>) -> Self {
         let slots = (keys.len() / NEAR + 1).next_power_of_two().max(2);

@@ -71,6 +71,11 @@ impl<D: Dictionary> Merge<D> {
         }
     }
 
+    /// What was put together.
+    pub(super) fn into_part(self) -> Part<D> {
+        self.builder.finish()
+    }
+
     fn least(&self) -> Option<D::Key> {
         let keys = self.parts.iter().zip(&self.next);
         keys.filter_map(|(part, &next)| part.keys().get(next).copied())

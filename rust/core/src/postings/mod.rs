@@ -10,6 +10,7 @@
 
 mod block;
 mod dictionary;
+mod file;
 mod fresh;
 mod merge;
 mod part;
@@ -17,6 +18,7 @@ mod store;
 
 pub use block::{Block, Removed};
 pub use dictionary::{Buckets, Dictionary, Hashes};
+pub use file::{load, save};
 pub use fresh::Fresh;
 pub use part::{List, Overflow, Part, count, entry};
 pub use store::Postings;

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use crate::postings::BLOCK;
-use crate::postings::block::Block;
+use crate::postings::block::{Block, Removed};
 use crate::postings::dictionary::Dictionary;
 use crate::postings::fresh::Fresh;
 use crate::postings::merge::Merge;
+use crate::postings::part::Part;
 
 /// Entries that lie as they came before they become a part.
 const FRESH: usize = 32;
@@ -62,6 +63,18 @@ impl<D: Dictionary> Postings<D> {
         self.removed
     }
 
+    /// Whether there is an entry of that number that was not removed.
+    #[must_use]
+    pub fn has(&self, id: u32) -> bool {
+        let number = id as usize / BLOCK;
+        let removed = |block: &Block<D>| {
+            block
+                .removed()
+                .is_some_and(|removed| removed.has(place(id as usize)))
+        };
+        (id as usize) < self.len && !removed(&self.blocks[number])
+    }
+
     /// The blocks, in the order of their entries; all but the last have 4,096.
     #[must_use]
     pub fn blocks(&self) -> &[Block<D>] {
@@ -100,7 +113,7 @@ impl<D: Dictionary> Postings<D> {
         }
         self.fresh.push(row);
         self.len += 1;
-        if self.fresh.len() == FRESH {
+        if self.fresh.len() == FRESH || self.len.is_multiple_of(BLOCK) {
             let part = self.fresh.to_part();
             let first = place(self.len);
             self.fresh.restart(first);
@@ -135,6 +148,25 @@ impl<D: Dictionary> Postings<D> {
     /// Puts together all that is due.
     pub fn settle(&mut self) {
         while self.advance(usize::MAX) {}
+    }
+
+    /// The postings of a block as one part, without those of removed entries.
+    pub(super) fn whole(&self, number: usize) -> Part<D> {
+        let mut block = self.blocks[number].clone();
+        if let Some(fresh) = self.fresh(number) {
+            block.push(fresh.to_part());
+        }
+        let mut merge = Merge::of_block(number, &block, usize::MAX);
+        merge.advance(usize::MAX);
+        merge.into_part()
+    }
+
+    /// Adds a block of `len` entries whole, behind others that are.
+    pub(super) fn push_block(&mut self, len: usize, part: Part<D>, removed: Option<Removed>) {
+        self.len += len;
+        self.removed += removed.as_ref().map_or(0, Removed::count);
+        self.blocks.push(Block::of(part, removed));
+        self.fresh.restart(place(self.len));
     }
 
     /// Works at what is due; false where nothing is.

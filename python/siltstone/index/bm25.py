@@ -1,0 +1,145 @@
+"""Exact search by words: texts by how telling the terms are that they share with a query."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from siltstone import _native
+from siltstone.errors import ConfigError
+from siltstone.index.arrays import (
+    check_ids,
+    check_k,
+    check_text,
+    check_texts,
+    first_row,
+    serial,
+    table,
+)
+
+if TYPE_CHECKING:
+    from siltstone.index.arrays import Ids, Values
+
+__all__ = ["Bm25Index", "Bm25Params"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Params:
+    """The two constants of BM25, as in Robertson and Zaragoza (2009).
+
+    Args:
+        k1: How slowly a repeated word stops counting for more: finite, at least 0.
+        b: How much a long text is discounted: 0 not at all, 1 in proportion.
+
+    Raises:
+        ConfigError: one of them is out of its bounds.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.k1) and self.k1 >= 0):
+            message = f"k1 must be finite and >= 0, got {self.k1!r}"
+            raise ConfigError(message, field="k1", value=self.k1)
+        if not 0 <= self.b <= 1:
+            raise ConfigError(f"b must be in 0..1, got {self.b!r}", field="b", value=self.b)
+
+
+class Bm25Index:
+    """Texts by BM25 over their terms: English stems without stop words, as the ranker ``lexical`` has them.
+
+    ``idf`` is Lucene's, of the texts that are there now: a text that was removed leaves no trace. A score
+    is the sum over the query's terms, divided by three quarters of the largest possible one, up to 1. Texts
+    that share no term with the query are not found; of equal scores the smaller id comes first. Every sum
+    is float64 in a fixed order of terms, so scores are the same on every path. Safe to use from many
+    threads, which run meanwhile.
+    """
+
+    def __init__(self, params: Bm25Params | None = None) -> None:
+        params = Bm25Params() if params is None else params
+        self._core = _native.Bm25Index(params.k1, params.b)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Bm25Index:
+        """The index that was saved to *path*, with its parameters and its ids.
+
+        Raises:
+            StoreIoError: it cannot be read.
+            StoreOpenError: it is another kind of file, or its terms were made by another analyser.
+            StoreVersionError: it was written by another version.
+            StoreCorruptError: it was cut short, or changed since it was saved.
+        """
+        index = cls.__new__(cls)
+        index._core = _native.Bm25Index.load(os.fspath(path))
+        return index
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to *path*: all of it, or the file stays as it was.
+
+        Texts are not in it, only hashes of their terms and how often they occur; their ids stay.
+
+        Raises:
+            StoreIoError: it cannot be written.
+        """
+        self._core.save(os.fspath(path))
+
+    @property
+    def params(self) -> Bm25Params:
+        """The parameters it was made with."""
+        return Bm25Params(*self._core.params())
+
+    def add(self, texts: Sequence[str]) -> Ids:
+        """Adds *texts*, all of them or none.
+
+        Returns:
+            uint64 of shape (n,): their ids, serial from 0, never used again. A text without terms has one
+            too, and is never found.
+        """
+        checked = check_texts(texts, "texts")
+        return serial(self._core.add(checked), len(checked))
+
+    def search(self, query: str, k: int = 10) -> tuple[Ids, Values]:
+        """The *k* best texts for *query*, the best first.
+
+        Returns:
+            ids (uint64) and scores (float64, above 0 up to 1), of the same length: *k*, or as many as share
+            a term.
+        """
+        return first_row(self._core.search([check_text(query, "query")], check_k(k)))
+
+    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Values]:
+        """The same for each of *queries*, in one call.
+
+        Returns:
+            ids (uint64) and scores (float64) of shape (n, min(k, len(index))). Where a query finds fewer,
+            its row is filled up with the id ``2**64 - 1`` and the score 0.
+        """
+        checked = check_texts(queries, "queries")
+        return table(self._core.search(checked, check_k(k)), len(checked))
+
+    def remove(self, ids: Iterable[int]) -> None:
+        """Removes texts: all of *ids*, or none of them.
+
+        Raises:
+            EntryNotFoundError: one of them is unknown, or was removed before. Carries ``entry_id``.
+        """
+        self._core.remove(check_ids(ids))
+
+    def __len__(self) -> int:
+        return self._core.len()
+
+    def stats(self) -> dict[str, int | str]:
+        """What it holds: ``entries``, ``removed``, ``terms`` (different ones), ``postings`` and ``bytes``."""
+        added, removed, terms, postings, size = self._core.stats()
+        return {
+            "index": "bm25",
+            "entries": added - removed,
+            "removed": removed,
+            "terms": terms,
+            "postings": postings,
+            "bytes": size,
+        }

@@ -1,0 +1,122 @@
+"""Exact search by cosine: texts by the words they have in common with a query."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from siltstone import _native
+from siltstone.index.arrays import (
+    check_ids,
+    check_k,
+    check_text,
+    check_texts,
+    first_row,
+    serial,
+    table,
+)
+
+if TYPE_CHECKING:
+    from siltstone.embedding import HashRule
+    from siltstone.index.arrays import Ids, Values
+
+__all__ = ["ExactIndex"]
+
+
+class ExactIndex:
+    """Texts by the cosine of their hashed TF embeddings: exact, the same on every machine.
+
+    Distances are ``1 - cosine``: 0 for the same counts of words, up to 1, which is never reached: texts that
+    share no bucket with the query are not found. Of equal distances the smaller id comes first. Safe to use
+    from many threads, which run meanwhile.
+
+    Args:
+        hash_rule: How a text becomes buckets, as in :func:`siltstone.embed`.
+
+    Raises:
+        ConfigError: *hash_rule* is unknown.
+    """
+
+    def __init__(self, hash_rule: HashRule = "xxh3") -> None:
+        self._core = _native.ExactIndex(hash_rule)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ExactIndex:
+        """The index that was saved to *path*, with its hash rule and its ids.
+
+        Raises:
+            StoreIoError: it cannot be read.
+            StoreOpenError: it is another kind of file.
+            StoreVersionError: it was written by another version.
+            StoreCorruptError: it was cut short, or changed since it was saved.
+        """
+        index = cls.__new__(cls)
+        index._core = _native.ExactIndex.load(os.fspath(path))
+        return index
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to *path*: all of it, or the file stays as it was.
+
+        Texts are not in it, only which buckets they hit how often; their ids stay.
+
+        Raises:
+            StoreIoError: it cannot be written.
+        """
+        self._core.save(os.fspath(path))
+
+    @property
+    def hash_rule(self) -> str:
+        """How a text becomes buckets: ``"xxh3"`` or ``"poly31"``."""
+        return self._core.hash_rule
+
+    def add(self, texts: Sequence[str]) -> Ids:
+        """Adds *texts*, all of them or none.
+
+        Returns:
+            uint64 of shape (n,): their ids, serial from 0, never used again. A text without words has one
+            too, and is never found.
+        """
+        checked = check_texts(texts, "texts")
+        return serial(self._core.add(checked), len(checked))
+
+    def search(self, query: str, k: int = 10) -> tuple[Ids, Values]:
+        """The *k* texts nearest to *query*, the nearest first.
+
+        Returns:
+            ids (uint64) and distances (float64), of the same length: *k*, or as many as share a bucket.
+        """
+        return first_row(self._core.search([check_text(query, "query")], check_k(k)))
+
+    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Values]:
+        """The same for each of *queries*, in one call.
+
+        Returns:
+            ids (uint64) and distances (float64) of shape (n, min(k, len(index))). Where a query finds fewer,
+            its row is filled up with the id ``2**64 - 1`` and the distance infinity.
+        """
+        checked = check_texts(queries, "queries")
+        return table(self._core.search(checked, check_k(k)), len(checked))
+
+    def remove(self, ids: Iterable[int]) -> None:
+        """Removes texts: all of *ids*, or none of them.
+
+        Raises:
+            EntryNotFoundError: one of them is unknown, or was removed before. Carries ``entry_id``.
+        """
+        self._core.remove(check_ids(ids))
+
+    def __len__(self) -> int:
+        return self._core.len()
+
+    def stats(self) -> dict[str, int | str]:
+        """What it holds: ``entries``, ``removed``, ``postings``, ``bytes``, and ``simd``, the path in use."""
+        added, removed, postings, size, simd = self._core.stats()
+        return {
+            "index": "exact",
+            "entries": added - removed,
+            "removed": removed,
+            "postings": postings,
+            "bytes": size,
+            "simd": simd,
+        }

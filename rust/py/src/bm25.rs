@@ -1,0 +1,115 @@
+//! `Bm25Index`: texts by the terms they share with a query. Arrays cross the wall as native-endian bytes.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands arguments over by value"
+)]
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use siltstone_core::Result as CoreResult;
+use siltstone_core::analyse;
+use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query};
+
+use crate::error::guard;
+use crate::exact::{Found, Table, check_ids, check_room};
+use crate::text::borrow_all;
+
+/// Texts by BM25; safe to use from many threads.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct Bm25Index(RwLock<Index>);
+
+#[pymethods]
+impl Bm25Index {
+    #[new]
+    fn new(py: Python<'_>, k1: f64, b: f64) -> PyResult<Self> {
+        let index = guard(py, || Ok(Index::new(Bm25Params::new(k1, b)?)))?;
+        Ok(Self(RwLock::new(index)))
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let index = guard(py, || Index::load(&path, analyse::ID))?;
+        Ok(Self(RwLock::new(index)))
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        guard(py, || self.read(|index| index.save(&path, analyse::ID)))
+    }
+
+    fn params(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
+        let params = guard(py, || self.read(|index| Ok(index.params())))?;
+        Ok((params.k1(), params.b()))
+    }
+
+    fn add(&self, texts: &Bound<'_, PyList>) -> PyResult<u64> {
+        let (py, texts) = (texts.py(), borrow_all(texts)?);
+        guard(py, || {
+            let documents: Vec<Document> = texts.iter().map(|text| Document::of(text)).collect();
+            self.write(|index| {
+                let first = check_room(index.len(), documents.len())?;
+                for document in &documents {
+                    index.add(document);
+                }
+                Ok(first)
+            })
+        })
+    }
+
+    fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
+        let (py, queries) = (queries.py(), borrow_all(queries)?);
+        let found = guard(py, || {
+            let queries: Vec<Query> = queries.iter().map(|query| Query::of(query)).collect();
+            self.read(|index| {
+                let mut table =
+                    Table::new(queries.len(), k.min(index.len() - index.removed()), 0.0);
+                for query in &queries {
+                    let best = index.search(query, table.columns());
+                    table.push(best.iter().map(|best| (best.id, best.score)));
+                }
+                Ok(table)
+            })
+        })?;
+        Ok(found.to_bytes(py))
+    }
+
+    /// Texts that were not removed.
+    fn len(&self, py: Python<'_>) -> PyResult<usize> {
+        guard(py, || self.read(|index| Ok(index.len() - index.removed())))
+    }
+
+    fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
+        guard(py, || {
+            self.write(|index| {
+                let ids = check_ids(&ids, |id| index.has(id))?;
+                for id in ids {
+                    index.remove(id);
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Texts that were added, those that were removed, different terms, postings, and bytes.
+    fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, usize)> {
+        guard(py, || {
+            self.read(|index| {
+                let (terms, postings) = (index.terms(), index.postings());
+                Ok((index.len(), index.removed(), terms, postings, index.bytes()))
+            })
+        })
+    }
+}
+
+impl Bm25Index {
+    fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
+        work(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&mut Index) -> CoreResult<T>) -> CoreResult<T> {
+        work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,224 @@
+//! `ExactIndex`: texts by the cosine of their hashed embeddings. Arrays cross the wall as native-endian bytes.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands arguments over by value"
+)]
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyList};
+use siltstone_core::embed::hash::HashRule;
+use siltstone_core::embed::hashed_tf::HashedTf;
+use siltstone_core::index::{ExactIndex as Index, VectorIndex};
+use siltstone_core::simd::Level;
+use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
+
+use crate::error::{guard, to_exception};
+use crate::text::{Text, borrow_all};
+
+/// Ids and values of the best of each query, row after row.
+pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
+
+/// Stands where a query found fewer than others.
+const NO_ID: u64 = u64::MAX;
+
+/// Texts by cosine; safe to use from many threads.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct ExactIndex {
+    rule: HashRule,
+    index: RwLock<Index>,
+}
+
+#[pymethods]
+impl ExactIndex {
+    #[new]
+    fn new(py: Python<'_>, hash_rule: &str) -> PyResult<Self> {
+        let rule = hash_rule
+            .parse()
+            .map_err(|error| to_exception(py, &error))?;
+        let index = guard(py, || Ok(Index::default()))?;
+        Ok(Self {
+            rule,
+            index: RwLock::new(index),
+        })
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let (index, rule) = guard(py, || Index::load(&path, |rule| rule.parse().ok()))?;
+        Ok(Self {
+            rule,
+            index: RwLock::new(index),
+        })
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        guard(py, || {
+            self.read(|index| index.save(&path, self.rule.name()))
+        })
+    }
+
+    #[getter]
+    fn hash_rule(&self) -> &'static str {
+        self.rule.name()
+    }
+
+    fn add(&self, texts: &Bound<'_, PyList>) -> PyResult<u64> {
+        let (py, texts) = (texts.py(), borrow_all(texts)?);
+        guard(py, || {
+            let rows = self.rows(&texts);
+            self.write(|index| {
+                let first = check_room(index.len(), rows.len())?;
+                for row in &rows {
+                    index.add(row);
+                }
+                Ok(first)
+            })
+        })
+    }
+
+    fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
+        let py = queries.py();
+        let queries = borrow_all(queries)?;
+        let found = guard(py, || {
+            let rows = self.rows(&queries);
+            self.read(|index| {
+                let mut table = Table::new(
+                    rows.len(),
+                    k.min(index.len() - index.removed()),
+                    f64::INFINITY,
+                );
+                for row in &rows {
+                    let near = index.search(row, table.columns());
+                    table.push(near.iter().map(|near| (near.id, near.distance)));
+                }
+                Ok(table)
+            })
+        })?;
+        Ok(found.to_bytes(py))
+    }
+
+    /// Texts that were not removed.
+    fn len(&self, py: Python<'_>) -> PyResult<usize> {
+        guard(py, || self.read(|index| Ok(index.len() - index.removed())))
+    }
+
+    fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
+        guard(py, || {
+            self.write(|index| {
+                let ids = check_ids(&ids, |id| index.has(id))?;
+                for id in ids {
+                    index.remove(id);
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Texts that were added, those that were removed, postings, bytes, and the path of the kernels.
+    fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, &'static str)> {
+        guard(py, || {
+            self.read(|index| {
+                let (postings, bytes) = (index.postings(), index.bytes());
+                Ok((
+                    index.len(),
+                    index.removed(),
+                    postings,
+                    bytes,
+                    Level::current().name(),
+                ))
+            })
+        })
+    }
+}
+
+impl ExactIndex {
+    fn rows(&self, texts: &[Text]) -> Vec<SparseRow> {
+        let mut embedder = HashedTf::new(self.rule);
+        texts.iter().map(|text| embedder.counts(text)).collect()
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
+        work(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&mut Index) -> CoreResult<T>) -> CoreResult<T> {
+        work(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The number of the first of `more` texts, if all of them get one.
+pub(crate) fn check_room(len: usize, more: usize) -> CoreResult<u64> {
+    let end = len as u64 + more as u64;
+    if end < u64::from(u32::MAX) {
+        return Ok(len as u64);
+    }
+    let message = format!(
+        "an index holds at most {} texts, and this would be {end}",
+        u32::MAX
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message).with("field", "texts"))
+}
+
+/// The numbers to be removed, if there are such texts: all of them, each once.
+pub(crate) fn check_ids(ids: &[u64], has: impl Fn(u32) -> bool) -> CoreResult<Vec<u32>> {
+    let mut known = Vec::with_capacity(ids.len());
+    for &id in ids {
+        match u32::try_from(id).ok().filter(|&id| has(id)) {
+            Some(id) => known.push(id),
+            None => {
+                let message = format!("the index has no text {id}");
+                let error = Error::new(ErrorKind::EntryNotFound, message);
+                return Err(error.with("entry_id", i64::try_from(id).unwrap_or(i64::MAX)));
+            }
+        }
+    }
+    known.sort_unstable();
+    known.dedup();
+    Ok(known)
+}
+
+/// What queries found, a row each, as bytes.
+pub(crate) struct Table {
+    columns: usize,
+    /// What stands for the value of nothing.
+    nothing: f64,
+    ids: Vec<[u8; 8]>,
+    values: Vec<[u8; 8]>,
+}
+
+impl Table {
+    pub(crate) fn new(rows: usize, columns: usize, nothing: f64) -> Self {
+        Self {
+            columns,
+            nothing,
+            ids: Vec::with_capacity(rows.saturating_mul(columns)),
+            values: Vec::with_capacity(rows.saturating_mul(columns)),
+        }
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// A row of at most as many as there are columns; the rest of it is filled up.
+    pub(crate) fn push(&mut self, found: impl Iterator<Item = (u32, f64)>) {
+        let end = self.ids.len() + self.columns;
+        for (id, value) in found {
+            self.ids.push(u64::from(id).to_ne_bytes());
+            self.values.push(value.to_ne_bytes());
+        }
+        self.ids.resize(end, NO_ID.to_ne_bytes());
+        self.values.resize(end, self.nothing.to_ne_bytes());
+    }
+
+    pub(crate) fn to_bytes<'py>(&self, py: Python<'py>) -> Found<'py> {
+        (
+            PyByteArray::new(py, self.ids.as_flattened()),
+            PyByteArray::new(py, self.values.as_flattened()),
+        )
+    }
+}

@@ -1,0 +1,234 @@
+"""What every index of texts keeps to: ids, order, bad input, files."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone import Bm25Index, Bm25Params, ExactIndex
+from siltstone._reference import analyse, bm25
+from siltstone._reference.embed import word_hash
+from siltstone._reference.search import search as slow_cosine
+from siltstone.errors import (
+    ConfigError,
+    EntryNotFoundError,
+    StoreCorruptError,
+    StoreIoError,
+    StoreOpenError,
+    StoreVersionError,
+)
+
+TEXTS = ["silt settles in slow water", "the kettle is on", "slow slow water", "", "silt"]
+NO_ID = 2**64 - 1
+
+words = st.sampled_from(["silt", "river", "delta", "slow", "mud", "kettle", "sea", "漢字", "?"])
+texts = st.lists(words, max_size=8).map(" ".join)
+
+
+@pytest.fixture(params=[ExactIndex, Bm25Index])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def index(kind):
+    made = kind()
+    made.add(TEXTS)
+    return made
+
+
+def test_ids_are_serial_and_never_used_again(kind):
+    index = kind()
+    first = index.add(["a river", "a sea"])
+    assert (first.dtype, first.tolist()) == (np.uint64, [0, 1])
+    index.remove([1])
+    assert index.add(["mud"]).tolist() == [2]
+    assert index.add([]).tolist() == []
+    assert len(index) == 2
+    assert index.stats()["entries"] == 2
+    assert index.stats()["removed"] == 1
+
+
+def test_what_shares_nothing_is_not_found(index):
+    ids, values = index.search("silt", k=10)
+    assert (ids.dtype, values.dtype) == (np.uint64, np.float64)
+    assert ids.tolist() == [4, 0]  # the shorter is nearer
+    assert index.search("volcano")[0].tolist() == []
+    assert index.search("")[0].tolist() == []
+
+
+def test_an_empty_index_finds_nothing(kind):
+    ids, values = kind().search("silt", k=3)
+    assert (ids.shape, values.shape) == ((0,), (0,))
+    ids, values = kind().search_batch(["silt", "river"], k=3)
+    assert (ids.shape, values.shape) == ((2, 0), (2, 0))
+    assert kind().search_batch([], k=3)[0].shape == (0, 0)
+
+
+def test_k_may_be_zero_or_larger_than_the_index(index):
+    assert index.search("silt", k=0)[0].tolist() == []
+    assert index.search("silt", k=10**30)[0].tolist() == [4, 0]
+    assert index.search("silt", k=np.int64(1))[0].tolist() == [4]
+
+
+@pytest.mark.parametrize("k", [-1, 1.0, "3", None])
+def test_a_wrong_k_is_refused(index, k):
+    with pytest.raises(ConfigError, match="k must be"):
+        index.search("silt", k=k)
+
+
+def test_a_batch_is_its_searches_filled_up(index):
+    queries = ["silt", "slow water", "volcano"]
+    ids, values = index.search_batch(queries, k=9)
+    assert ids.shape == values.shape == (3, 5)
+    nothing = np.inf if isinstance(index, ExactIndex) else 0.0
+    for row, query in enumerate(queries):
+        alone, scores = index.search(query, k=9)
+        assert ids[row].tolist() == alone.tolist() + [NO_ID] * (5 - len(alone))
+        assert values[row].tolist() == scores.tolist() + [nothing] * (5 - len(alone))
+
+
+@pytest.mark.parametrize("call", ["add", "search_batch"])
+def test_one_text_is_not_taken_for_a_list_of_letters(index, call):
+    with pytest.raises(ConfigError, match="got one str"):
+        getattr(index, call)("silt")
+    with pytest.raises(TypeError, match=r"texts\[1\] must be a str, got int"):
+        getattr(index, call)(["silt", 3])
+    with pytest.raises(ConfigError, match="query must be a str"):
+        index.search(["silt"])
+
+
+def test_removing_is_all_or_nothing(index):
+    with pytest.raises(EntryNotFoundError, match="the index has no text 5") as caught:
+        index.remove([0, 5])
+    assert caught.value.entry_id == 5
+    assert index.search("silt")[0].tolist() == [4, 0]
+    index.remove(np.array([4, 4], dtype=np.uint64))
+    assert index.search("silt")[0].tolist() == [0]
+    with pytest.raises(EntryNotFoundError):
+        index.remove([4])
+    for wrong in ([-1], [2**64], ["0"], [0.0]):
+        with pytest.raises(ConfigError, match=r"ids\[0\] must be"):
+            index.remove(wrong)
+
+
+def test_lone_surrogates_are_texts_too(index):
+    added = index.add(["\ud800 basalt"])
+    assert index.search("basalt \udfff")[0].tolist() == added.tolist()
+
+
+def answers(index):
+    return [values.tolist() for values in index.search_batch(["silt", "slow water", "mud"], k=9)]
+
+
+def test_a_saved_index_is_the_same_when_it_is_loaded(index, kind, tmp_path):
+    index.add(["mud " * 40, "word " * 70_000, *TEXTS])
+    index.remove([2, 6])
+    index.save(tmp_path / "a.index")
+    loaded = kind.load(str(tmp_path / "a.index"))
+    assert answers(loaded) == answers(index)
+    assert len(loaded) == len(index)
+    assert loaded.add(["mud"]).tolist() == index.add(["mud"]).tolist()
+    assert answers(loaded) == answers(index)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.index"]
+
+
+def test_a_rule_and_parameters_are_stored_with_the_index(tmp_path):
+    ExactIndex("poly31").save(tmp_path / "a")
+    assert ExactIndex.load(tmp_path / "a").hash_rule == "poly31"
+    params = Bm25Params(k1=0.1 + 0.2, b=1 / 3)
+    Bm25Index(params).save(tmp_path / "b")
+    assert Bm25Index.load(tmp_path / "b").params == params
+
+
+def test_what_is_no_index_of_that_kind_is_refused_by_name(index, kind, tmp_path):
+    other = Bm25Index if kind is ExactIndex else ExactIndex
+    path = tmp_path / "a.index"
+    other().save(path)
+    with pytest.raises(StoreOpenError, match="of another kind") as caught:
+        kind.load(path)
+    assert caught.value.path == str(path)
+    path.write_bytes(b"not an index")
+    with pytest.raises(StoreOpenError, match="is not an index"):
+        kind.load(path)
+    with pytest.raises(StoreIoError, match="could not read"):
+        kind.load(tmp_path / "absent")
+    with pytest.raises(StoreIoError, match="could not write"):
+        index.save(tmp_path / "absent" / "a.index")
+    index.save(path)
+    data = bytearray(path.read_bytes())
+    data[8] += 1
+    path.write_bytes(data)
+    with pytest.raises(StoreVersionError, match="version 2 of the format"):
+        kind.load(path)
+
+
+def test_a_file_that_was_cut_or_changed_is_refused_whole(index, kind, tmp_path):
+    path = tmp_path / "a.index"
+    index.save(path)
+    data = path.read_bytes()
+    refused = (StoreOpenError, StoreVersionError, StoreCorruptError)
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        with pytest.raises(refused):
+            kind.load(path)
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with pytest.raises(refused):
+            kind.load(path)
+
+
+@pytest.mark.parametrize(("k1", "b"), [(-1, 0.5), (float("nan"), 0.5), (1.2, 1.5), (1.2, float("nan"))])
+def test_parameters_out_of_bounds_cannot_be_made(k1, b):
+    with pytest.raises(ConfigError, match=r"^(k1|b) must be"):
+        Bm25Params(k1=k1, b=b)
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ConfigError, match="hash_rule must be"):
+        ExactIndex("md5")
+
+
+def test_many_threads_find_what_one_finds(index):
+    expected, found = answers(index), []
+    threads = [threading.Thread(target=lambda: found.append(answers(index))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 8
+
+
+@given(st.lists(texts, max_size=30), texts, st.integers(0, 8), st.sampled_from(["xxh3", "poly31"]))
+def test_cosine_finds_what_the_slow_twin_finds(given_texts, query, k, rule):
+    index = ExactIndex(rule)
+    index.add(given_texts)
+    ids, distances = index.search(query, k)
+    slow = slow_cosine(query, given_texts, k, rule)
+    assert list(zip(ids.tolist(), distances.tolist(), strict=True)) == slow
+
+
+def _bag(text):
+    return Counter(word_hash(term) for term in analyse.terms(text))
+
+
+@given(st.lists(texts, max_size=30), st.sets(st.integers(0, 29)), texts, st.integers(0, 8))
+def test_bm25_finds_what_the_slow_twin_finds_of_what_is_left(given_texts, gone, query, k):
+    index = Bm25Index()
+    index.add(given_texts)
+    gone &= set(range(len(given_texts)))
+    index.remove(gone)
+    left = [place for place in range(len(given_texts)) if place not in gone]
+    sums, ceiling = bm25.sums(_bag(query), [_bag(given_texts[place]) for place in left])
+    slow = [(-min(1.0, total / ceiling), place) for place, total in zip(left, sums, strict=True) if total > 0]
+    ids, scores = index.search(query, k)
+    assert [(-score, place) for score, place in zip(scores.tolist(), ids.tolist(), strict=True)] == sorted(
+        slow
+    )[:k]
