@@ -167,14 +167,12 @@ pub(crate) fn check_room(len: usize, more: usize) -> CoreResult<u64> {
 pub(crate) fn check_ids(ids: &[u64], has: impl Fn(u32) -> bool) -> CoreResult<Vec<u32>> {
     let mut known = Vec::with_capacity(ids.len());
     for &id in ids {
-        match u32::try_from(id).ok().filter(|&id| has(id)) {
-            Some(id) => known.push(id),
-            None => {
-                let message = format!("the index has no text {id}");
-                let error = Error::new(ErrorKind::EntryNotFound, message);
-                return Err(error.with("entry_id", i64::try_from(id).unwrap_or(i64::MAX)));
-            }
-        }
+        let Some(id) = u32::try_from(id).ok().filter(|&id| has(id)) else {
+            let message = format!("the index has no text {id}");
+            let error = Error::new(ErrorKind::EntryNotFound, message);
+            return Err(error.with("entry_id", i64::try_from(id).unwrap_or(i64::MAX)));
+        };
+        known.push(id);
     }
     known.sort_unstable();
     known.dedup();

@@ -235,10 +235,9 @@ impl Bm25Index {
         let mut least = 0.0; // a sum that is not above this certainly scores less than all that is kept
         for number in 0..self.postings.blocks().len() {
             scorer.add_block(number, &mut sums);
-            for (place, sum) in sums.iter_mut().enumerate() {
+            for (id, sum) in (first_of(number)..).zip(&mut sums) {
                 let sum = mem::take(sum);
                 if sum > least {
-                    let id = u32::try_from(number * BLOCK + place).expect("numbers are below 2^32");
                     let score = (sum / ceiling).min(1.0);
                     best.offer(Scored { id, score });
                     let worst = best.least().map_or(0.0, |worst| worst.score);
@@ -261,4 +260,8 @@ impl Bm25Index {
             words: self.words,
         }
     }
+}
+
+fn first_of(block: usize) -> u32 {
+    u32::try_from(block * BLOCK).expect("numbers are below 2^32")
 }

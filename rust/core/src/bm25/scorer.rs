@@ -214,8 +214,10 @@ impl<'a> Scorer<'a> {
     fn addends(&self, id: u32) -> Vec<(&Known<'a>, u32, f64)> {
         let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
         let place = u16::try_from(place).expect("a block has 4,096 entries");
-        let length = self.index.lengths[id as usize];
         let mut found = Vec::new();
+        let Some(&length) = self.index.lengths.get(id as usize) else {
+            return found; // an entry without passages
+        };
         if self.index.postings.blocks()[number]
             .removed()
             .is_some_and(|removed| removed.has(place))

@@ -95,7 +95,7 @@ pub fn load<D: Dictionary, T>(
     );
     let label = reader.text().ok_or_else(corrupt)?;
     let Some(accepted) = accept(label) else {
-        let what = format!("is an index of another kind: {:?}", label);
+        let what = format!("is an index of another kind: {label:?}");
         return Err(refuse(ErrorKind::StoreOpen, &what));
     };
     let postings = reader.postings(frequent).ok_or_else(corrupt)?;
@@ -183,7 +183,8 @@ impl<'a> Reader<'a> {
         let mut postings = Postings::new(frequent);
         while left > 0 {
             let len = left.min(BLOCK);
-            let removed = self.removed(len)?;
+            let gone = self.removed(len)?;
+            let removed = (!gone.is_empty()).then(|| Removed::purged(gone.into_iter()));
             // Only a block that has all its entries has columns.
             let frequent = if len == BLOCK { frequent } else { usize::MAX };
             let part = self.part(len, removed.as_ref(), frequent)?;
@@ -193,16 +194,16 @@ impl<'a> Reader<'a> {
         self.0.is_empty().then_some(postings)
     }
 
-    fn removed(&mut self, len: usize) -> Option<Option<Removed>> {
-        let count = self.u32()? as usize;
+    /// The entries of a block of that length that were removed.
+    fn removed(&mut self, len: usize) -> Option<Vec<u16>> {
+        let count = self.u32()?;
         let mut entries = Vec::new();
         for _ in 0..count {
             entries.push(self.u16()?);
         }
         let ascends = entries.is_sorted_by(|one, other| one < other);
         let is_inside = entries.last().is_none_or(|&last| usize::from(last) < len);
-        let removed = (count > 0).then(|| Removed::purged(entries.into_iter()));
-        (ascends && is_inside).then_some(removed)
+        (ascends && is_inside).then_some(entries)
     }
 
     fn part<D: Dictionary>(

@@ -71,16 +71,17 @@ impl List<'_> {
     /// How often `entry` has the key; 0 for not at all.
     #[must_use]
     pub fn count_of(&self, entry: u16) -> u32 {
+        let code = || {
+            let place = self
+                .codes
+                .partition_point(|&code| self::entry(code) < entry);
+            self.codes.get(place).copied()
+        };
         let known = match self.column {
             Some(column) => column.get(entry),
-            None => {
-                let place = self
-                    .codes
-                    .partition_point(|&code| self::entry(code) < entry);
-                let code = self.codes.get(place).copied();
-                code.filter(|&code| self::entry(code) == entry)
-                    .map_or(0, count)
-            }
+            None => code()
+                .filter(|&code| self::entry(code) == entry)
+                .map_or(0, count),
         };
         u32::from(known) + self.more_of(entry)
     }

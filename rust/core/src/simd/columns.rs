@@ -99,6 +99,10 @@ fn with_avx2(sums: &mut Sums, columns: &[(&Column, u16)]) {
 }
 
 /// The twin; compiled for the registers of each path.
+#[allow(
+    clippy::inline_always,
+    reason = "it is compiled for each path's registers"
+)]
 #[inline(always)]
 fn scalar(sums: &mut Sums, columns: &[(&Column, u16)]) {
     let (groups, _) = sums.as_chunks_mut::<GROUP>();
