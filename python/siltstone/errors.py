@@ -7,6 +7,7 @@
     │   └── MessageTooLargeError                       a message over the size limit
     ├── ConfigError                  ValueError        a setting out of its bounds, or unknown
     ├── ContextOverflowError         ValueError        what must be kept is larger than the window
+    ├── ConversionLossError          ValueError        what another dialect cannot say
     ├── DatasetError                 ValueError        evaluation data that is not there, or not right
     ├── EmbeddingError               RuntimeError      the caller's embedder raised, hung, or gave no vectors
     ├── HistoryConflictError         ValueError        a host's list that does not go on from the log
@@ -43,6 +44,7 @@ __all__ = [
     "CompactionNotFoundError",
     "ConfigError",
     "ContextOverflowError",
+    "ConversionLossError",
     "DatasetError",
     "EmbeddingError",
     "EntryNotFoundError",
@@ -109,6 +111,10 @@ class ConfigError(SiltstoneError, ValueError):
 
 class ContextOverflowError(SiltstoneError, ValueError):
     """What must be kept is larger than the window. Carries ``tokens`` and ``context_window``."""
+
+
+class ConversionLossError(SiltstoneError, ValueError):
+    """A part of a message that another dialect cannot say. Carries ``loss``."""
 
 
 class DatasetError(SiltstoneError, ValueError):

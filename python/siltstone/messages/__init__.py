@@ -2,6 +2,7 @@
 
 from siltstone.messages.check import broken_tool_groups
 from siltstone.messages.excerpt import Excerpt
+from siltstone.messages.conversion import Converted, Loss, convert
 from siltstone.messages.groups import Group, groups
 from siltstone.messages.history import read_history
 from siltstone.messages.indexable import indexable_text
@@ -31,6 +32,7 @@ from siltstone.messages.validators import Finding, validate_history
 __all__ = [
     "FORGOTTEN",
     "MAX_MESSAGE_BYTES",
+    "Converted",
     "Dialect",
     "Excerpt",
     "Finding",
@@ -39,6 +41,7 @@ __all__ = [
     "InjectedMessage",
     "KeyedSystemMessage",
     "LiveObject",
+    "Loss",
     "Message",
     "Part",
     "PartKind",
@@ -51,6 +54,7 @@ __all__ = [
     "Turn",
     "as_history",
     "broken_tool_groups",
+    "convert",
     "decode",
     "detect",
     "encode",
