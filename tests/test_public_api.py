@@ -25,8 +25,9 @@ PROMISED = {
     "InvalidMessageError", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder",
     "ModelError", "Plan", "Prepared", "Report", "SearchHit", "Session", "SiltstoneError",
     "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError", "TableEmbedder",
-    "ThresholdCompactor", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact",
-    "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
+    "ThresholdCompactor", "TokenizerRule", "Tool", "ToolError", "Trigger", "UsageRecord",
+    "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens",
+    "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

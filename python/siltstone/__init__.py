@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
     from siltstone.session import AsyncSession, CompactionRecord, Prepared, Session
+    from siltstone.tokenizer import TokenizerRule
     from siltstone.tokens import estimate_tokens
     from siltstone.tools import Tool
     from siltstone.usage import UsageRecord
@@ -116,6 +117,7 @@ __all__ = [
     "StoreError",
     "TableEmbedder",
     "ThresholdCompactor",
+    "TokenizerRule",
     "Tool",
     "ToolError",
     "Trigger",
@@ -181,6 +183,7 @@ _HOMES = {
     "StoreError": "siltstone.errors",
     "TableEmbedder": "siltstone.embedding",
     "ThresholdCompactor": "siltstone.compaction",
+    "TokenizerRule": "siltstone.tokenizer",
     "Tool": "siltstone.tools",
     "ToolError": "siltstone.errors",
     "Trigger": "siltstone.compaction",

@@ -140,7 +140,7 @@ def rescue(
     """
     if tokens + fixed_tokens <= context_window:
         return None
-    net = Emergency(estimator=policy.token_rule.name)
+    net = Emergency(estimator=policy.token_rule)
     return net, Trigger(
         "overflow",
         "emergency",
@@ -268,7 +268,7 @@ class _Attempt:
             ExtractiveModel,
         )  # its regular expressions cost more than all of this room
 
-        return llm.call(ExtractiveModel(self.policy.token_rule.name), replace(request, rank=0))
+        return llm.call(ExtractiveModel(self.policy.token_rule), replace(request, rank=0))
 
     def start(self) -> None:
         """Tells that the compaction began, once."""

@@ -79,13 +79,15 @@ class TokenRule(ABC):
         return self.tokens(sum(map(self.units, messages)))
 
 
-def rule(name: str) -> TokenRule:
-    """The rule of that name: ``bytes/4``, ``chars/3`` or ``blocks``.
+def rule(name: str | TokenRule) -> TokenRule:
+    """The rule of that name: ``bytes/4``, ``chars/3`` or ``blocks``. A rule is given back as it is.
 
     Raises:
         ConfigError: there is none.
     """
-    found = _RULES.get(name)
+    if isinstance(name, TokenRule):
+        return name
+    found = _RULES.get(name) if isinstance(name, str) else None
     if found is None:
         known = ", ".join(map(repr, _RULES))
         raise ConfigError(f"unknown token rule {name!r}; known are {known}", field="rule", value=name)
@@ -93,13 +95,14 @@ def rule(name: str) -> TokenRule:
 
 
 def estimate_tokens(
-    x: str | RawMessage | Message | Sequence[RawMessage | Message], rule: str = "bytes/4"
+    x: str | RawMessage | Message | Sequence[RawMessage | Message], rule: str | TokenRule = "bytes/4"
 ) -> int:
     """The tokens of a text, a message or a list of messages, without a tokenizer.
 
     Args:
         x: A text; a message in any dialect, or one that was read; or a list of these.
-        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up) or ``blocks`` (a rule per kind of part).
+        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up) or ``blocks`` (a rule per kind of part);
+            or a rule of one's own, such as :class:`siltstone.TokenizerRule`.
 
     Raises:
         ConfigError: no such rule.

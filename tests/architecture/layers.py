@@ -17,7 +17,7 @@ FLOORS = {
     "errors": 1, "usage": 1, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2,
     "tokens": 3, "llm": 3, "events": 3, "memory": 3, "index": 3,
-    "compaction": 4, "models": 4, "outcome": 4,
+    "compaction": 4, "models": 4, "outcome": 4, "tokenizer": 4,
     "engine": 5, "tools": 5, "testing": 5,
     "evaluation": 5,
     "session": 6,

@@ -43,7 +43,8 @@ class CompactionConfig:
         keep_user_messages: Every message that opens a turn stays verbatim, whatever room there is. The
             emergency net alone lets them go.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
-        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``.
+        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or a rule of one's
+            own, such as :class:`siltstone.TokenizerRule`.
         summary_prefix: What a summary message begins with, before a blank line.
         summarizer_window: The window of the model that writes summaries, in tokens. None: that of the
             session. What does not fit it is summarised in pieces, which are then merged.
@@ -75,7 +76,7 @@ class CompactionConfig:
     strict_guard: bool = False
     max_request_bytes: int | None = None
     min_reduction: float = 0.0
-    estimator: str = "blocks"
+    estimator: str | TokenRule = "blocks"
     summary_prefix: str = SUMMARY_PREFIX
     summarizer_window: int | None = None
     call_timeout: float | None = 120.0

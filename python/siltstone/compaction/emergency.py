@@ -21,7 +21,8 @@ class Emergency:
     Args:
         context_window: The window in tokens, for callers that do not name it with the call; where both
             are known the smaller one counts.
-        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``.
+        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or a rule of one's
+            own, such as :class:`siltstone.TokenizerRule`.
         summary_prefix: What a summary message begins with, before a blank line.
 
     Raises:
@@ -32,7 +33,7 @@ class Emergency:
         self,
         context_window: int | None = None,
         *,
-        estimator: str = "blocks",
+        estimator: str | TokenRule = "blocks",
         summary_prefix: str = SUMMARY_PREFIX,
     ) -> None:
         if context_window is not None and context_window <= 0:

@@ -1,8 +1,8 @@
 """What was said: messages of any dialect, annotated and never translated."""
 
 from siltstone.messages.check import broken_tool_groups
-from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.conversion import Converted, Loss, convert
+from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.groups import Group, groups
 from siltstone.messages.history import read_history
 from siltstone.messages.indexable import indexable_text

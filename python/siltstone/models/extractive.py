@@ -11,6 +11,7 @@ from siltstone.llm import Completion, CompletionRequest
 from siltstone.models.material import read_material
 from siltstone.models.salience import score
 from siltstone.models.selection import Measure, Picks
+from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
 __all__ = ["ExtractiveModel"]
@@ -32,12 +33,12 @@ class ExtractiveModel:
 
     Args:
         rule: The token rule by which the answer stays within ``max_tokens``: ``"blocks"``,
-            ``"bytes/4"`` or ``"chars/3"``.
+            ``"bytes/4"`` or ``"chars/3"``, or a rule of one's own.
     """
 
-    def __init__(self, rule: str = "blocks") -> None:
+    def __init__(self, rule: str | TokenRule = "blocks") -> None:
         self._rule = tokens.rule(rule)
-        self._measure = Measure(rule)
+        self._measure = Measure(self._rule.name)
 
     def __repr__(self) -> str:
         return f"ExtractiveModel({self._rule.name!r})"
@@ -49,6 +50,9 @@ class ExtractiveModel:
         share = max(LEAST_TOKENS, sum(counts[:-1]) // MATERIAL_SHARE)
         room = self._measure.room(min(request.max_tokens, share))
         text = self._selected(request, room) or self._measure.short(NOTHING_SAID, room)
+        while self._rule.count_text(text) > request.max_tokens and room > 1:  # a tokenizer may count more
+            room = room * 3 // 4
+            text = self._selected(request, room) or self._measure.short(NOTHING_SAID, room)
         usage = UsageRecord("extractive", sum(counts), self._rule.count_text(text), purpose=request.purpose)
         return Completion(text, usage, stop_reason="stop")
 
