@@ -213,3 +213,24 @@ def test_a_session_in_process_memory_keeps_the_same_promises() -> None:
         assert session.search("topic0")
     with Session.open(None, "s", memory=store) as session:
         assert session.log() == played
+
+
+def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_could_compact(
+    tmp_path: Path,
+) -> None:
+    """The policy's compaction used to be committed, and only then was it found to be of no use."""
+    hook, model = RecordingHook(), ScriptedModel()
+    with Session.open(
+        tmp_path, "s", policy=small(), model=model, context_window=1_000, hooks=[hook]
+    ) as session:
+        session.append(*(message for turn in turns(8) for message in turn))
+        session.append({"role": "system", "content": "rule " * 1_200}, user("and now?"))
+        session._core.pass_boundary()  # boundary 0 never compacts
+        before = session.history()
+        with pytest.raises(ContextOverflowError) as caught:
+            session.prepare()
+        assert caught.value.tokens > 1_000
+        assert session.history() == before
+        assert model.requests == []
+        assert hook.events == []
+        assert session.compactions() == []
