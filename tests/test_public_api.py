@@ -23,7 +23,7 @@ PROMISED = {
     "DatasetError", "Decay", "Embedder", "EmbeddingError", "Emergency", "Entry", "ExactIndex",
     "ExtractiveModel", "Failed", "Finding", "ForgetReport", "FunctionEmbedder", "Guidance",
     "InvalidMessageError", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder",
-    "ModelError", "Plan", "Prepared", "Report", "SearchHit", "Session", "SiltstoneError",
+    "ModelError", "Plan", "Prepared", "Report", "Retention", "SearchHit", "Session", "SiltstoneError",
     "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError", "TableEmbedder",
     "ThresholdCompactor", "TokenizerRule", "Tool", "ToolError", "Trigger", "UsageRecord",
     "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens",

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
-    from siltstone.session import AsyncSession, CompactionRecord, Prepared, Session
+    from siltstone.session import AsyncSession, CompactionRecord, Prepared, Retention, Session
     from siltstone.tokenizer import TokenizerRule
     from siltstone.tokens import estimate_tokens
     from siltstone.tools import Tool
@@ -108,6 +108,7 @@ __all__ = [
     "Plan",
     "Prepared",
     "Report",
+    "Retention",
     "SearchHit",
     "Session",
     "SiltstoneError",
@@ -174,6 +175,7 @@ _HOMES = {
     "Plan": "siltstone.outcome",
     "Prepared": "siltstone.session",
     "Report": "siltstone.evaluation",
+    "Retention": "siltstone.session",
     "SearchHit": "siltstone.memory",
     "Session": "siltstone.session",
     "SiltstoneError": "siltstone.errors",

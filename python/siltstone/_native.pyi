@@ -450,8 +450,8 @@ class Store:
 
     def enumerate(
         self, session: str, overlaps: tuple[int, int] | None, since: int | None, offset: int, limit: int
-    ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None]:
-        """A page of entries, as of :meth:`get`, and where the next one begins."""
+    ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None, list[int]]:
+        """A page of entries, as of :meth:`get`; where the next one begins; ids of the page's damaged rows."""
 
     def stage(
         self,
@@ -515,6 +515,29 @@ class Store:
 
     def check(self) -> list[tuple[str, str, int | None, str]]:
         """What is not as it should be: code, table, id, message."""
+
+    def repair(self, now: int) -> list[tuple[tuple[str, str, int | None, str], bool]]:
+        """Repairs what can be: what was found, as of :meth:`check`, and whether it is well now.
+
+        Raises:
+            StoreBusyError: another process is at such work.
+        """
+
+    def quarantined(self, session: str) -> list[int]:
+        """The ids of entries that are damaged, or were and are set aside."""
+
+    def renew_summary(self, session: str, compaction_id: int, summary: str, redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten a new one; whether it is such a one.
+
+        Raises:
+            StoreConflictError: something was forgotten since *redactions*.
+        """
+
+    def revive(self, session: str) -> bool:
+        """Begins a session that was dropped anew, empty; whether it was dropped."""
+
+    def expire(self, session: str, keep: int | None, before: int | None) -> tuple[int, int]:
+        """Deletes entries from before *before*, and the oldest but *keep*; how many for either reason."""
 
     def drop_session(self, session: str) -> int:
         """Deletes the session and leaves a tombstone. The number of entries it had."""

@@ -13,8 +13,10 @@ __all__ = [
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
+    "EntriesQuarantined",
     "Event",
     "Hook",
+    "MemoryExpired",
     "MemoryIndexed",
     "notify",
 ]
@@ -112,7 +114,42 @@ class MemoryIndexed:
     messages: int
 
 
-Event: TypeAlias = CompactionStarted | CompactionCompleted | CompactionFailed | MemoryIndexed
+@dataclass(frozen=True, slots=True)
+class EntriesQuarantined:
+    """A search left entries out because they do not match their checksums. Told once for each such state.
+
+    Attributes:
+        session_id: The session they belong to.
+        entry_ids: All of them, ascending. ``store.check(repair=True)`` sets them aside for good.
+    """
+
+    session_id: str
+    entry_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryExpired:
+    """Entries left what can be found, because the session's retention says so. The log has what was said.
+
+    Attributes:
+        session_id: The session they belonged to.
+        by_age: How many were too old.
+        by_count: How many of the others were too many, the oldest first.
+    """
+
+    session_id: str
+    by_age: int
+    by_count: int
+
+
+Event: TypeAlias = (
+    CompactionStarted
+    | CompactionCompleted
+    | CompactionFailed
+    | MemoryIndexed
+    | EntriesQuarantined
+    | MemoryExpired
+)
 Hook: TypeAlias = Callable[[Event], Any]
 
 

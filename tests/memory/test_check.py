@@ -10,38 +10,7 @@ import pytest
 
 from siltstone.errors import StoreClosedError, StoreError
 from siltstone.memory import MemoryStore, SimpleMemoryStore, Store
-from storing import compaction, database, elsewhere, entries, message, sql
-
-
-def whole(path: Path) -> None:
-    """A store as sessions leave one: a log, two compactions, an undone one, a dropped session."""
-    with MemoryStore.open(path) as store:
-        log = store.open_log("a")
-        log.append([message(f'{{"n": {n}}}') for n in range(9)], expected_next=0, cadence="c")
-        first = log.commit(
-            compaction(covers=((0, 3),), view=(None, (3, 9))),
-            entries("silt", "clay"),
-            expected_head=None,
-            cadence="",
-        )
-        second = log.commit(
-            compaction(covers=((0, 5),), view=(None, (5, 9))),
-            entries("mud", "sand", "gravel")[2:],
-            expected_head=first.compaction_id,
-            cadence="",
-        )
-        log.undo(expected_head=second.compaction_id, cadence="")
-        log.commit(
-            compaction(covers=((0, 4),), view=(None, (4, 9))),
-            [],
-            expected_head=first.compaction_id,
-            cadence="",
-        )
-        store.index("b", entries("the river is slow"))
-        store.index("c", entries("gone"))
-        store.drop("c")
-        store.search("a", "silt")
-        assert store.check() == []
+from storing import compaction, database, elsewhere, entries, message, sql, whole
 
 
 def test_a_whole_store_has_no_findings(store: Store) -> None:

@@ -29,11 +29,6 @@ def read_everything(path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "column"),
     [
-        ("entry", "text = text || '!'"),
-        ("entry", "role = 'system'"),
-        ("entry", "source_end = source_end + 1"),
-        ("entry", "created_at = created_at + 1"),
-        ("entry", "name = 'Ann'"),
         ("message", "raw = '{}'"),
         ("message", "tokens = tokens + 1"),
         ("compaction", "summary = 'something else'"),

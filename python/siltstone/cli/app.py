@@ -126,14 +126,19 @@ def replay_command(
 @app.command(name="doctor")
 def doctor_command(
     path: Annotated[Path, typer.Argument(help="The directory of a store.")],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make anew what can be; set aside what cannot be believed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
-    """Look at every row of a store, and tell what is not as it should be. Nothing is changed.
+    """Look at every row of a store, and tell what is not as it should be.
 
-    Exit code 1 tells that something was found.
+    Nothing is changed without --repair.
+
+    Exit code 1 tells that something was found, and is still so.
     """
     with _refusals():
-        diagnosis = examine(path)
+        diagnosis = examine(path, repair=repair)
     if as_json:
         _print_json(diagnosis.to_json())
     else:
@@ -146,10 +151,14 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     held = "what it holds cannot be told"
     if stats is not None:
         held = f"{stats.sessions:,} sessions, {stats.messages:,} messages, {stats.entries:,} entries"
+        held += f", {stats.quarantined:,} in quarantine" * bool(stats.quarantined)
     for finding in diagnosis.findings:
-        line = f"{finding.code}: {finding.message}"
-        output.print(line, style="red", highlight=False, markup=False, soft_wrap=True)
-    said = "nothing is wrong" if diagnosis.healthy else f"{len(diagnosis.findings):,} findings"
+        line = f"{'repaired: ' * finding.repaired}{finding.code}: {finding.message}"
+        output.print(
+            line, style="yellow" if finding.repaired else "red", highlight=False, markup=False, soft_wrap=True
+        )
+    wrong = [finding for finding in diagnosis.findings if not finding.repaired]
+    said = f"{len(wrong):,} findings" if wrong else "nothing is wrong"
     output.print(f"{diagnosis.path}: {held}; {said}", highlight=False, markup=False, soft_wrap=True)
 
 

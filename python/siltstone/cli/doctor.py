@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from siltstone.errors import StoreCorruptError
+from siltstone.errors import StoreCorruptError, StoreOpenError
 from siltstone.memory import Finding, MemoryStore, StoreStats
 
 __all__ = ["Diagnosis", "examine"]
 
-_FIGURES = ("sessions", "messages", "entries", "compactions", "text_bytes", "disk_bytes")
+_FIGURES = (
+    "sessions", "messages", "entries", "compactions", "staged", "quarantined", "text_bytes", "disk_bytes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,8 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.findings
+        """Whether nothing is wrong, or nothing any more."""
+        return all(finding.repaired for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
         """As one object; the keys are documented in docs/command-line.md."""
@@ -34,15 +36,23 @@ class Diagnosis:
         return {"path": str(self.path), "healthy": self.healthy, **stats, "findings": findings}
 
 
-def examine(path: Path) -> Diagnosis:
-    """Opens the store at *path* for reading and looks at everything in it.
+def examine(path: Path, *, repair: bool = False) -> Diagnosis:
+    """Opens the store at *path* for reading and looks at everything in it; with *repair*, mends it.
 
     Raises:
         StoreOpenError: there is no store, or its first page is not that of one.
+        StoreBusyError: another process is mending it.
     """
     try:
-        with MemoryStore.open(path, read_only=True) as store:
-            findings = tuple(store.check())
+        MemoryStore.open(path, read_only=True).close()  # a repair makes no store where there is none
+    except StoreCorruptError as error:  # what an opening store needs to know is damaged
+        return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))
+    except StoreOpenError:
+        if not repair or not (path / "memory" / "memory.sqlite3").is_file():
+            raise
+    try:
+        with MemoryStore.open(path, read_only=not repair) as store:
+            findings = tuple(store.check(repair=repair))
             return Diagnosis(path, _stats(store), findings)
     except StoreCorruptError as error:  # what an opening store needs to know is damaged
         return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))

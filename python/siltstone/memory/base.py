@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from siltstone.memory.entry import (
     Entry,
+    ExpireReport,
     Finding,
     ForgetReport,
     Page,
@@ -174,11 +175,28 @@ class Store(Protocol):
         A tombstone stays: what is written to it from now on is accepted as nothing.
         """
 
+    def revive(self, session_id: str) -> bool:
+        """Begins a session that was dropped anew, empty. False for one that was not dropped."""
+
+    def expire(
+        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+    ) -> ExpireReport:
+        """Takes entries out of what can be found: those from before *before*, and the oldest but *keep*.
+
+        The log keeps what was said.
+        """
+
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""
 
-    def check(self) -> list[Finding]:
-        """Everything in the store that is not what it should be; empty for a store that is whole."""
+    def check(self, *, repair: bool = False) -> list[Finding]:
+        """Everything in the store that is not what it should be; empty for a store that is whole.
+
+        With *repair* what follows from the rest is made anew, and damaged entries are set aside.
+        """
+
+    def quarantined(self, session_id: str) -> tuple[int, ...]:
+        """The ids of the session's entries that are damaged, ascending. No search finds them."""
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""

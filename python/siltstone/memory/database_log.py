@@ -48,6 +48,15 @@ class DatabaseLog:
             )
         return LogState(next_seq, compaction_from_row(row), cadence, redactions, dropped)
 
+    def redactions(self) -> int | None:
+        """How often something of the session was forgotten; None for one that was dropped."""
+        *_, redactions, dropped = self._native.log_state(self._session_id)
+        return None if dropped else redactions
+
+    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one."""
+        return self._native.renew_summary(self._session_id, compaction_id, summary, expected_redactions)
+
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
         rows = [message_to_row(message) for message in messages]

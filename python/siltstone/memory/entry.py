@@ -16,6 +16,7 @@ __all__ = [
     "RECALL_MIN_SCORE",
     "Decay",
     "Entry",
+    "ExpireReport",
     "Finding",
     "ForgetReport",
     "Page",
@@ -188,10 +189,12 @@ class Page:
     Attributes:
         entries: In id order.
         next_offset: Where the next page begins; None at the end.
+        damaged: The ids of rows of the page that do not match their checksums, and are left out.
     """
 
     entries: tuple[StoredEntry, ...]
     next_offset: int | None
+    damaged: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +208,14 @@ class Finding:
         table: Where it was found; empty where that is not known.
         id: The row, where it is one.
         message: One sentence.
+        repaired: It was as described, and a repair put it right, or set it aside.
     """
 
     code: str
     table: str
     id: int | None
     message: str
+    repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +229,7 @@ class ForgetReport:
         summaries: Summaries that were replaced.
         erased: The bytes are gone from every file of the store. False where another process was using it:
             they go with the next ``forget``, or when the store is next opened.
+        renewed: Summaries that a model made anew of what is left (``Session.forget`` alone).
     """
 
     sessions: int
@@ -231,6 +237,20 @@ class ForgetReport:
     entries: int
     summaries: int
     erased: bool
+    renewed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireReport:
+    """What ``expire`` did: how many entries left for their age, and how many because they were too many."""
+
+    by_age: int
+    by_count: int
+
+    @property
+    def entries(self) -> int:
+        """How many entries left."""
+        return self.by_age + self.by_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +267,8 @@ class StoreStats:
             also when one session was asked for.
         detail: Of one session: which index serves it, and its sizes.
         staged: Entries of batches that wait for their host to commit. They count nowhere else.
+        quarantined: Entries that do not match their checksums, which no search finds: those that were met
+            since the store was opened (of one session: all there are), and those that a repair set aside.
     """
 
     sessions: int
@@ -257,3 +279,4 @@ class StoreStats:
     disk_bytes: int
     detail: dict[str, Any] = field(default_factory=dict)
     staged: int = 0
+    quarantined: int = 0

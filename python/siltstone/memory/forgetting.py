@@ -10,7 +10,7 @@ from typing import NamedTuple
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
-from siltstone.memory.entry import StoredEntry
+from siltstone.memory.entry import Page, StoredEntry
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import FORGOTTEN, decode, encode, indexable_text, read_message, texts_of, tombstone
 
@@ -144,7 +144,8 @@ def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
 def _target(store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry]) -> Target:
     log = store.open_log(session_id)
     length = log.state().next_seq
-    entries = [entry for entry in _entries(store, session_id) if criteria.entry(entry)]
+    pages = list(_pages(store, session_id))
+    entries = [entry for page in pages for entry in page.entries if criteria.entry(entry)]
     waiting = [entry for entry in staged if criteria.entry_ids is None and criteria.entry(entry)]
     sources: set[int] = set()
     for entry in entries + waiting:
@@ -157,14 +158,17 @@ def _target(store: Store, session_id: str, criteria: Criteria, staged: Sequence[
     ]
     summaries = [row.compaction_id for row in log.compactions() if criteria.summary(row)]
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
+    # What a damaged entry says cannot be believed, so it may be what is meant.
+    damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
+    ids[0] += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
     return Target(session_id, messages, ids[0], summaries, ids[1])
 
 
-def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:
+def _pages(store: Store, session_id: str) -> Iterator[Page]:
     offset: int | None = 0
     while offset is not None:
         page = store.enumerate(session_id, offset=offset, limit=_PAGE)
-        yield from page.entries
+        yield page
         offset = page.next_offset
 
 

@@ -22,6 +22,7 @@ from siltstone.memory.database_stages import DatabaseStages
 from siltstone.memory.entry import (
     Decay,
     Entry,
+    ExpireReport,
     Finding,
     ForgetReport,
     Page,
@@ -171,7 +172,8 @@ class MemoryStore(DatabaseStages):
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over
                 ``MAX_QUERY_BYTES``.
             ConfigError: an unknown ranker.
-            StoreCorruptError: a row does not match its checksum.
+            StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
+                checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
         ranker = self._ranker if ranker is None else ranker
         limit = max(-1, min(limit, MAX_INTEGER))
@@ -193,6 +195,7 @@ class MemoryStore(DatabaseStages):
 
         Raises:
             EntryNotFoundError: there is none.
+            StoreCorruptError: it does not match its checksum.
         """
         if abs(entry_id) > MAX_INTEGER:
             raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
@@ -219,14 +222,14 @@ class MemoryStore(DatabaseStages):
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
-        rows, next_offset = self._native.enumerate(
+        rows, next_offset, damaged = self._native.enumerate(
             session_id,
             None if overlaps is None else range_of(overlaps, "overlaps"),
             None if since is None else milliseconds(since),
             max(-1, min(offset, MAX_INTEGER)),
             max(-1, min(limit, MAX_INTEGER)),
         )
-        return Page(tuple(entry_from_row(row) for row in rows), next_offset)
+        return Page(tuple(entry_from_row(row) for row in rows), next_offset, tuple(damaged))
 
     def forget(
         self,
@@ -255,8 +258,8 @@ class MemoryStore(DatabaseStages):
             before: What was stored earlier than this.
             text: What has this text in it, compared exactly. Summaries that have it go as well.
 
-        A session that is open meanwhile keeps what it holds in memory until it is opened anew; a compaction
-        of it that is still to be committed is refused, so that nothing comes back.
+        A session that is open meanwhile, here or in another process, reads its view anew at its next
+        boundary; a compaction of it that is still to be committed is refused, so that nothing comes back.
 
         Raises:
             ConfigError: no criterion, an empty one, or a range without a session.
@@ -281,23 +284,70 @@ class MemoryStore(DatabaseStages):
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.
 
         Its ids are not given to others. A tombstone stays under its name: what is written to it from now
-        on, by whoever still has it open, is accepted as nothing, and ``Session.open`` refuses the name.
+        on, by whoever still has it open, is accepted as nothing, and ``Session.open`` refuses the name until
+        :meth:`revive` begins it anew.
         Freed pages are overwritten; for the bytes in the log beside the file, ``forget`` first.
         """
         return self._native.drop_session(session_id)
+
+    def revive(self, session_id: str) -> bool:
+        """Begins a session that was dropped anew, empty. False for one that was not dropped.
+
+        A writer that had it open before the drop is refused what depends on the log, and batches that it had
+        staged stay nothing; but what it hands to ``index`` is then stored. Stop such writers first.
+        """
+        return self._native.revive(session_id)
+
+    def expire(
+        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+    ) -> ExpireReport:
+        """Takes entries out of what can be found. Nothing does so by itself.
+
+        The log keeps what was said: ``expand`` and ``Session.log`` read it. To forget it, ``forget``. An
+        entry that expired is a new one when it is handed over again.
+
+        Args:
+            session_id: The session; no other is touched.
+            keep: The oldest entries go until so many are left, by the time they were said.
+            before: Entries from earlier than this go first.
+        """
+        stamp = None if before is None else milliseconds(before)
+        kept = None if keep is None else max(-1, min(keep, MAX_INTEGER))
+        return ExpireReport(*self._native.expire(session_id, kept, stamp))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""
         return StoreStats(**self._native.stats(session_id))
 
-    def check(self) -> list[Finding]:
+    def check(self, *, repair: bool = False) -> list[Finding]:
         """Everything in the store that is not what it should be; empty for a store that is whole.
 
         Looks at every page and every row: checksums, counts, ids, sequences, the lineage of views, what they
-        cover, and the indexes in memory. Nothing is changed, and a damaged row does not end it. Searches
-        of this process wait meanwhile.
+        cover, batches that wait, and the indexes in memory. Without *repair* nothing is changed, and a
+        damaged row does not end it. Searches of this process wait meanwhile.
+
+        Args:
+            repair: Make anew what follows from the rest, in one transaction: indexes, counts, fingerprints,
+                the mark of ids, a session's place. Entries that do not match their checksums are set
+                aside, and batches that are not whole deleted. The log cannot be made anew: damage to
+                messages and compactions stays, and stays in the list. docs/design/storage.md says what
+                becomes of each kind of damage. Findings that were put right have ``repaired``.
+
+        Raises:
+            StoreBusyError: with *repair*: another process is at such work, and was waited for.
+            ReadOnlyStoreError: with *repair*: the store is open for reading.
         """
-        return [Finding(*finding) for finding in self._native.check()]
+        if not repair:
+            return [Finding(*finding) for finding in self._native.check()]
+        found = self._native.repair(milliseconds(None))
+        return [Finding(*finding, repaired) for finding, repaired in found]
+
+    def quarantined(self, session_id: str) -> tuple[int, ...]:
+        """The ids of the session's entries that do not match their checksums, ascending.
+
+        No search finds them, and every other entry is found as if they had never been there.
+        """
+        return tuple(self._native.quarantined(session_id))
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""

@@ -149,6 +149,16 @@ class SessionLog(Protocol):
     def state(self) -> LogState:
         """Where the log stands."""
 
+    def redactions(self) -> int | None:
+        """How often something of the session was forgotten; None for one that was dropped."""
+
+    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one.
+
+        Raises:
+            StoreConflictError: something was forgotten since *expected_redactions*.
+        """
+
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns.
 

@@ -15,6 +15,7 @@ from siltstone.memory.convert import datetime_from, milliseconds, range_of
 from siltstone.memory.entry import (
     MAX_LIMIT,
     Entry,
+    ExpireReport,
     Finding,
     ForgetReport,
     Page,
@@ -206,6 +207,32 @@ class SimpleMemoryStore:
             self._logs.pop(session_id, None)
             return len(self._entries.pop(session_id, {}))
 
+    def revive(self, session_id: str) -> bool:
+        """Begins a session that was dropped anew, empty. False for one that was not dropped."""
+        with self._lock:
+            self._check(session_id)
+            was_dropped = session_id in self._dropped
+            self._dropped.discard(session_id)
+            return was_dropped
+
+    def expire(
+        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+    ) -> ExpireReport:
+        """Takes entries out of what can be found: those from before *before*, and the oldest but *keep*."""
+        with self._lock:
+            self._check(session_id)
+            if keep is not None and keep < 0:
+                raise InvalidEntryError(f"keep must be at least 0, got {keep}")
+            entries = sorted(self._of(session_id).values(), key=lambda e: (e.created_at, e.entry_id))
+            since = None if before is None else datetime_from(milliseconds(before))
+            aged = [e.entry_id for e in entries if since is not None and e.created_at < since]
+            left = [e.entry_id for e in entries if e.entry_id not in aged]
+            over = [] if keep is None else left[: max(0, len(left) - keep)]
+            for entry_id in aged + over:
+                del self._entries[session_id][entry_id]
+                self._log(session_id).brought.pop(entry_id, None)
+            return ExpireReport(len(aged), len(over))
+
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""
         with self._lock:
@@ -225,10 +252,15 @@ class SimpleMemoryStore:
                 staged=sum(stage.entries for stage in self._stages.stages(session_id)),
             )
 
-    def check(self) -> list[Finding]:
-        """Nothing: there is no file that could be damaged."""
+    def check(self, *, repair: bool = False) -> list[Finding]:  # noqa: ARG002 - the contract's
+        """Nothing: there is no file that could be damaged, nor repaired."""
         self._check()
         return []
+
+    def quarantined(self, session_id: str) -> tuple[int, ...]:
+        """None, for the same reason."""
+        self._check(session_id)
+        return ()
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, in process memory like the entries."""

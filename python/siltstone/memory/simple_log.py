@@ -93,6 +93,32 @@ class SimpleLog:
                 len(record.messages), record.head, record.cadence, record.redactions, record.dropped
             )
 
+    def redactions(self) -> int | None:
+        """How often something of the session was forgotten; None for one that was dropped."""
+        with self._lock:
+            record = self._record()
+            return None if record.dropped else record.redactions
+
+    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one."""
+        with self._lock:
+            record = self._record()
+            if record.redactions != expected_redactions:
+                raise StoreConflictError(
+                    f"something of session {self._session_id!r} was forgotten meanwhile: its summaries are "
+                    "to be made again"
+                )
+            for place, row in enumerate(record.compactions):
+                if row.compaction_id == compaction_id and row.redacted:
+                    renewed = replace(
+                        row, compaction=replace(row.compaction, summary=summary), redacted=False
+                    )
+                    record.compactions[place] = renewed
+                    record.head = renewed if record.head is row else record.head
+                    record.redactions += 1
+                    return True
+            return False
+
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward, all or none."""
         with self._lock:

@@ -3,6 +3,7 @@
 from siltstone.session.aio import AsyncSession
 from siltstone.session.boundary import Prepared
 from siltstone.session.lineage import CompactionRecord
+from siltstone.session.retention import Retention
 from siltstone.session.sync import Session
 
-__all__ = ["AsyncSession", "CompactionRecord", "Prepared", "Session"]
+__all__ = ["AsyncSession", "CompactionRecord", "Prepared", "Retention", "Session"]

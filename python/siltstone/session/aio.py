@@ -18,6 +18,7 @@ from siltstone.session.core import Core
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
 from siltstone.session.lineage import AsyncLineage
 from siltstone.session.opening import Path, open_core
+from siltstone.session.retention import Retention
 
 __all__ = ["AsyncSession"]
 
@@ -49,6 +50,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         on_after_compact: AsyncAfterCompact | None = None,
         hook_timeout: float | None = HOOK_TIMEOUT,
         check: bool = False,
+        retention: Retention | None = None,
     ) -> Self:
         """Opens the session *session_id*. Arguments and errors are those of :meth:`Session.open`.
 
@@ -67,6 +69,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
                 recall=recall,
                 hooks=hooks,
                 guards=Guards(on_before_compact, on_after_compact, hook_timeout, check),
+                retention=retention,
             )
 
         core, owned = await _in_thread(opening)
@@ -82,7 +85,7 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
 
     async def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
         """What to send to the model now. Call it before every model call."""
-        prepared = self._known(policy)
+        prepared = await _in_thread(lambda: self._known(policy))
         if prepared is None:
             prepared = await _drive(self._boundary(policy), self._model)
         return prepared

@@ -55,6 +55,7 @@ def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None)
         IllegalHistoryError: the view may not be sent, and the session was opened with ``check=True``.
     """
     core.check_open()
+    core.refresh()
     if policy is None:
         core.pass_boundary()
         return prepared(core, [])
@@ -95,6 +96,7 @@ def compaction(
         )
     try:
         with core.lock:
+            core.refresh()
             read, length = core.view, len(core.view)
             trigger = replace(trigger, pins=frozenset(core.cadence.pins))
             history = read.messages()

@@ -19,15 +19,17 @@ from siltstone.errors import (
     StoreConflictError,
     StoreError,
 )
-from siltstone.events import Hook, MemoryIndexed, notify
+from siltstone.events import EntriesQuarantined, Hook, MemoryIndexed, notify
 from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import CompactionRow, LogRow, NewCompaction
+from siltstone.memory.log import CompactionRow, NewCompaction
 from siltstone.messages import Message, RawMessage, decode, read_message
 from siltstone.session import rows
 from siltstone.session.cadence import Cadence
-from siltstone.session.observe import Sightings, digest, first_new, is_summary
+from siltstone.session.loading import load, pieces, with_live_objects
+from siltstone.session.observe import HostList, is_summary
+from siltstone.session.retention import Retention, retain
 from siltstone.session.usage import input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
@@ -55,12 +57,13 @@ class Core:
         guards: Guards = NO_GUARDS,
         context_window: int | None = None,
         fixed_tokens: int = 0,
+        retention: Retention | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
         self.context_window, self.fixed_tokens, self.guards = context_window, fixed_tokens, guards
         self.estimate_error: float | None = None
-        self._now, self._index_tools = now, index_tools
+        self._now, self._index_tools, self._retention = now, index_tools, retention
         self._log = store.open_log(session_id)
         self._lock = threading.RLock()
         self._compacting = threading.Lock()
@@ -68,21 +71,23 @@ class Core:
         self._head = state.head.compaction_id if state.head else None
         if state.dropped:
             raise SessionDroppedError(
-                f"session {session_id!r} was dropped, and what is written to it is lost: use another id",
+                f"session {session_id!r} was dropped, and what is written to it is lost: use another id, or "
+                "begin it anew with store.revive(session_id)",
                 session_id=session_id,
             )
         self._next_seq, self._redactions = state.next_seq, state.redactions
         self._cadence = self._saved = Cadence.from_json(state.cadence, session_id)
         self._closed = False
+        self._damaged: tuple[int, ...] = ()
+        self._changes = 0
         self._usage = [record for row in self._log.compactions() for record in rows.usage_of(row.compaction)]
         self._view = View(token_rule or rule(DEFAULT_RULE))
-        self._view.extend(self._load(state.head.compaction if state.head else None))
+        self._view.extend(load(self._log, self._view, state.head, self._next_seq))
         if not state.cadence and state.next_seq:
             self._infer_cadence(rows.message_of(row) for row in self._log.read(0, state.next_seq))
-        self._digests: list[bytes] = []
-        self._injected: set[bytes] = set()  # the digests of what hooks have added
-        self._sightings = Sightings()
+        self._host = HostList()
         self._summaries: tuple[int | None, set[str]] | None = None
+        self._retain()
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -95,6 +100,11 @@ class Core:
     def view(self) -> View:
         """The current view. It is replaced, not changed, by a compaction."""
         return self._view
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """What the view is of: it has changed where this has."""
+        return self._next_seq, self._changes
 
     @property
     def next_seq(self) -> int:
@@ -128,11 +138,31 @@ class Core:
     def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
         """What *row* made of the history."""
         with self._lock:
-            return [item.message.raw for item in self._pieces(row)]
+            return [item.message.raw for item in pieces(self._log, self._view, row)]
 
     def read(self, start: int, end: int) -> list[dict[str, Any]]:
         """Messages of the log, read back."""
         return [decode(row.raw) for row in self._log.read(start, end)]
+
+    def refresh(self) -> None:
+        """Reads the view anew, if something of the session was forgotten since it was read.
+
+        What was forgotten then leaves this memory too. A session that was dropped keeps its view until it is
+        closed: whoever runs it goes on, and nothing of it is kept.
+        """
+        with self._lock:
+            if self._closed or self._log.redactions() in (None, self._redactions):
+                return
+            state = self._log.state()
+            head = state.head.compaction_id if state.head else None
+            if head != self._head:  # another writer moved on: where it stands is where we stand
+                self._cadence = self._saved = Cadence.from_json(state.cadence, self.session_id)
+            self._head, self._next_seq, self._redactions = head, state.next_seq, state.redactions
+            items = with_live_objects(self._view, load(self._log, self._view, state.head, self._next_seq))
+            self._view = View(self._view.rule, items)
+            self._host.reread()
+            self._summaries = None
+            self._changes += 1
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -158,19 +188,15 @@ class Core:
         """Appends what *raws*, a host's whole list, has beyond the log; how many messages that were."""
         with self._lock:
             self.check_open()
-            for row in self._log.read(len(self._digests), self._next_seq):
-                self._digests.append(digest(row.raw))
-                if row.provenance == "injected_context":
-                    self._injected.add(self._digests[-1])
+            self.refresh()
+            for row in self._log.read(len(self._host), self._next_seq):
+                self._host.learn(row.raw, injected=row.provenance == "injected_context")
             summaries = self._summary_texts()
-            spoken = [raw for raw in raws if not is_summary(raw, summaries)]
-            seen = [(raw, self._sightings.digest(raw)) for raw in spoken]
-            originals = [raw for raw, each in seen if each not in self._injected]
-            found = [each for _, each in seen if each not in self._injected]
+            seen = self._host.originals([raw for raw in raws if not is_summary(raw, summaries)])
             view = None
-            if len(originals) < len(raws):
-                view = [self._digests[item.message.seq] for item in self._view if _is_said(item.message)]
-            start = first_new(found, [each for each in self._digests if each not in self._injected], view)
+            if len(seen) < len(raws):
+                view = [item.message.seq for item in self._view if _is_said(item.message)]
+            start = self._host.new(seen, view)
             if start is None:
                 raise HistoryConflictError(
                     f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the log "
@@ -179,12 +205,12 @@ class Core:
                     session_id=self.session_id,
                     logged=self._next_seq,
                 )
-            if new := originals[start:]:
+            if new := [raw for raw, _ in seen[start:]]:
                 begins = self._next_seq == 0 and self._cadence == Cadence()
                 self.append(new, usage)
                 if begins:
                     self._infer_cadence(item.message for item in self._view)
-            self._sightings.keep(originals, found)
+            self._host.keep(seen, start)
             return len(new)
 
     def _infer_cadence(self, history: Iterable[Message]) -> None:
@@ -238,6 +264,15 @@ class Core:
         """Gives the place back."""
         self._compacting.release()
 
+    def tell_damage(self) -> None:
+        """Tells which entries a search leaves out, when that has changed. Never in silence."""
+        damaged = self.store.quarantined(self.session_id)
+        if damaged != self._damaged:
+            self._damaged = damaged
+            if damaged:
+                _log.warning("%d entries of session %r are damaged", len(damaged), self.session_id)
+                notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
+
     def charge(self, records: Sequence[UsageRecord]) -> None:
         """Adds model calls of ours, whatever came of them."""
         with self._lock:
@@ -264,6 +299,10 @@ class Core:
         Messages appended since the history was read (*length* items of *read*) follow it verbatim.
         """
         with self._lock:
+            if read is not self._view:
+                raise StoreConflictError(
+                    f"something of session {self.session_id!r} was forgotten meanwhile; nothing was written"
+                )
             items = {id(item.message): item for item in read}
             self._check_pins(compaction)
             discarded = [items[id(message)] for message in compaction.discarded]
@@ -293,6 +332,7 @@ class Core:
             self._inject(compaction.injected, created_at)
         if self.indexed:
             notify(self.hooks, MemoryIndexed(self.session_id, len(entries), len(discarded)))
+            self._retain()
         return receipt.compaction_id
 
     def _inject(self, messages: Sequence[Message], created_at: int) -> None:
@@ -324,6 +364,7 @@ class Core:
         try:
             with self._lock:
                 self.check_open()
+                self.refresh()
                 known = {row.compaction_id: row for row in self._log.compactions()}
                 if self._head is None:
                     return None
@@ -332,8 +373,8 @@ class Core:
                     raise SessionDroppedError(
                         f"session {self.session_id!r} was dropped meanwhile", session_id=self.session_id
                     )
-                before = None if undone.parent is None else known[undone.parent].compaction
-                items = self._view.with_live_objects(self._load(before))
+                before = None if undone.parent is None else known[undone.parent]
+                items = with_live_objects(self._view, load(self._log, self._view, before, self._next_seq))
                 self._log.undo(expected_head=self._head, cadence=self._cadence.to_json())
                 self._head, self._saved = undone.parent, self._cadence
                 self._view = View(self._view.rule, items)
@@ -362,30 +403,19 @@ class Core:
                 if owns_store:
                     self.store.close()
 
+    def _retain(self) -> None:
+        if self._retention is None:
+            return
+        try:
+            retain(self.store, self.session_id, self._retention, self.hooks, self._now())
+        except ReadOnlyStoreError:
+            pass  # opened to look
+        except StoreError:  # what was committed stays committed: the next one tries again
+            _log.exception("what session %r no longer retains could not be taken out", self.session_id)
+
     def _entries(self, discarded: Sequence[Item]) -> list[Entry]:
         found = (rows.entry(item, index_tools=self._index_tools) for item in discarded)
         return [entry for entry in found if entry is not None]
-
-    # -- loading --------------------------------------------------------------------------------
-
-    def _load(self, head: NewCompaction | None) -> list[Item]:
-        """The view that *head* left, and every message appended after it."""
-        if head is None:
-            return [self._item(row) for row in self._log.read(0, self._next_seq)]
-        appended = self._log.read(head.next_seq, self._next_seq)
-        return self._pieces(head) + [self._item(row) for row in appended]
-
-    def _pieces(self, row: NewCompaction) -> list[Item]:
-        items: list[Item] = []
-        for piece in row.view:
-            if piece is None:
-                items.append(self._view.measured(rows.summary_of(row), row.created_at))
-            else:
-                items += [self._item(each) for each in self._log.read(*piece)]
-        return items
-
-    def _item(self, row: LogRow) -> Item:
-        return self._view.measured(rows.message_of(row), row.created_at)
 
     def _milliseconds(self) -> int:
         return int(self._now() * 1000)

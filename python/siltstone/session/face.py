@@ -51,7 +51,7 @@ class Face(Generic[ModelT]):
         self._policy = policy
         self._model = model
         self._owns_store = owns_store
-        self._last: tuple[int, Prepared] | None = None
+        self._last: tuple[tuple[int, int], Prepared] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # what the log held at the last recovery, and how many there were since
 
@@ -112,9 +112,10 @@ class Face(Generic[ModelT]):
 
     def _known(self, policy: Compactor | OwnPolicy | None) -> Prepared | None:
         """The last answer of ``prepare``, where nothing has happened since."""
-        if isinstance(policy, OwnPolicy) and self._last and self._last[0] == self._core.next_seq:
-            return again(self._last[1])
-        return None
+        if not isinstance(policy, OwnPolicy) or self._last is None:
+            return None
+        self._core.refresh()
+        return again(self._last[1]) if self._last[0] == self._core.mark else None
 
     def _boundary(self, policy: Compactor | OwnPolicy | None) -> Steps[Prepared]:
         own = isinstance(policy, OwnPolicy)
@@ -125,7 +126,7 @@ class Face(Generic[ModelT]):
         if asked is not None:
             self._asked = None
         prepared = yield from boundary(self._core, chosen, asked)
-        self._last = (self._core.next_seq, prepared) if own else None
+        self._last = (self._core.mark, prepared) if own else None
         return again(prepared)
 
     def _recovery(self, error: Exception) -> Steps[Prepared]:
@@ -133,7 +134,7 @@ class Face(Generic[ModelT]):
         retries = retries if seen == self._core.next_seq else 0
         prepared = yield from recovery(self._core, self._policy, error, retries)
         self._retried = (self._core.next_seq, retries + 1)
-        self._last = (self._core.next_seq, prepared)
+        self._last = (self._core.mark, prepared)
         return again(prepared)
 
     def _wish(self, focus: str | None) -> dict[str, Any]:
@@ -165,7 +166,9 @@ class Face(Generic[ModelT]):
         return (yield from compaction(self._core, self._policy, trigger, at))
 
     def _search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
-        return self._core.store.search(self._core.session_id, query, limit, **options)
+        hits = self._core.store.search(self._core.session_id, query, limit, **options)
+        self._core.tell_damage()
+        return hits
 
     def _require_memory(self) -> None:
         if not self._core.indexed:

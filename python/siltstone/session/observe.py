@@ -8,12 +8,17 @@ messages out from the front; nothing goes that changes, reorders or takes back w
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from typing import TypeAlias
 
 from siltstone.messages import RawMessage, SummaryMessage, encode
 
-__all__ = ["Sightings", "digest", "first_new", "is_summary"]
+__all__ = ["HostList", "first_new", "is_summary"]
+
+
+Seen: TypeAlias = tuple[RawMessage, bytes]
+"""A message of a host's list, and its digest when it was first seen."""
 
 
 def digest(text: str) -> bytes:
@@ -25,16 +30,63 @@ class Sightings:
     """The digests of objects that were seen before: an object that was changed in place is still itself."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[RawMessage, bytes]] = {}  # the object is held, so its id stays its own
+        self._seen: dict[int, Seen] = {}  # the object is held, so its id stays its own
 
     def digest(self, raw: RawMessage) -> bytes:
         """The digest of *raw* when it was first seen."""
         known = self._seen.get(id(raw))
         return known[1] if known is not None else digest(encode(raw))
 
-    def keep(self, raws: Sequence[RawMessage], digests: Sequence[bytes]) -> None:
-        """Holds *raws* alone: what a host has dropped is not held for it."""
-        self._seen = {id(raw): (raw, found) for raw, found in zip(raws, digests, strict=True)}
+    def keep(self, seen: Iterable[Seen]) -> None:
+        """Holds *seen* alone: what a host has dropped is not held for it."""
+        self._seen = {id(raw): (raw, found) for raw, found in seen}
+
+
+class HostList:
+    """What a session knows of the log and of its host's own list, by digest."""
+
+    def __init__(self) -> None:
+        self._log: list[bytes] = []
+        self._injected: set[bytes] = set()  # what hooks have added: a host's list may have it, or not
+        self._former: list[bytes] = []  # of messages that were forgotten since: the host may have them still
+        self._sightings = Sightings()
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    def learn(self, raw: str, *, injected: bool) -> None:
+        """Takes in the JSON text of the log's next message."""
+        self._log.append(digest(raw))
+        if injected:
+            self._injected.add(self._log[-1])
+
+    def reread(self) -> None:
+        """The log is to be taken in anew: something of it was forgotten."""
+        self._former += self._log[len(self._former) :]
+        self._log, self._sightings = [], Sightings()
+
+    def originals(self, raws: Iterable[RawMessage]) -> list[Seen]:
+        """Those of *raws* that no hook has added."""
+        seen = ((raw, self._sightings.digest(raw)) for raw in raws)
+        return [each for each in seen if each[1] not in self._injected]
+
+    def new(self, originals: Sequence[Seen], view: Sequence[int] | None) -> int | None:
+        """The place in *originals* of the first message that the log has not; None where it conflicts.
+
+        *view* has the sequence numbers of the current view, where the host's list has its summary.
+        """
+        found = [each for _, each in originals]
+        for known in (self._log, self._former + self._log[len(self._former) :]):
+            said = [each for each in known if each not in self._injected]
+            place = first_new(found, said, None if view is None else [known[seq] for seq in view])
+            if place is not None:
+                return place
+        return None
+
+    def keep(self, originals: Sequence[Seen], start: int) -> None:
+        """Holds *originals* alone, each as it was when first seen; those from *start* were appended."""
+        self._log += [each for _, each in originals[start:]]
+        self._sightings.keep(originals)
 
 
 def first_new(host: Sequence[bytes], log: Sequence[bytes], view: Sequence[bytes] | None) -> int | None:

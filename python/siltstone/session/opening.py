@@ -13,6 +13,7 @@ from siltstone.hooks import Guards
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.session.core import Core
+from siltstone.session.retention import Retention
 
 __all__ = ["Path", "check_overhead", "check_policy", "check_window", "open_core"]
 
@@ -31,6 +32,7 @@ def open_core(
     recall: bool,
     hooks: Sequence[Hook],
     guards: Guards,
+    retention: Retention | None = None,
 ) -> tuple[Core, bool]:
     """The session's state, and whether the store behind it is ours to close.
 
@@ -61,6 +63,7 @@ def open_core(
             guards=guards,
             context_window=context_window,
             fixed_tokens=fixed_tokens,
+            retention=retention,
         )
     except BaseException:
         if owned:

@@ -18,6 +18,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
 from siltstone.session.lineage import Lineage
 from siltstone.session.opening import Path, open_core
+from siltstone.session.retention import Retention
 
 __all__ = ["Session"]
 
@@ -46,6 +47,7 @@ class Session(Lineage, Face[Models]):
         on_after_compact: AfterCompact | None = None,
         hook_timeout: float | None = HOOK_TIMEOUT,
         check: bool = False,
+        retention: Retention | None = None,
     ) -> Self:
         """Opens the session *session_id*, new or as it was left.
 
@@ -76,6 +78,7 @@ class Session(Lineage, Face[Models]):
             check: Every view that would go out is held to the rules of its provider, for a walk over all
                 of it. An illegal rewrite fails and changes nothing; where the history itself is illegal,
                 ``prepare`` raises ``IllegalHistoryError``.
+            retention: How much of the session stays findable, and how long. None: all of it, for ever.
 
         Raises:
             ConfigError: an argument out of its bounds.
@@ -93,6 +96,7 @@ class Session(Lineage, Face[Models]):
             recall=recall,
             hooks=hooks,
             guards=Guards(on_before_compact, on_after_compact, hook_timeout, check),
+            retention=retention,
         )
         return cls(core, policy=policy, model=model, owns_store=owned)
 
@@ -110,6 +114,11 @@ class Session(Lineage, Face[Models]):
             StoreError: the store could not write. Nothing was written.
         """
         self._core.append((message, *more), usage)
+
+    def history(self) -> list[RawMessage]:
+        """The current view, without asking whether a compaction is due."""
+        self._core.refresh()
+        return super().history()
 
     def observe(self, history: Sequence[RawMessage], *, usage: Any = None) -> int:
         """Brings the log in step with *history*, the list of a host that keeps its own.

@@ -89,11 +89,6 @@ class View:
         items = [Item(item.message, rule.units(item.message), item.created_at) for item in self._items]
         return View(rule, items)
 
-    def with_live_objects(self, items: Sequence[Item]) -> list[Item]:
-        """*items*, where this view holds the caller's own object of a message, with that."""
-        live = {item.message.seq: item for item in self._items if not item.message.covers}
-        return [item if item.message.covers else live.get(item.message.seq, item) for item in items]
-
     def rewritten(self, messages: Sequence[Message], read: int, created_at: int) -> View:
         """The view after a compaction: *messages*, then whatever was appended after the first *read* items.
 

@@ -70,14 +70,8 @@ impl Store {
         let state = guard(py, || {
             self.handle.store()?.log_state(&session_id(&session)?)
         })?;
-        let (head, cadence) = (state.head, state.cadence);
-        Ok((
-            state.next_seq,
-            head,
-            cadence,
-            state.redactions,
-            state.dropped,
-        ))
+        let (next, dropped) = (state.next_seq, state.dropped);
+        Ok((next, state.head, state.cadence, state.redactions, dropped))
     }
 
     fn read_messages(
@@ -226,7 +220,7 @@ impl Store {
         since: Option<i64>,
         offset: i64,
         limit: i64,
-    ) -> PyResult<(Vec<EntryOut>, Option<i64>)> {
+    ) -> PyResult<(Vec<EntryOut>, Option<i64>, Vec<i64>)> {
         guard(py, || {
             let id = session_id(&session)?;
             let page = self
@@ -235,7 +229,8 @@ impl Store {
                 .page(&id, overlaps, since, offset, limit)?;
             let rows = page.entries.into_iter();
             let rows = rows.map(|stored| entry_out(stored, id.as_str().to_owned()));
-            Ok((rows.collect(), page.next_offset))
+            let damaged = page.damaged.into_iter().map(|id| id.0).collect();
+            Ok((rows.collect(), page.next_offset, damaged))
         })
     }
 
@@ -323,6 +318,50 @@ impl Store {
     fn check(&self, py: Python<'_>) -> PyResult<Vec<FindingOut>> {
         let findings = guard(py, || self.handle.store()?.check())?;
         Ok(findings.into_iter().map(finding_out).collect())
+    }
+
+    fn repair(&self, py: Python<'_>, now: i64) -> PyResult<Vec<(FindingOut, bool)>> {
+        let found = guard(py, || self.handle.store()?.repair(now))?.into_iter();
+        let told = found.map(|(finding, repaired)| (finding_out(finding), repaired));
+        Ok(told.collect())
+    }
+
+    fn quarantined(&self, py: Python<'_>, session: Text) -> PyResult<Vec<i64>> {
+        guard(py, || {
+            let ids = self.handle.store()?.quarantined(&session_id(&session)?)?;
+            Ok(ids.into_iter().map(|id| id.0).collect())
+        })
+    }
+
+    fn renew_summary(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        compaction_id: i64,
+        summary: Text,
+        redactions: i64,
+    ) -> PyResult<bool> {
+        guard(py, || {
+            let (store, session) = (self.handle.store()?, session_id(&session)?);
+            store.renew_summary(&session, compaction_id, &summary, redactions)
+        })
+    }
+
+    fn revive(&self, py: Python<'_>, session: Text) -> PyResult<bool> {
+        guard(py, || self.handle.store()?.revive(&session_id(&session)?))
+    }
+
+    fn expire(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        keep: Option<i64>,
+        before: Option<i64>,
+    ) -> PyResult<(i64, i64)> {
+        guard(py, || {
+            let session = session_id(&session)?;
+            self.handle.store()?.expire(&session, keep, before)
+        })
     }
 
     fn drop_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {

@@ -6,13 +6,16 @@ use crate::memory::check::{check, is_blank};
 use crate::memory::options::invalid;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
-use crate::sqlite::{Counts, NewEntry, StoredEntry, entry, figures, session};
+use crate::sqlite::entry::Listed;
+use crate::sqlite::{Counts, NewEntry, StoredEntry, entry, figures, leaving, quarantine, session};
 
 /// A page of a session's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Those of the page that pass the filters, in order of id.
     pub entries: Vec<StoredEntry>,
+    /// Rows of the page that cannot be believed, whatever the filters.
+    pub damaged: Vec<EntryId>,
     /// Where the next page begins, None at the end.
     pub next_offset: Option<i64>,
 }
@@ -26,6 +29,8 @@ pub struct Figures {
     pub disk_bytes: u64,
     /// Of one session: what its indexes hold.
     pub index: Option<IndexSizes>,
+    /// Entries that are damaged, as far as they were met, and those that a repair set aside.
+    pub quarantined: i64,
 }
 
 impl Store {
@@ -108,11 +113,19 @@ impl Store {
             Ok((rows, row.entries))
         })?;
         let next = offset.saturating_add(limit);
+        let (mut entries, mut damaged) = (Vec::new(), Vec::new());
+        for row in rows {
+            match row {
+                Listed::Whole(stored) if passes(&stored.entry, overlaps, since) => {
+                    entries.push(stored);
+                }
+                Listed::Whole(_) => {}
+                Listed::Damaged(id) => damaged.push(id),
+            }
+        }
         Ok(Page {
-            entries: rows
-                .into_iter()
-                .filter(|stored| passes(&stored.entry, overlaps, since))
-                .collect(),
+            entries,
+            damaged,
             next_offset: (next < total).then_some(next),
         })
     }
@@ -139,31 +152,107 @@ impl Store {
         Ok(entries)
     }
 
+    /// Begins a session that was dropped anew, empty. False for one that was not.
+    ///
+    /// # Errors
+    ///
+    /// Those of a write.
+    pub fn revive(&self, session: &SessionId) -> Result<bool> {
+        let mut writer = self.database.writer()?;
+        let was_dropped = writer.transaction(|transaction| {
+            let Some(mut row) = session::find_any(transaction, session)?.filter(|row| row.dropped)
+            else {
+                return Ok(false);
+            };
+            row.dropped = false;
+            row.revision += 1;
+            row.epoch += 1;
+            row.redactions += 1;
+            session::save(transaction, &row)?;
+            Ok(true)
+        })?;
+        self.scopes.remove(session);
+        Ok(was_dropped)
+    }
+
+    /// Deletes the session's entries from before `before`, and then the oldest until `keep` are left; None keeps
+    /// all. How many for either reason. The log stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidEntry`] where `keep` is below 0; otherwise those of a write.
+    pub fn expire(
+        &self,
+        session: &SessionId,
+        keep: Option<i64>,
+        before: Option<i64>,
+    ) -> Result<(i64, i64)> {
+        if let Some(keep) = keep.filter(|&keep| keep < 0) {
+            return Err(invalid(format!("keep must be at least 0, got {keep}")));
+        }
+        let mut writer = self.database.writer()?;
+        writer.transaction(|transaction| {
+            let Some(mut row) = session::find(transaction, session)? else {
+                return Ok((0, 0));
+            };
+            let gone = leaving::expire(transaction, &mut row, keep, before)?;
+            if gone != (0, 0) {
+                session::save(transaction, &row)?;
+            }
+            Ok(gone)
+        })
+    }
+
     /// What the store, or one session of it, holds.
     ///
     /// # Errors
     ///
     /// Those of a read.
     pub fn figures(&self, session: Option<&SessionId>) -> Result<Figures> {
-        let (counts, index) = match session {
-            None => (
-                self.database
-                    .read(|transaction| figures::of_store(transaction))?,
-                None,
-            ),
+        let (counts, index, damaged) = match session {
+            None => {
+                let counts = self
+                    .database
+                    .read(|transaction| figures::of_store(transaction))?;
+                (counts, None, self.scopes.damaged())
+            }
             Some(session) => {
                 let found =
-                    self.with_scope(session, Scope::sizes, |transaction, _, row, sizes| {
-                        Ok((figures::of_session(transaction, row)?, Some(sizes)))
+                    self.with_scope(session, Scope::sizes, |transaction, scope, row, sizes| {
+                        let counts = figures::of_session(transaction, row)?;
+                        Ok((counts, Some(sizes), scope.damaged().len()))
                     })?;
                 found.unwrap_or_default()
             }
         };
+        let set_aside = self
+            .database
+            .read(|transaction| quarantine::of(transaction, session))?;
         Ok(Figures {
             counts,
             disk_bytes: self.database.disk_bytes(),
             index,
+            quarantined: i64::try_from(damaged + set_aside.len()).unwrap_or(i64::MAX),
         })
+    }
+
+    /// The entries of the session that are damaged, or were and are set aside: no search finds them.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn quarantined(&self, session: &SessionId) -> Result<Vec<EntryId>> {
+        let damaged = self.with_scope(
+            session,
+            |_| (),
+            |_, scope, _, ()| Ok(scope.damaged().to_vec()),
+        )?;
+        let mut ids = self
+            .database
+            .read(|transaction| quarantine::of(transaction, Some(session)))?;
+        ids.extend(damaged.unwrap_or_default());
+        ids.sort_unstable();
+        Ok(ids)
     }
 }
 

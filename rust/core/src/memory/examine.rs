@@ -7,6 +7,27 @@ use crate::sqlite::Finding;
 use crate::sqlite::check::examine;
 
 impl Store {
+    /// Makes anew what follows from the rest, and sets aside entries that cannot be believed. Everything that
+    /// was found, and whether it is as it should be now.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreBusy`](crate::ErrorKind::StoreBusy) where another process is at such work; otherwise
+    /// those of a write. What could not be repaired whole is left as it was.
+    pub fn repair(&self, now: i64) -> Result<Vec<(Finding, bool)>> {
+        let _exclusive = self.database.exclusive("repair")?;
+        let before = self.check()?;
+        self.database.repair(now)?;
+        self.scopes.clear();
+        let after = self.check()?;
+        let repaired = before
+            .into_iter()
+            .filter(|finding| !after.contains(finding));
+        let repaired: Vec<_> = repaired.map(|finding| (finding, true)).collect();
+        let left = after.into_iter().map(|finding| (finding, false));
+        Ok(repaired.into_iter().chain(left).collect())
+    }
+
     /// Everything in the file, and in the indexes in memory, that is not what it should be.
     ///
     /// Nothing is repaired, and nothing that is wrong ends the check. It reads one state of the database.

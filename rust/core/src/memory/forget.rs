@@ -1,9 +1,9 @@
 //! Forgetting: what was said leaves the log, the entries, the summaries and the file.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::memory::store::Store;
-use crate::sqlite::{compactions, entry, log, meta, session, staged};
+use crate::sqlite::{compactions, leaving, log, meta, quarantine, session, staged};
 
 /// What is to be forgotten of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,9 @@ impl Store {
                 for (seq, raw) in &target.messages {
                     messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
                 }
-                let entries = entry::forget(transaction, &mut row, &target.entries, &seqs)?
-                    + staged::forget(transaction, row.id, &target.staged, &seqs)?;
+                let entries = leaving::forget(transaction, &mut row, &target.entries, &seqs)?
+                    + staged::forget(transaction, row.id, &target.staged, &seqs)?
+                    + quarantine::forget(transaction, row.id, &target.entries)?;
                 let summaries =
                     compactions::redact(transaction, &row, &target.summaries, &seqs, replacement)?;
                 if messages + entries + summaries == 0 {
@@ -84,12 +85,51 @@ impl Store {
         Ok(forgotten)
     }
 
+    /// Gives a compaction whose summary was forgotten a new one, made of what is left of what it covers.
+    ///
+    /// False where that compaction has a summary. `redactions` is how often messages had been forgotten when
+    /// it was made.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where something was forgotten since; otherwise those of a write.
+    pub fn renew_summary(
+        &self,
+        session: &SessionId,
+        compaction: i64,
+        summary: &str,
+        redactions: i64,
+    ) -> Result<bool> {
+        self.database.writer()?.transaction(|transaction| {
+            let Some(mut row) = session::find(transaction, session)? else {
+                return Ok(false);
+            };
+            if row.redactions != redactions {
+                let message = format!(
+                    "something of session {:?} was forgotten meanwhile: its summaries are to be made again",
+                    session.as_str()
+                );
+                return Err(Error::new(ErrorKind::StoreConflict, message));
+            }
+            let renewed = compactions::renew(transaction, &row, compaction, summary)?;
+            if renewed {
+                row.redactions += 1; // views that hold the old one are stale
+                session::save(transaction, &row)?;
+            }
+            Ok(renewed)
+        })
+    }
+
     /// Overwrites what was freed, if something was forgotten since it was last done.
     ///
     /// False where it could not be done now: another process is in the way, or the disk is full.
     pub(super) fn erase(&self) -> Result<bool> {
-        if self.database.meta(meta::ERASURE)? == meta::DONE {
-            return Ok(true);
+        match self.database.meta(meta::ERASURE) {
+            Ok(mark) if mark == meta::DONE => return Ok(true),
+            // A mark that cannot be believed is taken for one that says so: to erase once more does no harm.
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
+            Err(error) => return Err(error),
         }
         match self.database.erase() {
             Err(error) if matches!(error.kind(), ErrorKind::StoreBusy | ErrorKind::StoreIo) => {

@@ -4,8 +4,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
 use crate::sqlite::{
-    Compaction, Message, NewCompaction, NewEntry, NewMessage, SessionRow, compactions, entry, log,
-    session,
+    Compaction, Message, NewCompaction, NewEntry, NewMessage, SessionRow, compactions, leaving,
+    log, session,
 };
 
 /// Where a log stands.
@@ -163,7 +163,7 @@ impl Store {
             let mut row = session::find_or_create(transaction, session)?;
             stands_on(&row, Some(expected_head))?;
             row.head = compactions::of(transaction, &row, expected_head)?.parent;
-            let entries = entry::withdraw(transaction, &mut row, expected_head)?;
+            let entries = leaving::withdraw(transaction, &mut row, expected_head)?;
             row.cadence = cadence;
             session::save(transaction, &row)?;
             Ok(Undone {

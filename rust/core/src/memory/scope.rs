@@ -9,7 +9,8 @@ use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::{ExactIndex, VectorIndex};
-use crate::sqlite::{NewEntry, SessionRow, entry};
+use crate::sqlite::entry::{self, Listed};
+use crate::sqlite::{NewEntry, SessionRow};
 use crate::vector::SparseRow;
 
 /// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
@@ -65,6 +66,8 @@ pub(super) struct Scope {
     epoch: i64,
     /// Id and time of each point, ids ascending.
     pub(super) entries: Vec<(EntryId, i64)>,
+    /// Rows of the session that cannot be believed, and are in no index; ids ascending.
+    damaged: Vec<EntryId>,
     pub(super) lexical: LexicalIndex,
     pub(super) cosine: ExactIndex,
 }
@@ -78,6 +81,7 @@ impl Scope {
             revision: NO_REVISION,
             epoch: 0,
             entries: Vec::new(),
+            damaged: Vec::new(),
             lexical: LexicalIndex::new(Bm25Params::default()),
             cosine: ExactIndex::default(),
         }
@@ -130,7 +134,7 @@ impl Scope {
             "session {:?} should have {} entries, and {} were found",
             row.name,
             row.entries,
-            self.entries.len()
+            self.found()
         );
         Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
     }
@@ -138,21 +142,40 @@ impl Scope {
     /// Adds the rows after its last; it is of that state if they are then as many as they should be.
     fn load(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
         self.revision = NO_REVISION;
-        let last = self.entries.last().map_or(EntryId(0), |&(id, _)| id);
-        entry::for_each_after(connection, row.id, last, |stored| {
-            let analysed = Analysed::of(&stored.entry, self.hash_rule);
-            self.add(stored.id, analysed);
-        })?;
-        if i64::try_from(self.entries.len()).is_ok_and(|found| found == row.entries) {
+        let last = self.entries.last().map(|&(id, _)| id);
+        let last = last.max(self.damaged.last().copied());
+        entry::for_each_after(
+            connection,
+            row.id,
+            last.unwrap_or(EntryId(0)),
+            |found| match found {
+                Listed::Whole(stored) => {
+                    let analysed = Analysed::of(&stored.entry, self.hash_rule);
+                    self.add(stored.id, analysed);
+                }
+                Listed::Damaged(id) => self.damaged.push(id),
+            },
+        )?;
+        if i64::try_from(self.found()).is_ok_and(|found| found == row.entries) {
             self.revision = row.revision;
         }
         Ok(())
+    }
+
+    /// How many rows of the session it has seen.
+    fn found(&self) -> usize {
+        self.entries.len() + self.damaged.len()
     }
 
     fn add(&mut self, id: EntryId, analysed: Analysed) {
         self.cosine.add(&analysed.row);
         self.lexical.add(analysed.passages, analysed.range);
         self.entries.push((id, analysed.created_at));
+    }
+
+    /// The rows that it leaves out because they cannot be believed.
+    pub(super) fn damaged(&self) -> &[EntryId] {
+        &self.damaged
     }
 
     /// The entries it indexes, in ascending order.

@@ -40,6 +40,20 @@ impl ScopeMap {
         Arc::clone(scope)
     }
 
+    /// How many damaged entries all scopes together leave out.
+    pub(super) fn damaged(&self) -> usize {
+        let scopes: Vec<_> = self.scopes.read().values().cloned().collect();
+        scopes
+            .iter()
+            .map(|scope| scope.read().damaged().len())
+            .sum()
+    }
+
+    /// Lets go of every scope.
+    pub(super) fn clear(&self) {
+        self.scopes.write().clear();
+    }
+
     /// Lets go of the session's scope. Who still searches it finds the session gone.
     pub(super) fn remove(&self, session: &SessionId) {
         self.scopes.write().remove(session);

@@ -125,12 +125,16 @@ impl Store {
     /// Ranking holds no lock of the database, so that searches run side by side. Afterwards the session's
     /// revision says whether another writer, in this process or elsewhere, was faster; then the scope
     /// catches up, and the search starts over. None for a session that does not exist.
+    ///
+    /// A row that was damaged after it was indexed is found out when it is fetched: the scope is then made
+    /// anew, without it.
     pub(super) fn with_scope<R, T>(
         &self,
         session: &SessionId,
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
+        let mut is_anew = false;
         loop {
             let known = self.scopes.get(session);
             let guard = known.as_ref().map(|scope| scope.read());
@@ -145,11 +149,17 @@ impl Store {
                     }
                     _ => Ok(Outcome::Stale),
                 }
-            })?;
+            });
             match outcome {
-                Outcome::Done(value) => return Ok(Some(value)),
-                Outcome::NoSession => return Ok(None),
-                Outcome::Stale => {
+                Err(error) if error.kind() == ErrorKind::StoreCorrupt && !is_anew => {
+                    drop(guard);
+                    self.scopes.remove(session);
+                    is_anew = true;
+                }
+                Err(error) => return Err(error),
+                Ok(Outcome::Done(value)) => return Ok(Some(value)),
+                Ok(Outcome::NoSession) => return Ok(None),
+                Ok(Outcome::Stale) => {
                     drop(guard);
                     self.catch_up(session)?;
                 }

@@ -37,6 +37,16 @@ pub(super) fn create(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Sets the mark, whatever is there: for a repair alone.
+pub(super) fn put(transaction: &Transaction<'_>, high_water: i64) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO allocator (id, high_water, checksum) VALUES (0, ?1, ?2)",
+        )?
+        .execute([high_water, checksum(high_water).finish()])?;
+    Ok(())
+}
+
 /// The highest id that any entry ever had.
 pub(super) fn high_water(connection: &Connection) -> Result<i64> {
     let mut statement =

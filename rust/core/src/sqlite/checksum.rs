@@ -26,6 +26,14 @@ impl Checksum {
         self
     }
 
+    /// Adds bytes: `b`, their number as u64 little-endian, and they.
+    pub(super) fn bytes(mut self, value: &[u8]) -> Self {
+        self.0.update(b"b");
+        self.0.update(&(value.len() as u64).to_le_bytes());
+        self.0.update(value);
+        self
+    }
+
     /// Adds an integer: `i`, its eight bytes little-endian.
     pub(super) fn integer(mut self, value: i64) -> Self {
         self.0.update(b"i");

@@ -169,6 +169,30 @@ pub(crate) fn redact(
     Ok(redacted)
 }
 
+/// Gives a compaction of the session whose summary was forgotten another one. Whether there is such a one.
+pub(crate) fn renew(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    id: i64,
+    summary: &str,
+) -> Result<bool> {
+    let Some(row) = get(transaction, id)?.filter(|row| row.session == session.id && row.redacted)
+    else {
+        return Ok(false);
+    };
+    let new = NewCompaction {
+        summary: summary.to_owned(),
+        ..row.compaction
+    };
+    let checksum = checksum(row.id, row.session, row.parent, false, &new).finish();
+    transaction
+        .prepare_cached(
+            "UPDATE compaction SET summary = ?2, redacted = 0, checksum = ?3 WHERE id = ?1",
+        )?
+        .execute(params![row.id, new.summary, checksum])?;
+    Ok(true)
+}
+
 /// The messages that its summary stands for.
 pub(crate) fn covers(row: &Compaction) -> Result<Vec<Range>> {
     let pieces = ranges::parse(&row.compaction.covers);

@@ -10,7 +10,7 @@ use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::schema::VERSION;
 use crate::sqlite::writer::WriteConnection;
-use crate::sqlite::{connection, meta};
+use crate::sqlite::{connection, meta, repair};
 
 /// Bytes of the smallest page: no SQLite database is shorter, unless it is empty.
 const SMALLEST_PAGE: u64 = 512;
@@ -177,11 +177,22 @@ impl Writer<'_> {
 }
 
 impl Database {
+    /// Keeps other processes from such work as long as the answer lives; see `exclusive.rs`.
+    pub(crate) fn exclusive(&self, work: &'static str) -> Result<Exclusive> {
+        Exclusive::wait(&self.file, work)
+    }
+
+    /// Makes anew what follows from the rest, and sets aside what cannot be believed.
+    pub(crate) fn repair(&self, now: i64) -> Result<()> {
+        self.writer()?
+            .transaction(|transaction| repair::repair(transaction, now))
+    }
+
     /// Rewrites the file without what was freed, and empties the log beside it.
     ///
     /// False where another process reads or writes: then it is still to be done.
     pub(crate) fn erase(&self) -> Result<bool> {
-        let _exclusive = Exclusive::wait(&self.file, "erase what was forgotten from")?;
+        let _exclusive = self.exclusive("erase what was forgotten from")?;
         let mut writer = self.writer()?;
         let _reader = self.reader.lock(); // nobody in this process reads meanwhile
         match writer.0.run(|connection| vacuum(connection)) {

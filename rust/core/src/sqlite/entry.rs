@@ -3,11 +3,10 @@
 use hashbrown::HashMap;
 use rusqlite::{Connection, Row, Transaction, params};
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
 use crate::sqlite::allocator;
 use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::ranges::Range;
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 
@@ -60,6 +59,15 @@ pub struct StoredEntry {
     pub compaction: Option<i64>,
     /// What was inserted.
     pub entry: NewEntry,
+}
+
+/// What a row of a list turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// An entry.
+    Whole(StoredEntry),
+    /// A row that cannot be believed: it is counted, and never given back.
+    Damaged(EntryId),
 }
 
 /// Where an entry that was handed over is now.
@@ -168,7 +176,8 @@ fn write(
     Ok(())
 }
 
-/// The entry of the session that is the same as `entry`. One without a source has no twin.
+/// The entry of the session that is the same as `entry`. One without a source has no twin, and a damaged
+/// row is none.
 fn find_twin(
     connection: &Connection,
     session: i64,
@@ -182,9 +191,9 @@ fn find_twin(
     ))?;
     let mut rows = statement.query([session, fingerprint(entry)])?;
     while let Some(row) = rows.next()? {
-        let stored = read_of(row, session)?;
-        if are_one(&stored.entry, entry) {
-            return Ok(Some(stored));
+        match listed(row, session)? {
+            Listed::Whole(stored) if are_one(&stored.entry, entry) => return Ok(Some(stored)),
+            _ => {}
         }
     }
     Ok(None)
@@ -207,53 +216,6 @@ fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the entries that `compaction` brought; the caller saves `session`, whose figures move.
-pub(crate) fn withdraw(
-    transaction: &Transaction<'_>,
-    session: &mut SessionRow,
-    compaction: i64,
-) -> Result<i64> {
-    let gone = transaction
-        .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
-        .execute([session.id, compaction])?;
-    Ok(left(session, gone))
-}
-
-/// Deletes those of `ids`, and those that came from a message of `seqs`, which ascend; the caller saves
-/// `session`, whose figures move.
-pub(crate) fn forget(
-    transaction: &Transaction<'_>,
-    session: &mut SessionRow,
-    ids: &[i64],
-    seqs: &[i64],
-) -> Result<i64> {
-    let mut ids = ids.to_vec();
-    ids.sort_unstable();
-    let mut gone = Vec::new();
-    for_each_after(transaction, session.id, EntryId(0), |stored| {
-        let NewEntry { start, end, .. } = stored.entry;
-        if ids.binary_search(&stored.id.0).is_ok() || (Range { start, end }).holds_one(seqs) {
-            gone.push(stored.id);
-        }
-    })?;
-    let mut statement = transaction.prepare_cached("DELETE FROM entry WHERE id = ?1")?;
-    for id in &gone {
-        statement.execute([id.0])?;
-    }
-    Ok(left(session, gone.len()))
-}
-
-/// Counts `gone` entries out of the session, so that no index goes on with them.
-fn left(session: &mut SessionRow, gone: usize) -> i64 {
-    let gone = i64::try_from(gone).unwrap_or(i64::MAX);
-    if gone > 0 {
-        session.entries -= gone;
-        session.revision += 1;
-        session.epoch += 1;
-    }
-    gone
-}
-
 /// The entry of that id.
 pub(crate) fn get(connection: &Connection, id: EntryId) -> Result<Option<StoredEntry>> {
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
@@ -266,18 +228,18 @@ pub(crate) fn for_each_after(
     connection: &Connection,
     session: i64,
     mut after: EntryId,
-    mut take: impl FnMut(StoredEntry),
+    mut take: impl FnMut(Listed),
 ) -> Result<()> {
     let mut statement =
         connection.prepare_cached(select!("WHERE session = ?1 AND id > ?2 ORDER BY id"))?;
     let mut rows = statement.query([session, after.0])?;
     while let Some(row) = rows.next()? {
-        let stored = read_of(row, session)?;
-        if stored.id <= after {
+        let id = EntryId(row.get(0)?);
+        if id <= after {
             return Err(corrupt(TABLE, row.get_ref(0)?, "is listed twice"));
         }
-        after = stored.id;
-        take(stored);
+        after = id;
+        take(listed(row, session)?);
     }
     Ok(())
 }
@@ -288,35 +250,37 @@ pub(crate) fn page(
     session: &SessionRow,
     offset: i64,
     limit: i64,
-) -> Result<Vec<StoredEntry>> {
+) -> Result<Vec<Listed>> {
     let mut statement =
         connection.prepare_cached(select!("WHERE session = ?1 ORDER BY id LIMIT ?2 OFFSET ?3"))?;
     let mut rows = statement.query([session.id, limit, offset])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
-        entries.push(read_of(row, session.id)?);
+        entries.push(listed(row, session.id)?);
     }
     let expected = session.entries.saturating_sub(offset).clamp(0, limit);
-    check_list(
-        TABLE,
-        session,
-        expected,
-        entries.iter().map(|stored| stored.id.0),
-    )?;
+    let ids = entries.iter().map(|found| match found {
+        Listed::Whole(stored) => stored.id.0,
+        Listed::Damaged(id) => id.0,
+    });
+    check_list(TABLE, session, expected, ids)?;
     Ok(entries)
 }
 
-/// A row that an index gave as one of `session`: the row itself may know better.
-fn read_of(row: &Row<'_>, session: i64) -> Result<StoredEntry> {
-    let stored = read(row)?;
-    if stored.session == session {
-        return Ok(stored);
+/// A row that an index gave as one of `session`: the row itself may know better, if it can be believed.
+fn listed(row: &Row<'_>, session: i64) -> Result<Listed> {
+    match read(row) {
+        Ok(stored) if stored.session == session => Ok(Listed::Whole(stored)),
+        Ok(_) => Err(corrupt(
+            TABLE,
+            row.get_ref(0)?,
+            "is listed under a session that it is not of",
+        )),
+        Err(error) if error.kind() == ErrorKind::StoreCorrupt => {
+            Ok(Listed::Damaged(EntryId(row.get(0)?)))
+        }
+        Err(error) => Err(error),
     }
-    Err(corrupt(
-        TABLE,
-        row.get_ref(0)?,
-        "is listed under a session that it is not of",
-    ))
 }
 
 pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {

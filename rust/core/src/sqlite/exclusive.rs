@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::connection::BUSY_TIMEOUT;
 
 /// Held for as long as this lives. Who asks for it again, in this process or in another, waits.
-pub(super) struct Exclusive(Option<File>);
+pub(crate) struct Exclusive(Option<File>);
 
 impl Exclusive {
     /// Waits for the right to do `work`, a few words for whoever is told that it was in vain.

@@ -170,6 +170,7 @@ pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()>
         "DELETE FROM entry WHERE session = ?1",
         "DELETE FROM message WHERE session = ?1",
         "DELETE FROM compaction WHERE session = ?1",
+        "DELETE FROM quarantine WHERE session = ?1",
     ] {
         transaction.prepare_cached(sql)?.execute([row.id])?;
     }
@@ -208,7 +209,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<SessionRow> {
     Ok(session)
 }
 
-fn hash(name: &str) -> i64 {
+pub(super) fn hash(name: &str) -> i64 {
     xxh3_64(name.as_bytes()).cast_signed()
 }
 

@@ -1,0 +1,225 @@
+//! What follows from the rest is made anew, and what cannot be believed is set aside.
+//!
+//! The log is the truth, and nothing can stand for it: a message or a compaction that is damaged stays as it
+//! is, and raises where it is asked for. Everything here is one transaction.
+
+use hashbrown::{HashMap, HashSet};
+use rusqlite::{Connection, Transaction, params};
+
+use crate::error::{ErrorKind, Result};
+use crate::sqlite::compactions::{self, Compaction};
+use crate::sqlite::session::{self, SessionRow};
+use crate::sqlite::{allocator, entry, quarantine, stage, staged};
+
+/// How far the allocator jumps where it is not known which ids were given: no store has given as many.
+const JUMP: i64 = 1 << 32;
+
+/// Repairs everything that can be. `now` is the time that set-aside rows get.
+pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
+    transaction.execute_batch("REINDEX")?;
+    entries(transaction, now)?;
+    batches(transaction)?;
+    ids(transaction)?;
+    sessions(transaction)
+}
+
+/// Sets damaged entries aside, and those of no session; finds each other one by what it says.
+fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
+    let sessions: HashSet<i64> = column(transaction, "SELECT id FROM session")?;
+    let (mut damaged, mut lost) = (Vec::new(), Vec::new());
+    let mut statement = transaction.prepare(entry::SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        match believed(entry::read(row))? {
+            Some(stored) if sessions.contains(&stored.session) => {
+                let fingerprint = entry::fingerprint(&stored.entry);
+                if row.get::<_, i64>(12)? != fingerprint {
+                    lost.push((id, fingerprint));
+                }
+            }
+            _ => damaged.push(id),
+        }
+    }
+    for id in damaged {
+        quarantine::take(transaction, id, now)?;
+    }
+    let mut statement =
+        transaction.prepare_cached("UPDATE entry SET fingerprint = ?2 WHERE id = ?1")?;
+    for (id, fingerprint) in lost {
+        statement.execute([id, fingerprint])?;
+    }
+    Ok(())
+}
+
+/// Deletes batches that are not whole: their host is told so when it reconciles, and has them still.
+fn batches(transaction: &Transaction<'_>) -> Result<()> {
+    let mut broken = Vec::new();
+    let mut statement = transaction.prepare(stage::SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let is_whole = match believed(stage::read(row))? {
+            Some(found) => believed(staged::of(transaction, &found))?.is_some(),
+            None => false,
+        };
+        if !is_whole {
+            broken.push(row.get::<_, i64>(0)?);
+        }
+    }
+    for id in broken {
+        staged::delete(transaction, id)?;
+        transaction.execute("DELETE FROM stage WHERE id = ?1", [id])?;
+    }
+    transaction.execute(
+        "DELETE FROM staged WHERE stage NOT IN (SELECT id FROM stage)",
+        [],
+    )?;
+    Ok(())
+}
+
+/// Sees to it that no id comes back.
+fn ids(transaction: &Transaction<'_>) -> Result<()> {
+    let highest: i64 = transaction.query_row(
+        "SELECT MAX(COALESCE((SELECT MAX(id) FROM entry), 0), COALESCE((SELECT MAX(id) FROM quarantine), 0))",
+        [],
+        |row| row.get(0),
+    )?;
+    match believed(allocator::high_water(transaction))? {
+        Some(known) if known >= highest => Ok(()),
+        Some(_) => allocator::put(transaction, highest),
+        None => allocator::put(transaction, highest.saturating_add(JUMP)),
+    }
+}
+
+fn sessions(transaction: &Transaction<'_>) -> Result<()> {
+    let mut compactions: HashMap<i64, Vec<Compaction>> = HashMap::new();
+    let mut statement = transaction.prepare(compactions::SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(found) = believed(compactions::read(row))? {
+            compactions.entry(found.session).or_default().push(found);
+        }
+    }
+    let mut known = Vec::new();
+    let mut statement = transaction.prepare(session::SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let found = match believed(session::read(row))? {
+            Some(found) => Some(found),
+            None => remade(transaction, row)?,
+        };
+        known.extend(found);
+    }
+    for row in known {
+        let views = compactions.remove(&row.id).unwrap_or_default();
+        settle(transaction, row, &views)?;
+    }
+    Ok(())
+}
+
+/// A session whose row is damaged, from its rows; None where not even its name can be believed.
+///
+/// Its cadence begins anew: what the caller kept there is nowhere else.
+fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Option<SessionRow>> {
+    let (Ok(id), Ok(name)) = (row.get::<_, i64>(0), row.get::<_, String>(1)) else {
+        return Ok(None);
+    };
+    let name_hash: i64 =
+        transaction.query_row("SELECT name_hash FROM session WHERE id = ?1", [id], |row| {
+            row.get(0)
+        })?;
+    if session::hash(&name) != name_hash {
+        return Ok(None);
+    }
+    let count =
+        |sql: &str| -> Result<i64> { Ok(transaction.query_row(sql, [id], |row| row.get(0))?) };
+    let next_seq = count("SELECT COALESCE(MAX(seq) + 1, 0) FROM message WHERE session = ?1")?;
+    let entries = count("SELECT COUNT(*) FROM entry WHERE session = ?1")?;
+    let compactions = count("SELECT COUNT(*) FROM compaction WHERE session = ?1")?;
+    let is_empty = next_seq + entries + compactions == 0;
+    let number = |column| row.get::<_, i64>(column).unwrap_or_default();
+    Ok(Some(SessionRow {
+        id,
+        name,
+        next_seq,
+        entries: -1, // so that it counts as changed
+        compactions,
+        revision: number(5).clamp(0, i64::MAX / 2),
+        epoch: number(6).clamp(0, i64::MAX / 2),
+        redactions: number(7).clamp(0, i64::MAX / 2),
+        dropped: is_empty && number(8) != 0,
+        head: row.get(9).unwrap_or_default(),
+        cadence: String::new(),
+    }))
+}
+
+/// Counts the session's rows anew, and puts its head on a compaction that there is.
+fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compaction]) -> Result<()> {
+    let before = row.clone();
+    let parents: HashMap<i64, Option<i64>> = views
+        .iter()
+        .map(|view| (view.id, view.parent.filter(|&parent| parent < view.id)))
+        .collect();
+    if let Some(head) = row.head.filter(|head| !parents.contains_key(head)) {
+        // What a damaged row says of its parent is taken if there is such a one: else the bare log is the view.
+        let parent: Option<i64> = transaction
+            .query_row(
+                "SELECT parent FROM compaction WHERE id = ?1 AND session = ?2",
+                [head, row.id],
+                |found| found.get(0),
+            )
+            .unwrap_or_default();
+        row.head = parent.filter(|parent| *parent < head && parents.contains_key(parent));
+    }
+    // What the view does not stand on any more is in context again, or was undone: it is not found.
+    let mut standing = Vec::new();
+    let mut next = row.head;
+    while let Some(id) = next {
+        standing.push(id);
+        next = parents.get(&id).copied().flatten();
+    }
+    let brought: HashSet<i64> = column_of(
+        transaction,
+        "SELECT DISTINCT compaction FROM entry WHERE session = ?1 AND compaction IS NOT NULL",
+        row.id,
+    )?;
+    for compaction in brought.iter().filter(|id| !standing.contains(id)) {
+        transaction
+            .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
+            .execute(params![row.id, compaction])?;
+    }
+    let count = |sql: &str| -> Result<i64> {
+        Ok(transaction.query_row(sql, [row.id], |found| found.get(0))?)
+    };
+    row.entries = count("SELECT COUNT(*) FROM entry WHERE session = ?1")?;
+    row.compactions = count("SELECT COUNT(*) FROM compaction WHERE session = ?1")?;
+    if row == before {
+        return Ok(());
+    }
+    // No index and no view of before may go on.
+    row.revision += 1;
+    row.epoch += 1;
+    row.redactions += i64::from(row.head != before.head || before.entries < 0);
+    session::save(transaction, &row)
+}
+
+/// What was read, or None where it cannot be believed.
+fn believed<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == ErrorKind::StoreCorrupt => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn column(connection: &Connection, sql: &str) -> Result<HashSet<i64>> {
+    let mut statement = connection.prepare(sql)?;
+    let values = statement.query_map([], |row| row.get(0))?;
+    Ok(values.collect::<rusqlite::Result<_>>()?)
+}
+
+fn column_of(connection: &Connection, sql: &str, key: i64) -> Result<HashSet<i64>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let values = statement.query_map([key], |row| row.get(0))?;
+    Ok(values.collect::<rusqlite::Result<_>>()?)
+}

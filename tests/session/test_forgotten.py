@@ -1,0 +1,182 @@
+"""A session that is open while something of it is forgotten lets go of it, and goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+)
+from siltstone.errors import SessionDroppedError
+from siltstone.memory import Store
+from siltstone.messages import FORGOTTEN, broken_tool_groups
+from siltstone.testing import ScriptedModel
+from storing import elsewhere
+
+POLICY = ThresholdCompactor(
+    CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50)
+)
+SECRET = "the Grünwald plan"
+
+
+@pytest.fixture(params=["database", "simple"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as store:
+        yield store
+
+
+def opened(store: Store, **options: Any) -> Session:
+    return Session.open(None, "a", policy=POLICY, model=ScriptedModel(), memory=store, **options)
+
+
+def holds(session: Session, text: str = SECRET) -> bool:
+    prepared = session.prepare(policy=None)
+    return any(text in json.dumps(each, ensure_ascii=False) for each in (prepared.messages, prepared.history))
+
+
+def test_an_open_session_lets_go_of_what_was_forgotten_at_its_next_boundary(store: Store) -> None:
+    session = opened(store)
+    kept = user("what is silt?")
+    session.append(user(f"remember {SECRET}"), assistant("noted"), kept, assistant("fine mud"))
+    assert holds(session)
+    assert session.prepare().messages[2] is kept
+    store.forget(text=SECRET)
+    prepared = session.prepare()
+    assert SECRET not in json.dumps(prepared.messages, ensure_ascii=False)
+    assert prepared.messages[0]["content"] == FORGOTTEN  # type: ignore[index,call-overload]
+    assert prepared.messages[2] is kept, "what was not forgotten is the caller's own object still"
+    assert prepared.history == session.history() == session.log()
+    session.append(user("and now?"), assistant("on we go"))
+    assert session.prepare().tokens > prepared.tokens
+    assert len(opened(store).history()) == 6
+
+
+@pytest.mark.parametrize("ask", ["prepare", "history", "compact", "undo_compaction"])
+def test_every_call_that_shows_or_rewrites_the_view_looks_first(store: Store, ask: str) -> None:
+    session = opened(store)
+    session.append(user(f"remember {SECRET}"), assistant("noted"))
+    session.append(*(message for turn in turns(4) for message in turn))
+    store.forget(text=SECRET)
+    getattr(session, ask)()
+    assert all(SECRET not in item.message.text for item in session._core.view)
+    assert SECRET not in json.dumps(session.history(), ensure_ascii=False)
+    assert store.search("a", "Grünwald plan") == []
+
+
+def test_a_summary_that_was_forgotten_leaves_the_open_view(store: Store) -> None:
+    session = opened(store)
+    session._model = ScriptedModel([f"They spoke of {SECRET}."])
+    session.append(user(f"remember {SECRET}"), assistant("noted"))
+    session.append(*(message for turn in turns(8) for message in turn))
+    assert isinstance(session.compact(), Compacted)
+    assert holds(session)
+    store.forget(text=SECRET)
+    assert not holds(session)
+    assert "was forgotten" in json.dumps(session.history())
+    assert broken_tool_groups(session.history()) == 0
+    session.append(*(message for turn in turns(4) for message in turn))
+    session._model = ScriptedModel()
+    assert isinstance(session.compact(), Compacted), "it is not behind any more"
+    assert store.check() == []
+
+
+def test_a_compaction_under_way_while_something_is_forgotten_is_not_committed(store: Store) -> None:
+    session = opened(store)
+    session.append(user(f"remember {SECRET}"), assistant("noted"))
+    session.append(*(message for turn in turns(8) for message in turn))
+
+    def model(request: Any) -> str:
+        store.forget(text=SECRET)
+        session.history()  # somebody looks meanwhile, and the view is read anew
+        return f"They spoke of {SECRET}."
+
+    session._model = model
+    outcome = session.compact()
+    assert not isinstance(outcome, Compacted)
+    assert session.compactions() == []
+    assert not holds(session)
+    session._model = ScriptedModel()
+    assert isinstance(session.compact(), Compacted)
+    assert store.search("a", "Grünwald") == []
+
+
+@pytest.mark.parametrize("form", ["as it was", "as it is now"])
+def test_a_host_goes_on_with_its_own_list_after_something_was_forgotten(store: Store, form: str) -> None:
+    session = opened(store)
+    host: list[Any] = [user("hello"), user(f"remember {SECRET}"), assistant("noted")]
+    assert session.observe(host) == 3
+    store.forget(text=SECRET)
+    if form == "as it is now":
+        host = list(session.history())
+    host.append(user("go on"))
+    assert session.observe(host) == 1
+    assert session.observe(host) == 0
+    assert not holds(session)
+    assert len(session.log()) == 4
+
+
+def test_what_another_process_forgot_is_noticed_too(tmp_path: Path) -> None:
+    code = (
+        "import sys; from siltstone import MemoryStore; "
+        "MemoryStore.open(sys.argv[1]).forget(text=sys.argv[2])"
+    )
+    with Session.open(tmp_path, "a") as session:
+        session.append(user(f"remember {SECRET}"), user("mud"))
+        elsewhere(code, tmp_path, SECRET)
+        assert not holds(session)
+        assert [message["content"] for message in session.history()] == [FORGOTTEN, "mud"]  # type: ignore[index,call-overload]
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_lets_go_at_its_next_boundary(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        async with await AsyncSession.open(None, "a", memory=store) as session:
+            await session.append(user(f"remember {SECRET}"))
+            await session.prepare()
+            store.forget(text=SECRET)
+            prepared = await session.prepare()
+            assert SECRET not in json.dumps([prepared.messages, session.history()], ensure_ascii=False)
+
+
+# -- dropped, and begun anew --------------------------------------------------------------------
+
+
+def test_a_dropped_session_is_refused_with_the_way_out_and_can_be_begun_anew(store: Store) -> None:
+    old = opened(store)
+    old.append(user("silt"))
+    store.index("a", [])
+    token = store.stage("a", [], "r1")
+    store.drop("a")
+    with pytest.raises(SessionDroppedError, match=r"another id, or begin it anew with store\.revive"):
+        opened(store)
+    assert (store.revive("a"), store.revive("a"), store.revive("nobody")) == (True, False, False)
+    new = opened(store)
+    assert (new.log(), new.history(), new.compactions()) == ([], [], [])
+    new.append(user("mud"), assistant("yes"))
+    assert [message["content"] for message in opened(store).log()] == ["mud", "yes"]
+    assert store.finalize(token).indexed == 0
+    assert store.check() == []
+
+
+def test_a_writer_from_before_a_drop_does_not_write_into_the_new_log(store: Store) -> None:
+    from siltstone.errors import StoreConflictError
+
+    old = opened(store)
+    old.append(user("silt"))
+    store.drop("a")
+    store.revive("a")
+    with pytest.raises(StoreConflictError):
+        old.append(user("late"))
+    assert opened(store).log() == []

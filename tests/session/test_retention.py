@@ -1,0 +1,112 @@
+"""Retention: off by default, told when it acts, and never a loss of the log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations import turns
+from siltstone import Compacted, CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
+from siltstone.errors import ConfigError, InvalidEntryError
+from siltstone.events import Event, MemoryExpired
+from siltstone.memory import Entry, ExpireReport, SimpleMemoryStore
+from siltstone.testing import ScriptedModel
+from storing import contents, entries
+
+POLICY = ThresholdCompactor(
+    CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50)
+)
+
+
+def test_entries_leave_by_age_and_by_count_and_the_newest_stay(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries(*(f"silt {n}" for n in range(10))))  # of 1,000 s and on
+        store.index("b", entries("silt"))
+        assert len(store.search("a", "silt", limit=99)) == 10
+        assert store.expire("a") == ExpireReport(0, 0)
+        assert store.expire("a", keep=4, before=1_003.0) == ExpireReport(3, 3)
+        assert sorted(contents(store.search("a", "silt", limit=99))) == [f"silt {n}" for n in range(6, 10)]
+        assert store.expire("a", keep=4) == store.expire("nobody", keep=0) == ExpireReport(0, 0)
+        assert store.expire("a", before=datetime.fromtimestamp(2_000, UTC)).entries == 4
+        assert contents(store.search("b", "silt")) == ["silt"]
+        assert store.check() == []
+        store.index("a", entries("silt 1"))
+        assert contents(store.search("a", "silt")) == ["silt 1"], "handed over again, it is a new one"
+        with pytest.raises(InvalidEntryError, match="keep must be at least 0"):
+            store.expire("a", keep=-1)
+
+
+@given(
+    times=st.lists(st.integers(0, 5), max_size=12),
+    keep=st.none() | st.integers(0, 12),
+    before=st.none() | st.integers(0, 6),
+)
+def test_both_stores_keep_the_same(times: list[int], keep: int | None, before: int | None) -> None:
+    import tempfile
+
+    said = [Entry(f"silt {n}", created_at=float(at)) for n, at in enumerate(times)]
+    with tempfile.TemporaryDirectory() as place, MemoryStore.open(place) as real:
+        model = SimpleMemoryStore()
+        told = []
+        for store in (real, model):
+            store.index("a", said)
+            report = store.expire("a", keep=keep, before=before)
+            told.append((report, [entry.content for entry in store.enumerate("a", limit=99).entries]))
+        assert told[0] == told[1]
+        assert real.check() == []
+
+
+def sessions(store: Any, told: list[Event], retention: Retention | None) -> Session:
+    return Session.open(
+        None,
+        "a",
+        policy=POLICY,
+        model=ScriptedModel(),
+        memory=store,
+        hooks=[told.append],
+        retention=retention,
+    )
+
+
+@pytest.mark.parametrize("kind", ["database", "simple"])
+def test_a_session_applies_it_after_each_compaction_and_tells(tmp_path: Path, kind: str) -> None:
+    with SimpleMemoryStore() if kind == "simple" else MemoryStore.open(tmp_path) as store:
+        told: list[Event] = []
+        session = sessions(store, told, Retention(max_entries=5))
+        session.append(*(message for turn in turns(8) for message in turn))
+        assert isinstance(session.compact(), Compacted)
+        (event,) = [event for event in told if isinstance(event, MemoryExpired)]
+        assert (event.session_id, event.by_age, event.by_count > 0) == ("a", 0, True)
+        assert store.stats("a").entries == 5
+        (record,) = session.compactions()
+        assert len(session.log()) == 32
+        assert len(session.expand(record.id)) == sum(end - start for start, end in record.covers)
+        assert session.undo_compaction() is not None
+        assert len(session.history()) == 32
+        assert store.stats("a").entries == 0
+
+
+def test_without_it_nothing_leaves_and_nothing_is_told(tmp_path: Path) -> None:
+    told: list[Event] = []
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry("silt", created_at=1.0)])
+        for retention in (None, Retention()):
+            sessions(store, told, retention).close()
+        assert store.stats("a").entries == 1
+        assert told == []
+        sessions(store, told, Retention(max_age=timedelta(days=1))).close()
+        assert told == [MemoryExpired("a", 1, 0)]
+        assert store.stats("a").entries == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_entries": 0}, {"max_entries": True}, {"max_entries": 1.5}, {"max_age": timedelta(0)}]
+)
+def test_bounds_that_keep_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="must be"):
+        Retention(**wrong)
