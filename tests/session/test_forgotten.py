@@ -150,6 +150,73 @@ async def test_the_async_twin_lets_go_at_its_next_boundary(tmp_path: Path) -> No
             assert SECRET not in json.dumps([prepared.messages, session.history()], ensure_ascii=False)
 
 
+# -- summaries made anew ------------------------------------------------------------------------
+
+
+def compacted_twice(store: Store, model: Any) -> Session:
+    session = opened(store)
+    session._model = model
+    session.append(user(f"remember {SECRET}"), assistant("noted"))
+    for _ in range(2):
+        session.append(*(message for turn in turns(8) for message in turn))
+        assert isinstance(session.compact(), Compacted)
+    return session
+
+
+def test_summaries_are_made_anew_of_what_is_left(store: Store) -> None:
+    model = ScriptedModel(
+        [f"They spoke of {SECRET}.", f"Still {SECRET}.", "Of silt, first.", "Of silt, later."]
+    )
+    session = compacted_twice(store, model)
+    report = session.forget(text=SECRET)
+    assert (report.sessions, report.messages, report.summaries, report.renewed) == (1, 1, 2, 2)
+    asked = [json.dumps([str(each) for each in request.messages]) for request in model.requests[2:]]
+    assert len(asked) == 2
+    assert all("nwald" not in each for each in asked)
+    assert "Of silt, later." in json.dumps(session.history())
+    assert [record.redacted for record in session.compactions()] == [False, False]
+    assert "Of silt, later." in json.dumps(opened(store).history())
+    assert session.undo_compaction() is not None
+    assert "Of silt, first." in json.dumps(session.history())
+    assert not holds(session)
+    assert store.check() == []
+    assert session.forget(text="Of silt, first").renewed == 1, "it can be forgotten again"
+
+
+@pytest.mark.parametrize("model", [None, ScriptedModel([RuntimeError("no network")]), ScriptedModel([" "])])
+def test_without_a_model_that_answers_summaries_stay_forgotten(store: Store, model: Any) -> None:
+    session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
+    session._model = model
+    report = session.forget(text=SECRET)
+    assert (report.summaries, report.renewed) == (2, 0)
+    assert all(record.redacted for record in session.compactions())
+    assert "was forgotten" in json.dumps(session.history())
+    assert not holds(session)
+
+
+def test_a_summary_made_while_more_was_forgotten_is_not_taken(store: Store) -> None:
+    session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
+
+    def model(request: Any) -> str:
+        store.forget(text="question 3")
+        return "They asked question 3."
+
+    session._model = model
+    assert session.forget(text=SECRET).renewed == 0
+    assert "question 3" not in json.dumps([session.history(), session.compactions()[0].summary])
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_makes_summaries_anew(tmp_path: Path) -> None:
+    model = ScriptedModel([f"They spoke of {SECRET}.", "Of silt."])
+    session = await AsyncSession.open(tmp_path, "a", policy=POLICY, model=model)
+    async with session:
+        await session.append(user(f"remember {SECRET}"), *(m for turn in turns(8) for m in turn))
+        assert isinstance(await session.compact(), Compacted)
+        assert (await session.forget(text=SECRET)).renewed == 1
+        assert "Of silt." in json.dumps(session.history())
+
+
 # -- dropped, and begun anew --------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "OverheadChecker",
     "Range",
     "Reason",
+    "Resummarizer",
     "Skip",
     "Trigger",
     "rules_in_force",
@@ -219,4 +220,18 @@ class OverheadChecker(Protocol):
 
         Raises:
             ConfigError: *fixed_tokens* leave no room below the threshold.
+        """
+
+
+@runtime_checkable
+class Resummarizer(Protocol):
+    """A policy that can make a summary anew, of what is left of the messages it stood for."""
+
+    def resummarize(
+        self, messages: Sequence[Message], context_window: int | None
+    ) -> Flow[tuple[str, tuple[UsageRecord, ...]]]:
+        """The content of a summary message for *messages*, with its frame, and the model calls it cost.
+
+        Raises:
+            CompactionError: no model gave one.
         """

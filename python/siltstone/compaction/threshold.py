@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from siltstone.compaction.base import (
@@ -17,7 +18,7 @@ from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.config import CompactionConfig, Curator
 from siltstone.compaction.mechanical import mechanical_summary
-from siltstone.compaction.prompts import PROMPT
+from siltstone.compaction.prompts import PROMPT, framed
 from siltstone.compaction.rewrite import covered, rewrite
 from siltstone.compaction.select import Selection, select
 from siltstone.compaction.summarise import Brief, summarise
@@ -25,6 +26,7 @@ from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
+from siltstone.usage import UsageRecord
 
 __all__ = ["ThresholdCompactor"]
 
@@ -120,6 +122,22 @@ class ThresholdCompactor:
         )
         self._check_shrunk(history, compaction)
         return compaction
+
+    def resummarize(
+        self, messages: Sequence[Message], context_window: int | None
+    ) -> Flow[tuple[str, tuple[UsageRecord, ...]]]:
+        """The content of a summary message for *messages*, with its frame, and the model calls it cost.
+
+        Raises:
+            CompactionError: no model gave one.
+        """
+        brief = self._brief(messages, Trigger("manual", context_window=context_window))
+        calls = Calls(self.config.attempts, self.config.call_timeout, last_resort=False)
+        try:
+            summary = yield from summarise(messages, replace(brief, live=None), calls)
+        except SummarizerOverflow as error:
+            raise _overflow(error, calls) from error.__cause__
+        return framed(brief.summary_prefix, summary), tuple(calls.usage)
 
     def _brief(self, history: Sequence[Message], trigger: Trigger) -> Brief:
         return Brief(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Compactor
 from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
-from siltstone.memory.entry import Ranker, SearchHit
+from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import Core
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.forgetting import Criteria
 from siltstone.session.lineage import AsyncLineage
 from siltstone.session.opening import Path, open_core
 from siltstone.session.retention import Retention
@@ -110,6 +111,10 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         """What was discarded and is most like *query*, best first."""
         self._require_memory()
         return await _in_thread(lambda: self._search(query, limit, ranker=ranker))
+
+    async def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
+        """Forgets what was said in this session: in the log, the entries, the summaries and the files."""
+        return await _drive(self._forgetting(criteria), self._model)
 
     async def log(self) -> list[dict[str, Any]]:
         """Every message ever appended, in order, read back from the store."""

@@ -17,7 +17,6 @@ from siltstone.errors import (
     SessionDroppedError,
     StoreClosedError,
     StoreConflictError,
-    StoreError,
 )
 from siltstone.events import EntriesQuarantined, Hook, MemoryIndexed, notify
 from siltstone.hooks import NO_GUARDS, Guards
@@ -27,7 +26,7 @@ from siltstone.memory.log import CompactionRow, NewCompaction
 from siltstone.messages import Message, RawMessage, decode, read_message
 from siltstone.session import rows
 from siltstone.session.cadence import Cadence
-from siltstone.session.loading import load, pieces, with_live_objects
+from siltstone.session.loading import covered, load, pieces, with_live_objects
 from siltstone.session.observe import HostList, is_summary
 from siltstone.session.retention import Retention, retain
 from siltstone.session.usage import input_tokens
@@ -163,6 +162,22 @@ class Core:
             self._host.reread()
             self._summaries = None
             self._changes += 1
+
+    @property
+    def redactions(self) -> int:
+        """How often something of the session had been forgotten when the view was read."""
+        return self._redactions
+
+    def covered(self, row: NewCompaction) -> list[Message]:
+        """What is left of the messages that a summary stands for."""
+        return covered(self._log, row)
+
+    def renew(self, compaction_id: int, content: str, redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten the summary message *content*."""
+        with self._lock:
+            renewed = self._log.renew(compaction_id, content, expected_redactions=redactions)
+            self.refresh()
+            return renewed
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -404,14 +419,8 @@ class Core:
                     self.store.close()
 
     def _retain(self) -> None:
-        if self._retention is None:
-            return
-        try:
+        if self._retention is not None:
             retain(self.store, self.session_id, self._retention, self.hooks, self._now())
-        except ReadOnlyStoreError:
-            pass  # opened to look
-        except StoreError:  # what was committed stays committed: the next one tries again
-            _log.exception("what session %r no longer retains could not be taken out", self.session_id)
 
     def _entries(self, discarded: Sequence[Item]) -> list[Entry]:
         found = (rows.entry(item, index_tools=self._index_tools) for item in discarded)

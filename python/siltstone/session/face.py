@@ -7,11 +7,12 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 from siltstone.compaction.base import Compactor, Reason, Trigger
 from siltstone.errors import ConfigError
 from siltstone.llm import Steps
-from siltstone.memory.entry import SearchHit
+from siltstone.memory.entry import ForgetReport, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Skipped
 from siltstone.session.boundary import Prepared, again, boundary, compaction
 from siltstone.session.core import Core
+from siltstone.session.forgetting import Criteria, forgetting
 from siltstone.session.opening import check_overhead, check_policy
 from siltstone.session.recovery import recovery
 from siltstone.tools import Tool, context_compact, memory_search
@@ -136,6 +137,10 @@ class Face(Generic[ModelT]):
         self._retried = (self._core.next_seq, retries + 1)
         self._last = (self._core.mark, prepared)
         return again(prepared)
+
+    def _forgetting(self, criteria: Criteria) -> Flow[ForgetReport]:
+        self._last = None
+        return forgetting(self._core, self._policy, renew=self._model is not None, **criteria)
 
     def _wish(self, focus: str | None) -> dict[str, Any]:
         """Notes that the model asked for a compaction; what it is told."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog
+from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.view import Item, View
 
-__all__ = ["load", "pieces", "with_live_objects"]
+__all__ = ["covered", "load", "pieces", "with_live_objects"]
 
 _NOT_ORIGINAL = ("compaction_summary", "placeholder")
 
@@ -29,6 +30,12 @@ def pieces(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
         else:
             items += _messages(log, view, *piece)
     return items
+
+
+def covered(log: SessionLog, row: NewCompaction) -> list[Message]:
+    """What is left of the messages that the summary of *row* stands for."""
+    found = [rows.message_of(each) for span in row.covers for each in log.read(*span)]
+    return [message for message in found if message.provenance != "placeholder"]
 
 
 def with_live_objects(view: View, items: Sequence[Item]) -> list[Item]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
 from siltstone.events import Hook, MemoryExpired, notify
 from siltstone.memory.base import Store
 
 __all__ = ["Retention", "retain"]
+
+_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,19 @@ class Retention:
 
 
 def retain(store: Store, session_id: str, retention: Retention, hooks: tuple[Hook, ...], now: float) -> None:
-    """Takes out of the session's entries what *retention* does not keep at *now*, and tells of it."""
+    """Takes out of the session's entries what *retention* does not keep at *now*, and tells of it.
+
+    Where the store refuses, what was committed stays committed, and the next time makes it good.
+    """
     before = None if retention.max_age is None else now - retention.max_age.total_seconds()
     if before is None and retention.max_entries is None:
         return
-    gone = store.expire(session_id, keep=retention.max_entries, before=before)
+    try:
+        gone = store.expire(session_id, keep=retention.max_entries, before=before)
+    except ReadOnlyStoreError:
+        return  # opened to look
+    except StoreError:
+        _log.exception("what session %r no longer retains could not be taken out", session_id)
+        return
     if gone.entries:
         notify(hooks, MemoryExpired(session_id, gone.by_age, gone.by_count))

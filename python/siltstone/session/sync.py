@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from siltstone import llm
 from siltstone.compaction.base import Compactor
@@ -11,11 +11,12 @@ from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.llm import Models
 from siltstone.memory.base import Store
-from siltstone.memory.entry import Ranker, SearchHit
+from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome
 from siltstone.session.boundary import Prepared
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.forgetting import Criteria
 from siltstone.session.lineage import Lineage
 from siltstone.session.opening import Path, open_core
 from siltstone.session.retention import Retention
@@ -212,6 +213,16 @@ class Session(Lineage, Face[Models]):
         """
         self._require_memory()
         return self._search(query, limit, ranker=ranker)
+
+    def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
+        """Forgets what was said in this session: in the log, the entries, the summaries and the files.
+
+        Criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``, ``end``,
+        ``name``, ``before``, ``text``; all that are given must hold, and none means all of the session.
+        Summaries that covered it are made anew of what is left, by the session's model; where it has
+        none, or it fails, a sentence stands in their place. The view is rid of it when this returns.
+        """
+        return llm.run(self._forgetting(criteria), self._model)
 
     def log(self) -> list[dict[str, Any]]:
         """Every message ever appended, in order, read back from the store."""
