@@ -45,7 +45,14 @@ if TYPE_CHECKING:
         ToolError,
     )
     from siltstone.evaluation import Dataset, Report, evaluate
-    from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, MemoryIndexed
+    from siltstone.events import (
+        CompactionCompleted,
+        CompactionFailed,
+        CompactionStarted,
+        EntriesQuarantined,
+        MemoryExpired,
+        MemoryIndexed,
+    )
     from siltstone.hooks import Guidance
     from siltstone.index import Bm25Index, Bm25Params, ExactIndex
     from siltstone.llm import Completion, CompletionRequest
@@ -91,6 +98,7 @@ __all__ = [
     "Embedder",
     "EmbeddingError",
     "Emergency",
+    "EntriesQuarantined",
     "Entry",
     "ExactIndex",
     "ExtractiveModel",
@@ -100,6 +108,7 @@ __all__ = [
     "FunctionEmbedder",
     "Guidance",
     "InvalidMessageError",
+    "MemoryExpired",
     "MemoryIndexed",
     "MemoryStore",
     "MessageTooLargeError",
@@ -158,6 +167,7 @@ _HOMES = {
     "Embedder": "siltstone.embedding",
     "EmbeddingError": "siltstone.errors",
     "Emergency": "siltstone.compaction",
+    "EntriesQuarantined": "siltstone.events",
     "Entry": "siltstone.memory",
     "ExactIndex": "siltstone.index",
     "ExtractiveModel": "siltstone.models",
@@ -167,6 +177,7 @@ _HOMES = {
     "FunctionEmbedder": "siltstone.embedding",
     "Guidance": "siltstone.hooks",
     "InvalidMessageError": "siltstone.errors",
+    "MemoryExpired": "siltstone.events",
     "MemoryIndexed": "siltstone.events",
     "MemoryStore": "siltstone.memory",
     "MessageTooLargeError": "siltstone.errors",

@@ -17,9 +17,11 @@ from siltstone import (
     CompletionRequest,
     Dataset,
     Emergency,
+    EntriesQuarantined,
     Entry,
     ExtractiveModel,
     Failed,
+    MemoryExpired,
     MemoryIndexed,
     MemoryStore,
     Plan,
@@ -61,7 +63,14 @@ async def summarise_later(request: CompletionRequest) -> Completion:
     return Completion(summarise(request), usage=UsageRecord(model="m", input_tokens=1))
 
 
-def on_event(event: CompactionStarted | CompactionCompleted | CompactionFailed | MemoryIndexed) -> None:
+def on_event(
+    event: CompactionStarted
+    | CompactionCompleted
+    | CompactionFailed
+    | MemoryIndexed
+    | EntriesQuarantined
+    | MemoryExpired,
+) -> None:
     if isinstance(event, CompactionCompleted):
         assert_type(event.tokens_after, int)
 

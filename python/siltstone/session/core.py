@@ -17,6 +17,7 @@ from siltstone.errors import (
     SessionDroppedError,
     StoreClosedError,
     StoreConflictError,
+    StoreError,
 )
 from siltstone.events import EntriesQuarantined, Hook, MemoryIndexed, notify
 from siltstone.hooks import NO_GUARDS, Guards

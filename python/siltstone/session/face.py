@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from siltstone.compaction.base import Compactor, Reason, Trigger
 from siltstone.errors import ConfigError
-from siltstone.llm import Steps
+from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import ForgetReport, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Skipped
