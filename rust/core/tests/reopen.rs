@@ -235,7 +235,7 @@ fn read_all(path: &Path) -> Result<(String, Vec<String>, usize)> {
     let handle = Handle::open(path, true, None)?;
     let (store, a) = (handle.store()?, session("a"));
     let options = siltstone_core::memory::SearchOptions {
-        limit: 100,
+        limit: 1_000,
         ..Default::default()
     };
     let page = store.page(&a, None, None, 0, 1_000)?;
@@ -276,7 +276,7 @@ fn a_flipped_bit_is_never_given_back() {
             )
             .unwrap();
     }
-    let entries: Vec<_> = (0..120)
+    let entries: Vec<_> = (0..240)
         .map(|n| entry(&format!("silt {n} {}", "river ".repeat(30))))
         .collect();
     store
