@@ -34,7 +34,7 @@ RULES = st.sampled_from(["blocks", "bytes/4", "chars/3"])
 
 def request(raws: list[Any], max_tokens: int = 1_000) -> CompletionRequest:
     material = render(read_history(raws), SUMMARY_PREFIX)
-    return CompletionRequest(RequestMessages(lambda: material, "Sum up."), max_tokens)
+    return CompletionRequest(RequestMessages(len(raws), lambda: material, "Sum up."), max_tokens)
 
 
 def summary(raws: list[Any], max_tokens: int = 1_000) -> str:

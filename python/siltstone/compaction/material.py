@@ -40,6 +40,13 @@ class Piece:
 
     segments: tuple[Segment | Run, ...]
 
+    def __len__(self) -> int:
+        """How many messages it shows, or shows a part of."""
+        shown = {
+            id(segment.messages): len(segment.messages) for segment in self.segments
+        }  # lines share theirs
+        return sum(shown.values())
+
     @property
     def text(self) -> str:
         """The material of the request."""
@@ -48,8 +55,12 @@ class Piece:
     @property
     def covers(self) -> tuple[Range, ...]:
         """The sequence numbers that it shows, or shows a part of."""
-        shown = {id(segment.messages): segment.messages for segment in self.segments}  # lines share theirs
-        return joined(span for messages in shown.values() for span in covered(messages))
+        return joined(span for messages in self._shown() for span in covered(messages))
+
+    def _shown(self) -> list[Sequence[Message]]:
+        """The messages of each segment, once where lines of one message share them."""
+        held = [segment.messages for segment in self.segments]  # a run makes its own, so all are held at once
+        return list({id(messages): messages for messages in held}.values())
 
 
 class Material:

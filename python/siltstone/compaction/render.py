@@ -104,9 +104,10 @@ def _said(message: Message, part: Part) -> Iterator[str]:
 class RequestMessages(Sequence[dict[str, Any]]):
     """The messages of a summary request, rendered when they are first read, so that planning is free."""
 
-    __slots__ = ("_instruction", "_material", "_messages")
+    __slots__ = ("_count", "_instruction", "_material", "_messages")
 
-    def __init__(self, material: Callable[[], str], instruction: str) -> None:
+    def __init__(self, count: int, material: Callable[[], str], instruction: str) -> None:
+        self._count = count
         self._material = material
         self._instruction = instruction
         self._messages: list[dict[str, Any]] | None = None
@@ -127,4 +128,4 @@ class RequestMessages(Sequence[dict[str, Any]]):
         return self._messages[index]
 
     def __repr__(self) -> str:
-        return f"<what is to be summarised, and the instruction {self._instruction[:40]!r}>"
+        return f"<{self._count} messages to summarise, and the instruction>"

@@ -84,7 +84,8 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         except SummarizerOverflow:
             pass  # the rendering of what is discarded is smaller, and can be parted
     if piece is None or at_most(discarded, brief.token_rule) <= piece:
-        messages = RequestMessages(lambda: render(discarded, brief.summary_prefix), brief.instruction())
+        material = partial(render, discarded, brief.summary_prefix)
+        messages = RequestMessages(len(discarded), material, brief.instruction())
         try:
             return _clipped((yield from calls.ask(CompletionRequest(messages, brief.cap))), brief)
         except SummarizerOverflow as error:
@@ -108,7 +109,7 @@ def _in_pieces(
         note = "" if is_all else PART_NOTE
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
-            messages = RequestMessages(partial(_text, piece), brief.instruction(note))
+            messages = RequestMessages(len(piece), partial(_text, piece), brief.instruction(note))
             answer = yield from calls.ask(CompletionRequest(messages, cap))
         except SummarizerOverflow as error:
             material.give_back(piece)
