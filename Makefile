@@ -11,6 +11,7 @@ PYTEST_FLAGS ?=
 SLOW_CASES ?= 10000
 TORTURE_RUNS ?= 1000
 POWER_CUTS ?= 20000
+LOAD_SECONDS ?= 60
 
 ifeq ($(OS),Windows_NT)
   BIN := .venv/Scripts
@@ -32,7 +33,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow torture faults demo bench quality docs ci clean
+.PHONY: help install build format lint test test-slow torture faults load demo bench quality docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -83,9 +84,12 @@ test-slow: install ## The same properties over 10,000 examples each; takes a whi
 torture: install ## kill -9 at random moments of every write, 1,000 times; takes about ten minutes
 	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py
 
-faults: ## Cut power in 20,000 states, and refuse every call to the disk in turn; takes about ten minutes
+faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes about 15 minutes
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \
 	  cargo test --release -p siltstone-faults $(CARGO_FLAGS) -- --nocapture --test-threads=1
+
+load: install ## Eight processes on one store for a minute; prints throughput and p99
+	SILTSTONE_LOAD_SECONDS=$(LOAD_SECONDS) $(PY) -m pytest -q -s tests/memory/test_load.py
 
 demo: install ## An agent reads the standard library through a small window, and remembers
 	$(BIN)/siltstone demo --picture

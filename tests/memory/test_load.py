@@ -1,0 +1,123 @@
+"""Eight processes on one store: nothing fails but by the bounded wait, and everybody finds everything.
+
+``SILTSTONE_LOAD_SECONDS`` says for how long (``make load``: 60).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from siltstone.memory import MemoryStore
+
+PROCESSES = 8
+SECONDS = float(os.environ.get("SILTSTONE_LOAD_SECONDS", "2"))
+SHARES = {"p50": 0.5, "p99": 0.99, "most": 1.0}
+
+WORKER = """
+import json, random, sys, time
+from siltstone.errors import StoreBusyError, StoreConflictError
+from siltstone.memory import Entry, MemoryStore
+from siltstone.memory.log import NewCompaction, NewMessage
+
+path, me, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+chance = random.Random(me)
+times = {"append": [], "index": [], "commit": [], "search": [], "read": []}
+ids, seen, busy, number = [], 0, 0, 0
+store = MemoryStore.open(path)
+log = store.open_log(f"own {me}")
+mine = f"canary{me}"
+begin = time.monotonic()
+while time.monotonic() < begin + seconds or number < 20:
+    number += 1
+    does = chance.choice(["append", "index", "index", "commit", "search", "search", "read"])
+    before = time.perf_counter()
+    try:
+        if does == "append":
+            end = log.state().next_seq
+            raw = json.dumps({"role": "user", "content": "x" * 1_000})
+            log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, cadence="")
+        elif does == "index":
+            ids += store.index("shared", [Entry(f"silt {mine} number {number}")]).entry_ids
+        elif does == "commit":
+            state = log.state()
+            if state.next_seq == 0:
+                continue
+            end, head = state.next_seq, state.head and state.head.compaction_id
+            covers = ((0, end),)
+            row = NewCompaction("c", "r", 1, False, "said", covers, (None,), end, "", "[]", 0, 0, 0, 0, 0)
+            log.commit(row, [Entry(f"own {number}", (end - 1, end))], expected_head=head, cadence="")
+        elif does == "search":
+            found = len(store.search("shared", mine, limit=1_000))
+            assert found == min(len(ids), 1_000), (found, len(ids))
+            seen = max(seen, found)
+        else:
+            state = log.state()
+            assert len(log.read(0, state.next_seq)) == state.next_seq
+    except StoreBusyError:
+        busy += 1
+        continue
+    times[does].append(time.perf_counter() - before)
+state = log.state()
+print(json.dumps({"me": me, "ids": ids, "busy": busy, "times": times, "messages": state.next_seq,
+                  "compactions": len(log.compactions()), "seconds": time.monotonic() - begin}))
+store.close()
+"""
+
+
+def p(share: float, values: list[float]) -> float:
+    """The value that *share* of all are at or below, in milliseconds."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1_000
+
+
+def test_eight_processes_write_and_read_and_everybody_finds_everything(tmp_path: Path) -> None:
+    MemoryStore.open(tmp_path).close()
+    command = [sys.executable, "-c", WORKER, str(tmp_path)]
+    children = [
+        subprocess.Popen([*command, str(me), str(SECONDS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for me in range(PROCESSES)
+    ]
+    watcher = MemoryStore.open(tmp_path)  # one more process, which only reads meanwhile
+    looks = 0
+    while any(child.poll() is None for child in children):
+        committed = len(watcher.enumerate("shared", limit=1_000).entries)
+        assert len(watcher.search("shared", "silt", limit=1_000)) >= committed
+        looks += 1
+        time.sleep(0.05)
+    reports = []
+    for child in children:
+        out, err = child.communicate()
+        assert child.returncode == 0, err.decode()
+        reports.append(json.loads(out))
+
+    ids = Counter(entry_id for report in reports for entry_id in report["ids"])
+    assert all(count == 1 for count in ids.values()), "an id was given twice"
+    listed = {entry.entry_id: entry.content for entry in watcher.enumerate("shared", limit=10**9).entries}
+    assert set(listed) == set(ids)
+    for report in reports:  # every committed entry is found by a process that did not write it
+        mine = f"canary{report['me']}"
+        own = {entry_id for entry_id, content in listed.items() if f" {mine} " in content}
+        assert own == set(report["ids"])
+        assert len(watcher.search("shared", mine, limit=1_000)) == min(len(own), 1_000)
+        state = watcher.open_log(f"own {report['me']}").state()
+        assert state.next_seq == report["messages"]
+    assert watcher.check() == []
+    watcher.close()
+
+    times: dict[str, list[float]] = {}
+    for report in reports:
+        for does, taken in report["times"].items():
+            times.setdefault(does, []).extend(taken)
+    seconds = max(report["seconds"] for report in reports)
+    operations = sum(map(len, times.values()))
+    busy = sum(report["busy"] for report in reports)
+    rate = operations / seconds
+    print(f"\n{PROCESSES} processes, {seconds:.1f} s: {rate:,.0f} operations/s, {busy} busy, {looks} looks")
+    for does, taken in times.items():
+        shares = "  ".join(f"{name} {p(share, taken):8.2f} ms" for name, share in SHARES.items())
+        print(f"  {does:7} {len(taken):7,}  {shares}")
