@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::sqlite::session::SessionRow;
+use crate::sqlite::session::{self, SessionRow};
 
 /// What a store, or one session of it, holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Counts {
     pub entries: i64,
     /// Compactions.
     pub compactions: i64,
-    /// Bytes of the entries' texts.
+    /// Bytes of the entries' texts, summed up without reading them.
     pub text_bytes: i64,
     /// Entries that wait for their host to commit.
     pub staged: i64,
@@ -24,23 +24,25 @@ pub struct Counts {
 
 /// Of all sessions.
 pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
-    let mut statement = connection.prepare_cached(
-        "SELECT COALESCE(SUM(next_seq > 0 OR entries > 0), 0), COALESCE(SUM(next_seq), 0),
-                COALESCE(SUM(entries), 0), COALESCE(SUM(compactions), 0),
-                (SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry),
-                (SELECT COALESCE(SUM(held), 0) FROM stage WHERE state = 0)
-         FROM session",
-    )?;
-    let counts = statement.query_row([], |row| {
-        Ok(Counts {
-            sessions: row.get(0)?,
-            messages: row.get(1)?,
-            entries: row.get(2)?,
-            compactions: row.get(3)?,
-            text_bytes: row.get(4)?,
-            staged: row.get(5)?,
-        })
-    })?;
+    let mut counts = Counts {
+        text_bytes: connection
+            .prepare_cached("SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry")?
+            .query_row([], |row| row.get(0))?,
+        staged: connection
+            .prepare_cached("SELECT COALESCE(SUM(held), 0) FROM stage WHERE state = 0")?
+            .query_row([], |row| row.get(0))?,
+        ..Counts::default()
+    };
+    // Row by row, each against its checksum: a sum would count what a damaged row says.
+    let mut statement = connection.prepare_cached(session::SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let row = session::read(row)?;
+        counts.sessions += i64::from(row.next_seq > 0 || row.entries > 0);
+        counts.messages += row.next_seq;
+        counts.entries += row.entries;
+        counts.compactions += row.compactions;
+    }
     Ok(counts)
 }
 
