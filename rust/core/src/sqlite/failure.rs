@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::error::{Error, ErrorKind};
 use crate::sqlite::connection::BUSY_TIMEOUT;
@@ -46,6 +46,11 @@ fn failure(error: &rusqlite::Error) -> (ErrorKind, String) {
             ErrorKind::ReadOnlyStore,
             format!("the store cannot be written: {error}"),
         ),
+        // The file ends before a page that the rows lead to.
+        Some(ErrorCode::SystemIoFailure) if is_short(error) => (
+            ErrorKind::StoreCorrupt,
+            format!("the store's file is damaged: its end is missing ({error})"),
+        ),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
             ErrorKind::StoreCorrupt,
             format!("the store's file is damaged: {error}"),
@@ -67,4 +72,9 @@ fn failure(error: &rusqlite::Error) -> (ErrorKind, String) {
             format!("the store could not be read or written: {error}"),
         ),
     }
+}
+
+fn is_short(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code == Some(ffi::SQLITE_IOERR_SHORT_READ)
 }
