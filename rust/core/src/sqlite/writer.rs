@@ -62,13 +62,12 @@ impl WriteConnection {
             return Ok(());
         }
         let mut connection = connection::writable(&self.file)?;
-        if migrate::identify(&connection, &self.file)? != Found::Store {
+        // A commit that changes nothing takes the place in the log of the one that failed.
+        let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
+        if migrate::identify(&transaction, &self.file)? != Found::Store {
             let message = format!("the store '{}' has lost its tables", self.file.display());
             return Err(Error::new(ErrorKind::StoreCorrupt, message));
         }
-        // A commit that changes nothing takes the place in the log of the one that failed.
-        let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
-        migrate::check_version(&transaction, &self.file)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
         transaction.commit()?;
         self.connection = connection;
