@@ -84,7 +84,7 @@ test-slow: install ## The same properties over 10,000 examples each; takes a whi
 torture: install ## kill -9 at random moments of every write, 1,000 times; takes about ten minutes
 	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py
 
-faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes about 15 minutes
+faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes 15 minutes
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \
 	  cargo test --release -p siltstone-faults $(CARGO_FLAGS) -- --nocapture --test-threads=1
 

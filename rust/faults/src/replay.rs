@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::chance::Chance;
 
 /// Bytes that a disk writes as one.
-const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
 /// Files of a directory, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,14 @@ impl Image {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.0.get(name).map(Vec::as_slice)
+    }
+
+    /// The same, with these bytes in the file `name`.
+    #[must_use]
+    pub fn with(&self, name: &str, bytes: Vec<u8>) -> Self {
+        let mut files = self.0.clone();
+        files.insert(name.to_owned(), bytes);
+        Self(files)
     }
 
     /// Writes the files into `directory`, and removes what else is there.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Once};
 use rusqlite::ffi;
 
 use crate::disk::{Call, Shared, under};
+use crate::replay::SECTOR;
 
 /// The VFS that was the default before.
 static REAL: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(null_mut());
@@ -102,6 +103,13 @@ unsafe fn real(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
 unsafe fn watched<'file>(file: *mut ffi::sqlite3_file) -> Option<&'file mut Watched> {
     // SAFETY: null, or from `open`, and one thread at a time uses a file.
     unsafe { (*file.cast::<File>()).watched.as_mut() }
+}
+
+/// About half of what was to be written, up to where a sector ends.
+fn part(offset: i64, amount: i64) -> i64 {
+    let sector = i64::try_from(SECTOR).expect("a small number");
+    let end = (offset + amount / 2) / sector * sector;
+    (end - offset).max(0)
 }
 
 fn size(offset: i64) -> u64 {
@@ -220,11 +228,10 @@ unsafe extern "C" fn write(
             return real!(file.xWrite(buffer, amount, offset));
         };
         let refused = watched.disk.refuses(Call::Write);
-        // A write that fails has written a part.
-        let amount = if refused.is_some() {
-            amount / 2
-        } else {
-            amount
+        let amount = match refused {
+            // A write that fails has written a part: whole sectors.
+            Some(_) => c_int::try_from(part(offset, i64::from(amount))).expect("less than all"),
+            None => amount,
         };
         let code = real!(file.xWrite(buffer, amount, offset));
         if code == ffi::SQLITE_OK {

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::schema::VERSION;
+use crate::sqlite::wal::{self, Damage};
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta, repair};
 
@@ -240,6 +241,7 @@ fn probe(file: &Path) -> Result<Option<Found>> {
         }
         Ok(_) => {}
     }
+    check_log(file)?;
     let connection = if has_log(file) {
         connection::readable(file)
     } else {
@@ -271,6 +273,24 @@ fn check_end(connection: &Connection, file: &Path) -> Result<()> {
     }
     let why = format!("its end is missing: {length} bytes are no whole number of pages of {page}");
     Err(unopened(file, &why))
+}
+
+/// Nothing, if no commit would be lost that stands in the log behind a damaged part of it.
+fn check_log(file: &Path) -> Result<()> {
+    let log = beside(file, "-wal");
+    let damage = wal::damage(&log);
+    let place = match damage.map_err(|error| unopened(file, &error.to_string()).caused_by(error))? {
+        None => return Ok(()),
+        Some(Damage::Header) => "at its beginning".to_owned(),
+        Some(Damage::Frame(number, _)) => format!("in frame {number}"),
+    };
+    let message = format!(
+        "the log '{}' is damaged {place}, and commits stand behind it: keep a copy of it and of the file; \
+         `PRAGMA wal_checkpoint(TRUNCATE)` by SQLite's own shell keeps what was committed before",
+        log.display()
+    );
+    Err(Error::new(ErrorKind::StoreCorrupt, message)
+        .with("path", log.to_string_lossy().into_owned()))
 }
 
 /// Whether the file alone is not the whole story.

@@ -26,6 +26,7 @@ mod schema;
 pub(crate) mod session;
 pub(crate) mod stage;
 pub(crate) mod staged;
+mod wal;
 mod writer;
 
 pub use check::Finding;
