@@ -4,6 +4,9 @@ use crate::index::base::Neighbor;
 use crate::index::space::Space;
 use crate::top_k::TopK;
 
+/// Candidates whose floats are asked for ahead of the one at hand.
+const AHEAD: usize = 3;
+
 /// The `k` nearest of `candidates`, rows by ascending quick distance; ties by id.
 ///
 /// A quick distance is off by a known angle at most. So the first row whose quick distance is farther than
@@ -12,12 +15,15 @@ use crate::top_k::TopK;
 pub(crate) fn nearest<S: Space>(
     space: &S,
     query: &S::Query,
-    candidates: impl Iterator<Item = (f32, u32)>,
+    candidates: &[(f32, u32)],
     k: usize,
 ) -> Vec<Neighbor> {
     let slack = space.slack(query);
     let (mut best, mut limit) = (TopK::new(k), f64::INFINITY);
-    for (quick, id) in candidates {
+    for (place, &(quick, id)) in candidates.iter().enumerate() {
+        if let Some(&(_, coming)) = candidates.get(place + AHEAD) {
+            space.fetch(coming);
+        }
         if f64::from(quick) > limit || k == 0 {
             break;
         }

@@ -35,7 +35,7 @@ pub(crate) fn scan<S: Space>(
         }
     }
     candidates.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    nearest(space, query, candidates.into_iter(), k)
+    nearest(space, query, &candidates, k)
 }
 
 /// Leaves out what cannot be among the `k` nearest; gives the quick distance from which on that is so.

@@ -108,8 +108,17 @@ fn ahead<'a>(rows: &'a Rows<i8>, ids: &[u32], mut visit: impl FnMut(&'a [i8])) {
 
 /// 128 times the sum of the query: what it costs to shift the rows' bytes to 0..=255, as the instruction
 /// wants one of its sides.
-fn bias(query: &[i8]) -> i32 {
-    128 * query.iter().map(|&value| i32::from(value)).sum::<i32>()
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn bias(query: &[i8]) -> i32 {
+    let shift = _mm512_set1_epi8(-128); // 128 without a sign, as which it is taken
+    let mut sums = _mm512_setzero_si512();
+    for part in query.chunks_exact(LANES) {
+        // SAFETY: 64 bytes lie there.
+        let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
+        sums = _mm512_dpbusd_epi32(sums, shift, part);
+    }
+    _mm512_reduce_add_epi32(sums)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -133,7 +142,8 @@ unsafe fn avx512(query: &[i8], row: &[i8], bias: i32) -> i32 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn avx512_each(query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec<i32>) {
-    let bias = bias(query);
+    // SAFETY: this has the instructions that it needs.
+    let bias = unsafe { bias(query) };
     // SAFETY: the caller checked that rows are as long as the query.
     ahead(rows, ids, |row| {
         dots.push(unsafe { avx512(query, row, bias) });
@@ -143,7 +153,8 @@ unsafe fn avx512_each(query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn avx512_run(query: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
-    let bias = bias(query);
+    // SAFETY: this has the instructions that it needs.
+    let bias = unsafe { bias(query) };
     for row in rows.chunks_exact(query.len()) {
         // SAFETY: a row is as long as the query, a multiple of 64.
         dots.push(unsafe { avx512(query, row, bias) });

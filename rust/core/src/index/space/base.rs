@@ -49,6 +49,9 @@ pub trait Space: Send + Sync + Sized + 'static {
     /// stored.
     fn exact(&self, query: &Self::Query, id: u32) -> f64;
 
+    /// Asks for what [`exact`](Self::exact) will read of a row, where that is far away.
+    fn fetch(&self, _id: u32) {}
+
     /// By how much, as an angle in radians, a quick distance may differ from the exact one.
     fn slack(&self, query: &Self::Query) -> f64;
 

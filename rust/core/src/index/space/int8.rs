@@ -146,6 +146,10 @@ impl Space for Int8 {
         cosine_distance(dot, query.squared_norm, norm)
     }
 
+    fn fetch(&self, id: u32) {
+        self.floats.prefetch(id);
+    }
+
     fn slack(&self, query: &Int8Query) -> f64 {
         f64::from(f32::from_bits(self.slack.load(Ordering::Relaxed))) + query.slack + ROUNDING
     }
