@@ -21,13 +21,13 @@ PROMISED = {
     "CompactionContext", "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor",
     "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset",
     "DatasetError", "Decay", "Embedder", "EmbeddingError", "Emergency", "EntriesQuarantined", "Entry",
-    "ExactIndex", "ExtractiveModel", "Failed", "Finding", "ForgetReport", "FunctionEmbedder",
-    "Guidance", "InvalidMessageError", "MemoryExpired", "MemoryIndexed", "MemoryStore",
-    "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "Report", "Retention",
-    "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped", "SourceRange",
-    "StoreError", "TableEmbedder", "ThresholdCompactor", "TokenizerRule", "Tool", "ToolError",
-    "Trigger", "UsageRecord", "__version__", "acompact", "compact", "embed", "embed_batch",
-    "embed_sparse", "estimate_tokens", "evaluate", "plan",
+    "ExactIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex", "ForgetReport",
+    "FunctionEmbedder", "Guidance", "HnswIndex", "HnswParams", "InvalidMessageError", "MemoryExpired",
+    "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan",
+    "Prepared", "Report", "Retention", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore",
+    "Skipped", "SourceRange", "StoreError", "TableEmbedder", "ThresholdCompactor", "TokenizerRule",
+    "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact", "embed",
+    "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         MemoryIndexed,
     )
     from siltstone.hooks import Guidance
-    from siltstone.index import Bm25Index, Bm25Params, ExactIndex
+    from siltstone.index import Bm25Index, Bm25Params, ExactIndex, FlatIndex, HnswIndex, HnswParams
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import (
         Decay,
@@ -104,9 +104,12 @@ __all__ = [
     "ExtractiveModel",
     "Failed",
     "Finding",
+    "FlatIndex",
     "ForgetReport",
     "FunctionEmbedder",
     "Guidance",
+    "HnswIndex",
+    "HnswParams",
     "InvalidMessageError",
     "MemoryExpired",
     "MemoryIndexed",
@@ -173,9 +176,12 @@ _HOMES = {
     "ExtractiveModel": "siltstone.models",
     "Failed": "siltstone.outcome",
     "Finding": "siltstone.memory",
+    "FlatIndex": "siltstone.index",
     "ForgetReport": "siltstone.memory",
     "FunctionEmbedder": "siltstone.embedding",
     "Guidance": "siltstone.hooks",
+    "HnswIndex": "siltstone.index",
+    "HnswParams": "siltstone.index",
     "InvalidMessageError": "siltstone.errors",
     "MemoryExpired": "siltstone.events",
     "MemoryIndexed": "siltstone.events",

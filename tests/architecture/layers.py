@@ -53,6 +53,7 @@ FAMILIES = {
         "simple_stages",
         "indexed simple",
     ],
+    "index": ["arrays vectors", "bm25 exact flat hnsw"],
     "compaction": [
         "base prompts clip refusal",
         "config guard rehearse render select",
@@ -62,7 +63,6 @@ FAMILIES = {
         "emergency threshold",
     ],
     "embedding": ["base hashed minilm", "function table"],
-    "index": ["arrays", "bm25 exact"],
     "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
 }
 

@@ -53,6 +53,61 @@ impl SparseRow {
         ))
     }
 
+    /// The row of counts that `weights` are in proportion to: counts, or counts divided by their norm.
+    ///
+    /// A row of proportional counts has the same direction, so which of them it is does not matter; the
+    /// smallest is taken. Weights of 0 are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] where buckets do not ascend from 0 to 4,095, a weight is negative, or
+    /// the weights are in no proportion of counts of which the least is up to 64.
+    pub fn of_weights(buckets: &[i32], weights: &[f32]) -> Result<Self> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
+        let mut pairs = Vec::with_capacity(buckets.len());
+        let mut next = 0;
+        for (&bucket, &weight) in buckets.iter().zip(weights) {
+            let Some(place) = u16::try_from(bucket)
+                .ok()
+                .filter(|&place| place >= next && usize::from(place) < BUCKETS)
+            else {
+                return refuse(format!("buckets must ascend from 0 to 4095, got {bucket}"));
+            };
+            if !(weight >= 0.0 && weight.is_finite()) {
+                return refuse(format!("a count must not be negative, got {weight}"));
+            }
+            next = place + 1;
+            if weight > 0.0 {
+                pairs.push((place, f64::from(weight)));
+            }
+        }
+        let least = pairs
+            .iter()
+            .map(|&(_, weight)| weight)
+            .fold(f64::INFINITY, f64::min);
+        let counts = |unit: f64| {
+            let whole = pairs.iter().map(|&(bucket, weight)| {
+                let count = weight / unit;
+                let near = (count - count.round()).abs() <= 1e-3 + 1e-6 * count;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "counts, checked"
+                )]
+                let count = (near && count < 1e9).then(|| count.round() as u32);
+                count.map(|count| (bucket, count))
+            });
+            whole.collect::<Option<Vec<_>>>()
+        };
+        match (1..=64_u32).find_map(|count| counts(least / f64::from(count))) {
+            Some(counts) => Ok(counts.into_iter().collect()),
+            None => refuse(
+                "the values of a sparse row must be counts, or counts divided by their norm"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// The codes, as a store keeps them.
     #[must_use]
     pub fn codes(&self) -> &[u16] {

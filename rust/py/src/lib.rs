@@ -1,6 +1,8 @@
 //! The module `siltstone._native`: registers what the other files export.
 
+mod arrays;
 mod bm25;
+mod dense;
 mod embed;
 mod error;
 mod exact;
@@ -20,6 +22,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::bm25::Bm25Index;
+    #[pymodule_export]
+    use crate::dense::{Flat, Hnsw};
     #[pymodule_export]
     use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
     #[pymodule_export]

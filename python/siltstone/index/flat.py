@@ -1,0 +1,129 @@
+"""The exact index over arrays: each query is compared with every row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from siltstone import _native
+from siltstone.index.vectors import as_k, as_query, as_rows, found, found_by_one, ids_of, numbers_from
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["FlatIndex"]
+
+
+class FlatIndex:
+    """Exact cosine search over rows of floats.
+
+    Distances are cosine distances: 0 for the same direction, 1 for a right angle, 2 for the opposite; ties
+    by id. They are computed from the float32 that was given, summed in float64. A row of zeros has an id
+    and is never found. Ids are serial from 0 and never given again.
+
+    A query scans one byte a number and computes exact distances only where the bytes leave it open, about
+    0.2 ms for 10,000 rows of 384. Safe to use from many threads: a search waits for no writer.
+
+    Args:
+        dim: Numbers of a row, 1 to 65,536.
+
+    Raises:
+        ConfigError: *dim* is out of these bounds.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._native = _native.Flat(as_k(dim, "dim"))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The index that :meth:`save` wrote.
+
+        Raises:
+            StoreIoError: it cannot be read.
+            StoreVersionError: another version of siltstone wrote it.
+            StoreCorruptError: it is no such file, was cut short, or was changed.
+        """
+        index = cls.__new__(cls)
+        index._native = _native.Flat.load(os.fspath(path))
+        return index
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to *path*, whole or not at all. Removed rows are not in the file.
+
+        Raises:
+            StoreIoError: it cannot be written.
+        """
+        self._native.save(os.fspath(path))
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a row."""
+        return self._native.dim
+
+    def add(self, vectors: ArrayLike) -> NDArray[np.uint64]:
+        """Adds rows: all of them, or none.
+
+        Args:
+            vectors: Shape (n, dim), real numbers of any size and order; taken as float32.
+
+        Returns:
+            Their ids, uint64 of shape (n,).
+
+        Raises:
+            ConfigError: another shape or kind, NaN, or a number that float32 does not hold.
+        """
+        return numbers_from(*self._native.add(as_rows(vectors, self.dim)))
+
+    def remove(self, ids: Iterable[int] | int) -> None:
+        """Removes rows: all of them, or none.
+
+        Raises:
+            EntryNotFoundError: an id was never given, or was removed before.
+        """
+        self._native.remove(ids_of(ids))
+
+    def search(self, query: ArrayLike, k: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+        """The rows nearest to *query*, the nearest first, ties by id.
+
+        Args:
+            query: Shape (dim,). A query of zeros finds nothing.
+            k: How many at most; more than there are gives all.
+
+        Returns:
+            Ids (uint64) and distances (float32), of one shape.
+
+        Raises:
+            ConfigError: another shape or kind, a number that is not finite, or ``k < 0``.
+        """
+        return found_by_one(self._native.search(as_query(query, self.dim), as_k(k)))
+
+    def search_batch(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+        """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
+
+        Returns:
+            Ids and distances of shape (n, min(k, len(self))). Where a query finds fewer, the rest are the id
+            2**64 - 1 at an infinite distance.
+        """
+        rows = as_rows(queries, self.dim, "queries")
+        return found(self._native.search(rows, as_k(k)), len(rows))
+
+    def stats(self) -> dict[str, Any]:
+        """What it holds: ``kind``, ``dim``, ``rows`` (ever added), ``len`` (left); and ``plan``, a scan."""
+        return {
+            "kind": "flat",
+            "dim": self.dim,
+            "rows": self._native.rows,
+            "len": len(self),
+            "plan": "scan",
+        }
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        return f"<FlatIndex of {len(self)} rows of {self.dim}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled or copied: save it, and load it again")

@@ -1,0 +1,318 @@
+//! `Flat` and `Hnsw`: indexes over rows of floats. Arrays cross the wall as buffers, answers as bytes.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands arguments over by value"
+)]
+
+use std::path::PathBuf;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
+use siltstone_core::index::{
+    FlatRows, Hnsw as Graph, HnswParams, Plan, read_file, storage_of, write_file,
+};
+use siltstone_core::{Error, Result as CoreResult};
+
+use crate::arrays::{Found, Matrix, Table, known, refuse, rows};
+use crate::error::{guard, to_exception};
+
+/// All rows, scanned.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct Flat(FlatRows);
+
+#[pymethods]
+impl Flat {
+    #[new]
+    fn new(py: Python<'_>, dim: usize) -> PyResult<Self> {
+        guard(py, || FlatRows::new(dim)).map(Self)
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        guard(py, || FlatRows::from_bytes(&read_file(&path)?)).map(Self)
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        guard(py, || write_file(&path, &self.0.to_bytes()))
+    }
+
+    fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
+        let values = vectors.to_vec(py)?;
+        let ids = guard(py, || {
+            let rows = rows(&values, self.0.dimension())?;
+            self.0.add(rows)
+        })?;
+        Ok((ids.start, ids.end))
+    }
+
+    fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
+        guard(py, || self.0.remove(&known(&ids)?))
+    }
+
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        queries: PyBuffer<f32>,
+        k: usize,
+    ) -> PyResult<Found<'py>> {
+        let values = queries.to_vec(py)?;
+        let k = k.min(self.0.len());
+        let found = guard(py, || {
+            let mut table = Table::new(k);
+            for query in rows(&values, self.0.dimension())? {
+                table.push(self.0.search(query, k));
+            }
+            Ok(table)
+        })?;
+        Ok(found.cross(py))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        self.0.dimension()
+    }
+
+    #[getter]
+    fn rows(&self) -> u32 {
+        self.0.rows()
+    }
+}
+
+/// Rows of one storage and the graph over them.
+enum Any {
+    I8(Graph<Int8>),
+    F16(Graph<Float16>),
+    F32(Graph<Float32>),
+    Sparse(Graph<Sparse>),
+}
+
+macro_rules! each {
+    ($any:expr, $index:ident => $work:expr) => {
+        match $any {
+            Any::I8($index) => $work,
+            Any::F16($index) => $work,
+            Any::F32($index) => $work,
+            Any::Sparse($index) => $work,
+        }
+    };
+}
+
+/// A graph over rows.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct Hnsw(Any);
+
+#[pymethods]
+impl Hnsw {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        dim: usize,
+        storage: &str,
+        params: (usize, usize, usize, usize, u64),
+    ) -> PyResult<Self> {
+        let params = HnswParams::new(params.0, params.1, params.2, params.3, params.4)
+            .map_err(|error| to_exception(py, &error))?;
+        guard(py, || Any::new(dim, storage, params)).map(Self)
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        guard(py, || Any::read(&read_file(&path)?)).map(Self)
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        guard(py, || {
+            write_file(&path, &each!(&self.0, index => index.to_bytes()))
+        })
+    }
+
+    fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
+        let values = vectors.to_vec(py)?;
+        let ids = guard(py, || match &self.0 {
+            Any::I8(index) => index.add(rows(&values, index.dimension())?),
+            Any::F16(index) => index.add(rows(&values, index.dimension())?),
+            Any::F32(index) => index.add(rows(&values, index.dimension())?),
+            Any::Sparse(_) => Err(wrong_kind()),
+        })?;
+        Ok((ids.start, ids.end))
+    }
+
+    fn add_sparse(
+        &self,
+        py: Python<'_>,
+        indptr: PyBuffer<i64>,
+        indices: PyBuffer<i32>,
+        values: PyBuffer<f32>,
+    ) -> PyResult<(u32, u32)> {
+        let matrix = Matrix::of(py, &indptr, &indices, &values)?;
+        let ids = guard(py, || self.0.sparse()?.add(&matrix.rows()?))?;
+        Ok((ids.start, ids.end))
+    }
+
+    fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
+        guard(py, || {
+            let ids = known(&ids)?;
+            each!(&self.0, index => index.remove(&ids))
+        })
+    }
+
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        queries: PyBuffer<f32>,
+        k: usize,
+        ef: Option<usize>,
+        plan: Option<&str>,
+    ) -> PyResult<Found<'py>> {
+        let values = queries.to_vec(py)?;
+        let plan = parse(py, plan)?;
+        let found = guard(py, || match &self.0 {
+            Any::I8(index) => search(index, rows(&values, index.dimension())?, k, ef, plan),
+            Any::F16(index) => search(index, rows(&values, index.dimension())?, k, ef, plan),
+            Any::F32(index) => search(index, rows(&values, index.dimension())?, k, ef, plan),
+            Any::Sparse(_) => Err(wrong_kind()),
+        })?;
+        Ok(found.cross(py))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "three of them are one matrix")]
+    fn search_sparse<'py>(
+        &self,
+        py: Python<'py>,
+        indptr: PyBuffer<i64>,
+        indices: PyBuffer<i32>,
+        values: PyBuffer<f32>,
+        k: usize,
+        ef: Option<usize>,
+        plan: Option<&str>,
+    ) -> PyResult<Found<'py>> {
+        let matrix = Matrix::of(py, &indptr, &indices, &values)?;
+        let plan = parse(py, plan)?;
+        let found = guard(py, || {
+            search(self.0.sparse()?, matrix.rows()?.iter(), k, ef, plan)
+        })?;
+        Ok(found.cross(py))
+    }
+
+    fn __len__(&self) -> usize {
+        each!(&self.0, index => index.len())
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        each!(&self.0, index => index.dimension())
+    }
+
+    #[getter]
+    fn storage(&self) -> &'static str {
+        match &self.0 {
+            Any::I8(_) => Int8::NAME,
+            Any::F16(_) => Float16::NAME,
+            Any::F32(_) => Float32::NAME,
+            Any::Sparse(_) => Sparse::NAME,
+        }
+    }
+
+    #[getter]
+    fn params(&self) -> (usize, usize, usize, usize, u64) {
+        let params = each!(&self.0, index => index.params());
+        (
+            params.m(),
+            params.ef_construction(),
+            params.ef_search(),
+            params.max_layer(),
+            params.seed(),
+        )
+    }
+
+    /// Rows ever added, removed rows that are still linked, layers, the plan.
+    fn figures(&self) -> (usize, usize, usize, &'static str) {
+        let figures = each!(&self.0, index => index.figures());
+        (
+            figures.rows,
+            figures.lingering,
+            figures.layers,
+            figures.plan.name(),
+        )
+    }
+}
+
+impl Any {
+    fn new(dimension: usize, storage: &str, params: HnswParams) -> CoreResult<Self> {
+        match storage {
+            "i8" => Graph::new(dimension, params).map(Self::I8),
+            "f16" => Graph::new(dimension, params).map(Self::F16),
+            "f32" => Graph::new(dimension, params).map(Self::F32),
+            "sparse" => Graph::new(dimension, params).map(Self::Sparse),
+            _ => Err(unknown_storage(storage)),
+        }
+    }
+
+    fn read(file: &[u8]) -> CoreResult<Self> {
+        match storage_of(file)?.as_str() {
+            "i8" => Graph::from_bytes(file).map(Self::I8),
+            "f16" => Graph::from_bytes(file).map(Self::F16),
+            "f32" => Graph::from_bytes(file).map(Self::F32),
+            "sparse" => Graph::from_bytes(file).map(Self::Sparse),
+            storage => Err(unknown_storage(storage)),
+        }
+    }
+
+    fn sparse(&self) -> CoreResult<&Graph<Sparse>> {
+        match self {
+            Self::Sparse(index) => Ok(index),
+            _ => Err(wrong_kind()),
+        }
+    }
+}
+
+fn search<'a, S: Space>(
+    index: &Graph<S>,
+    queries: impl Iterator<Item = &'a S::Item>,
+    k: usize,
+    ef: Option<usize>,
+    plan: Option<Plan>,
+) -> CoreResult<Table>
+where
+    S::Item: 'a,
+{
+    let k = k.min(index.len());
+    let mut table = Table::new(k);
+    for query in queries {
+        table.push(index.search(query, k, ef, plan));
+    }
+    Ok(table)
+}
+
+fn parse(py: Python<'_>, plan: Option<&str>) -> PyResult<Option<Plan>> {
+    match plan {
+        None => Ok(None),
+        Some("scan") => Ok(Some(Plan::Scan)),
+        Some("graph") => Ok(Some(Plan::Graph)),
+        Some(other) => {
+            let error = refuse(format!(
+                "plan must be 'auto', 'scan' or 'graph', got {other:?}"
+            ));
+            Err(to_exception(py, &error))
+        }
+    }
+}
+
+fn unknown_storage(storage: &str) -> Error {
+    refuse(format!(
+        "storage must be 'auto', 'i8', 'f16', 'f32' or 'sparse', got {storage:?}"
+    ))
+}
+
+fn wrong_kind() -> Error {
+    refuse(
+        "dense vectors go into a dense index, rows of counts into one with storage='sparse'"
+            .to_owned(),
+    )
+}
