@@ -1,5 +1,11 @@
 //! Indexes of dense rows as files, and the exact one against brute force.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "distances, 0 to 2"
+)]
+
 #[path = "common/rows.rs"]
 mod rows;
 

@@ -1,6 +1,8 @@
 //! An HNSW loses nothing: every row finds itself, after inserts in order and after deletions, and what it
 //! finds is nearly what a scan finds.
 
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
 #[path = "common/rows.rs"]
 mod rows;
 

@@ -173,9 +173,18 @@ impl Hnsw {
         let values = queries.to_vec(py)?;
         let plan = parse(py, plan)?;
         let found = guard(py, || match &self.0 {
-            Any::I8(index) => search(index, rows(&values, index.dimension())?, k, ef, plan),
-            Any::F16(index) => search(index, rows(&values, index.dimension())?, k, ef, plan),
-            Any::F32(index) => search(index, rows(&values, index.dimension())?, k, ef, plan),
+            Any::I8(index) => {
+                let queries = rows(&values, index.dimension())?;
+                Ok(search(index, queries, k, ef, plan))
+            }
+            Any::F16(index) => {
+                let queries = rows(&values, index.dimension())?;
+                Ok(search(index, queries, k, ef, plan))
+            }
+            Any::F32(index) => {
+                let queries = rows(&values, index.dimension())?;
+                Ok(search(index, queries, k, ef, plan))
+            }
             Any::Sparse(_) => Err(wrong_kind()),
         })?;
         Ok(found.cross(py))
@@ -195,7 +204,7 @@ impl Hnsw {
         let matrix = Matrix::of(py, &indptr, &indices, &values)?;
         let plan = parse(py, plan)?;
         let found = guard(py, || {
-            search(self.0.sparse()?, matrix.rows()?.iter(), k, ef, plan)
+            Ok(search(self.0.sparse()?, matrix.rows()?.iter(), k, ef, plan))
         })?;
         Ok(found.cross(py))
     }
@@ -278,7 +287,7 @@ fn search<'a, S: Space>(
     k: usize,
     ef: Option<usize>,
     plan: Option<Plan>,
-) -> CoreResult<Table>
+) -> Table
 where
     S::Item: 'a,
 {
@@ -287,7 +296,7 @@ where
     for query in queries {
         table.push(index.search(query, k, ef, plan));
     }
-    Ok(table)
+    table
 }
 
 fn parse(py: Python<'_>, plan: Option<&str>) -> PyResult<Option<Plan>> {

@@ -1,11 +1,12 @@
 //! Seeded rows for the tests of indexes.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
 use siltstone_core::SparseRow;
 use siltstone_core::index::Neighbor;
 
-/// A small generator with a seed (SplitMix64), so that a failure can be repeated.
+/// A small generator with a seed (`SplitMix64`), so that a failure can be repeated.
 pub struct Numbers(pub u64);
 
 impl Numbers {

@@ -62,7 +62,9 @@ impl<S: Space> Hnsw<S> {
             for layer in 0..=params.layer(id) {
                 let links: Vec<u32> = self.graph.slots(id, layer).links().collect();
                 put(&mut file, u32::try_from(links.len()).unwrap_or(u32::MAX));
-                links.into_iter().for_each(|link| put(&mut file, link));
+                for link in links {
+                    put(&mut file, link);
+                }
             }
         }
         frame::end(file)

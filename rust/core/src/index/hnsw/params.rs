@@ -129,7 +129,7 @@ fn check(name: &'static str, value: usize, (least, most): (usize, usize)) -> Res
         .with("value", value))
 }
 
-/// The mixer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the number moves every bit of the result.
+/// The mixer of `SplitMix64` (Steele, Lea and Flood 2014): every bit of the number moves every bit of the result.
 fn mix(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -89,7 +89,6 @@ impl Pool {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the parts of a key")]
 fn distance(key: u64) -> f32 {
     f32::from_bits((key >> 32) as u32)
 }
