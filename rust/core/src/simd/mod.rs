@@ -5,6 +5,7 @@
 //! each piece of it with the reason why it is sound, and a test at every level against the twin.
 //! [`rows`] is the memory that kernels read rows from while a writer appends.
 
+pub mod classify;
 pub mod columns;
 pub mod dot_f32;
 pub mod dot_i8;

@@ -22,19 +22,27 @@ pub(super) fn lower<'a>(buffer: &'a mut String, text: &str) -> &'a str {
 }
 
 /// Calls `visit` with the range of each maximal run of letters and digits, in order.
-///
-/// A mask has a bit for each byte of a block, set where the byte belongs to a word. A word begins at a
-/// bit whose predecessor is clear and ends before one whose predecessor is set, so the loop turns once
-/// a word and not once a byte.
 #[inline]
-pub(super) fn for_each_run(lowered: &str, mut visit: impl FnMut(Range<usize>)) {
-    let mut start = 0; // of the run that is open; of no meaning where none is
-    let mut open = 0; // 1 where the last byte of the block before belongs to a word
+pub(super) fn for_each_run(lowered: &str, visit: impl FnMut(Range<usize>)) {
     let (blocks, rest) = lowered.as_bytes().as_chunks();
     debug_assert!(rest.is_empty());
-    for (number, block) in blocks.iter().enumerate() {
+    for_each_run_of(blocks.iter().map(word_mask), visit);
+}
+
+/// The same of masks: a bit for each byte of a block, set where the byte belongs to a word. The last byte
+/// of all belongs to none.
+///
+/// A word begins at a bit whose predecessor is clear and ends before one whose predecessor is set, so the
+/// loop turns once a word and not once a byte.
+#[inline]
+pub(super) fn for_each_run_of(
+    masks: impl Iterator<Item = u64>,
+    mut visit: impl FnMut(Range<usize>),
+) {
+    let mut start = 0; // of the run that is open; of no meaning where none is
+    let mut open = 0; // 1 where the last byte of the block before belongs to a word
+    for (number, mask) in masks.enumerate() {
         let place = |bits: u64| number * BLOCK + bits.trailing_zeros() as usize;
-        let mask = word_mask(block);
         let before = mask << 1 | open;
         let (mut starts, mut ends) = (mask & !before, before & !mask);
         if open == 0 {

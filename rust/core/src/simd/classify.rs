@@ -1,0 +1,203 @@
+//! A text in lower case, and which of its bytes belong to words: 64 bytes at a time.
+
+#![expect(
+    unsafe_code,
+    reason = "instructions that not every processor has: a Level says that this one has them"
+)]
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
+
+use super::level::{Level, Path};
+
+/// Bytes that one mask describes.
+pub const BLOCK: usize = 64;
+
+/// A text in lower case, and a bit for each byte that is a letter or a digit. Kept from text to text.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    bytes: Vec<u8>,
+    masks: Vec<u64>,
+}
+
+impl Folded {
+    /// Takes in `text`. False if it is not ASCII, and then this is of no text.
+    pub fn fold(&mut self, level: Level, text: &[u8]) -> bool {
+        let (blocks, rest) = text.as_chunks::<BLOCK>();
+        // The last block has room for a byte that ends the last word.
+        let mut last = [b' '; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        let needed = (blocks.len() + 1) * BLOCK;
+        if self.bytes.len() < needed {
+            self.bytes.resize(needed, 0);
+        }
+        self.masks.clear();
+        self.masks.resize(blocks.len() + 1, 0);
+        let (lowered, _) = self.bytes.as_chunks_mut::<BLOCK>();
+        let (head, tail) = lowered.split_at_mut(blocks.len());
+        let (masks, end) = self.masks.split_at_mut(blocks.len());
+        fold(level, blocks, head, masks) && fold(level, &[last], &mut tail[..1], end)
+    }
+
+    /// The text in lower case, with spaces behind it up to the end of a block.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.masks.len() * BLOCK]
+    }
+
+    /// Bit `i` of mask `n` says whether byte `64 * n + i` is a letter or a digit.
+    #[must_use]
+    pub fn masks(&self) -> &[u64] {
+        &self.masks
+    }
+}
+
+type Block = [u8; BLOCK];
+
+/// Whether all blocks are ASCII; if so each is in `lowered`, and its mask in `masks`.
+fn fold(level: Level, blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512.
+        Path::Avx512 => unsafe { with_avx512(blocks, lowered, masks) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2.
+        Path::Avx2 => unsafe { with_avx2(blocks, lowered, masks) },
+        _ => scalar(blocks, lowered, masks),
+    }
+}
+
+/// The twin.
+fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
+    let mut high = 0;
+    for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
+        high |= block.iter().fold(0, |high, byte| high | byte) & 0x80;
+        *lowered = block.map(|byte| byte | u8::from(byte.is_ascii_uppercase()) << 5);
+        let flags = lowered.map(|byte| u8::from(byte.is_ascii_lowercase() | byte.is_ascii_digit()));
+        *mask = 0;
+        for (number, eight) in flags.as_chunks().0.iter().enumerate() {
+            *mask |= gather(u64::from_le_bytes(*eight)) << (number * 8);
+        }
+    }
+    high == 0
+}
+
+/// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
+///
+/// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
+fn gather(flags: u64) -> u64 {
+    flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn with_avx512(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
+    let splat = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
+    let within = |bytes, first: u8, last: u8| {
+        _mm512_cmplt_epu8_mask(
+            _mm512_sub_epi8(bytes, splat(first)),
+            splat(last - first + 1),
+        )
+    };
+    let mut high = 0;
+    for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
+        // SAFETY: a block is the 64 bytes that are read.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        high |= _mm512_movepi8_mask(bytes);
+        let upper = within(bytes, b'A', b'Z');
+        let lower = _mm512_mask_add_epi8(bytes, upper, bytes, splat(b'a' - b'A'));
+        *mask = within(lower, b'a', b'z') | within(lower, b'0', b'9');
+        // SAFETY: a block is the 64 bytes that are written.
+        unsafe { _mm512_storeu_si512(lowered.as_mut_ptr().cast(), lower) };
+    }
+    high == 0
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn with_avx2(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
+    const HALF: usize = BLOCK / 2;
+    let splat = |byte: u8| _mm256_set1_epi8(byte.cast_signed());
+    // Comparisons are signed: what is not ASCII is below everything.
+    let within = |bytes, first: u8, last: u8| {
+        let above = _mm256_cmpgt_epi8(bytes, splat(first - 1));
+        _mm256_and_si256(above, _mm256_cmpgt_epi8(splat(last + 1), bytes))
+    };
+    let mut high = 0;
+    for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
+        *mask = 0;
+        let halves = block
+            .as_chunks::<HALF>()
+            .0
+            .iter()
+            .zip(lowered.as_chunks_mut::<HALF>().0);
+        for (number, (half, lowered)) in halves.enumerate() {
+            // SAFETY: half a block is the 32 bytes that are read.
+            let bytes = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
+            high |= _mm256_movemask_epi8(bytes);
+            let upper = _mm256_and_si256(within(bytes, b'A', b'Z'), splat(b'a' - b'A'));
+            let lower = _mm256_add_epi8(bytes, upper);
+            let word = _mm256_or_si256(within(lower, b'a', b'z'), within(lower, b'0', b'9'));
+            *mask |= u64::from(_mm256_movemask_epi8(word).cast_unsigned()) << (number * HALF);
+            // SAFETY: half a block is the 32 bytes that are written.
+            unsafe { _mm256_storeu_si256(lowered.as_mut_ptr().cast(), lower) };
+        }
+    }
+    high == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is said of a text byte by byte, or None where it is not ASCII.
+    fn by_the_byte(text: &[u8]) -> Option<(Vec<u8>, Vec<u64>)> {
+        let mut bytes = text.to_ascii_lowercase();
+        bytes.resize((text.len() / BLOCK + 1) * BLOCK, b' ');
+        let mut masks = vec![0; bytes.len() / BLOCK];
+        for (place, byte) in bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| byte.is_ascii_alphanumeric())
+        {
+            masks[place / BLOCK] |= u64::from(byte.is_ascii()) << (place % BLOCK);
+        }
+        text.is_ascii().then_some((bytes, masks))
+    }
+
+    fn check(text: &[u8]) {
+        let mut folded = Folded::default();
+        for level in Level::all() {
+            let is_ascii = folded.fold(level, text);
+            let found = is_ascii.then(|| (folded.bytes().to_vec(), folded.masks().to_vec()));
+            assert_eq!(found, by_the_byte(text), "{level}");
+        }
+    }
+
+    #[test]
+    fn every_byte_is_told_at_every_place_of_a_block() {
+        for byte in 0..=u8::MAX {
+            for place in [0, 1, 31, 32, 62, 63, 64, 70, 127, 128] {
+                for length in [place + 1, 129, 192] {
+                    let mut text = vec![b'x'; length];
+                    if let Some(there) = text.get_mut(place) {
+                        *there = byte;
+                    }
+                    check(&text);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_level_folds_what_byte_by_byte_folds(text in "[ -~\\t]{0,400}", bytes in vec(any::<u8>(), 0..300)) {
+            check(text.as_bytes());
+            check(&bytes);
+        }
+    }
+}
