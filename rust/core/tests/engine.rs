@@ -13,8 +13,8 @@ use siltstone_core::simd::Level;
 enum Step {
     /// Adds that many rows: those of the pool in turn, from one of them on.
     Add(usize, usize),
-    /// Removes the rows from a part of the way on, that many, each so many behind the other.
-    Remove(f64, usize, usize),
+    /// Removes the rows from one of them on, that many, each so many behind the other.
+    Remove(usize, usize, usize),
     /// Puts together all that is due.
     Settle,
 }
@@ -30,16 +30,15 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (1_usize..100, any::<usize>()).prop_map(|(count, from)| Step::Add(count, from)),
         1 => (1_000_usize..5_000, any::<usize>()).prop_map(|(count, from)| Step::Add(count, from)),
-        2 => (0.0..1.0, 1_usize..40, 1_usize..50).prop_map(|(at, count, by)| Step::Remove(at, count, by)),
-        1 => (0.0..1.0, 1_000_usize..3_000, 1_usize..3).prop_map(|(at, count, by)| Step::Remove(at, count, by)),
+        2 => (any::<usize>(), 1_usize..40, 1_usize..50).prop_map(|(at, count, by)| Step::Remove(at, count, by)),
+        1 => (any::<usize>(), 1_000_usize..3_000, 1_usize..3).prop_map(|(at, count, by)| Step::Remove(at, count, by)),
         1 => Just(Step::Settle),
     ]
 }
 
 /// Where a step that removes finds its rows.
-fn places(len: usize, at: f64, count: usize, by: usize) -> impl Iterator<Item = usize> {
-    let first = (0..len).find(|&place| place as f64 >= at * len as f64);
-    (first.unwrap_or(len)..len).step_by(by).take(count)
+fn places(len: usize, at: usize, count: usize, by: usize) -> impl Iterator<Item = usize> {
+    (at % (len + 1)..len).step_by(by).take(count)
 }
 
 fn bits(neighbors: &[Neighbor]) -> Vec<(u32, u64)> {

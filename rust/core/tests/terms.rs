@@ -38,15 +38,20 @@ fn length(bag: &Bag) -> f64 {
     f64::from(bag.values().sum::<u32>())
 }
 
+fn float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap())
+}
+
 /// The sum of each text, and the ceiling, by the book; a text that was removed has none.
 fn by_the_book(query: &str, texts: &[Option<&Bag>], params: Bm25Params) -> (Vec<f64>, f64) {
     let live: Vec<&Bag> = texts.iter().copied().flatten().collect();
-    let documents = live.len() as f64;
+    let documents = float(live.len());
     let average = live.iter().map(|bag| length(bag)).sum::<f64>() / documents;
     let (k1, b) = (params.k1(), params.b());
     let (mut sums, mut weights) = (vec![0.0; texts.len()], 0.0);
     for (term, count) in bag(query) {
-        let df = live.iter().filter(|bag| bag.contains_key(&term)).count() as f64;
+        let having = live.iter().filter(|bag| bag.contains_key(&term));
+        let df = float(having.count());
         let weight = f64::from(count) * (1.0 + (documents - df + 0.5) / (df + 0.5)).ln();
         weights += weight;
         for (sum, bag) in sums.iter_mut().zip(texts) {
@@ -155,13 +160,12 @@ proptest! {
         let documents: Vec<[Document; 2]> = pool.iter().map(|text| [Document::of(text), Document::of("sea")]).collect();
         let mut ranges: Vec<(i64, i64)> = Vec::new();
         for (from, count, gap, length) in stretches {
-            let mut start = ranges.last().map_or(0, |range| range.1) + gap;
-            for number in 0..count {
+            let first = ranges.last().map_or(0, |range| range.1) + gap;
+            for (start, number) in (first..).zip(0..count) {
                 let which = from.wrapping_add(number);
                 let passages = [1, 1, 1, 2, 0][which % 5];
                 ranges.push((start, start + length));
                 index.add(documents[which % pool.len()][..passages].iter().cloned(), (start, start + length));
-                start += 1;
             }
         }
         let query = Query::of(&query);
