@@ -1,0 +1,58 @@
+//! What each kernel costs for a block of 4,096 entries, at every level that the machine has.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use siltstone_benches::Numbers;
+use siltstone_core::simd::Level;
+use siltstone_core::simd::columns::{BLOCK, Column, Sums, add_columns};
+use siltstone_core::simd::scan::{GROUP, next_above};
+
+fn bench(criterion: &mut Criterion) {
+    let mut numbers = Numbers::new(7);
+    let mut below = |bound: usize| u16::try_from(numbers.below(bound)).expect("small");
+    let columns: [Column; 3] = std::array::from_fn(|_| {
+        let mut column = Column::default();
+        for entry in (0..).take(BLOCK) {
+            column.set(entry, below(4) / 3 * (1 + below(3)));
+        }
+        column
+    });
+    let columns: Vec<(&Column, u16)> = columns.iter().zip([1, 2, 1]).collect();
+    let norms: Vec<[f32; GROUP]> = (0..BLOCK / GROUP)
+        .map(|_| std::array::from_fn(|_| f32::from(40 + below(200))))
+        .collect();
+
+    let mut group = criterion.benchmark_group("block");
+    group.throughput(Throughput::Elements(BLOCK as u64));
+    for level in Level::all() {
+        let sums = check(level, &columns);
+        let (groups, _) = sums.as_chunks::<GROUP>();
+        let far = 10.0; // no entry is that near
+        assert_eq!(next_above(level, groups, &norms, far, 0), None, "{level}");
+        group.bench_function(format!("columns/3/{level}"), |bencher| {
+            let mut sums: Sums = [0; BLOCK];
+            bencher.iter(|| add_columns(level, black_box(&mut sums), black_box(&columns)));
+        });
+        group.bench_function(format!("scan/{level}"), |bencher| {
+            bencher.iter(|| next_above(level, black_box(groups), &norms, far, 0));
+        });
+    }
+    group.finish();
+}
+
+/// Panics unless the sums are those that entry by entry come out.
+fn check(level: Level, columns: &[(&Column, u16)]) -> Sums {
+    let mut sums: Sums = [0; BLOCK];
+    add_columns(level, &mut sums, columns);
+    for (entry, &sum) in (0..).zip(&sums) {
+        let products = columns
+            .iter()
+            .map(|(column, weight)| column.get(entry) * weight);
+        assert_eq!(sum, products.sum::<u16>(), "{level}");
+    }
+    sums
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

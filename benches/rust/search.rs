@@ -1,0 +1,98 @@
+//! What adding an entry and asking for the best of them costs, by cosine and by words.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use siltstone_benches::texts;
+use siltstone_core::SparseRow;
+use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
+use siltstone_core::embed::hash::HashRule;
+use siltstone_core::embed::hashed_tf::counts;
+use siltstone_core::index::{ExactIndex, FlatIndex, VectorIndex};
+use siltstone_core::simd::Level;
+
+const K: usize = 10;
+const QUERIES: usize = 50;
+
+fn bench(criterion: &mut Criterion) {
+    let queries: Vec<String> = texts(11, QUERIES, 60);
+    let rows: Vec<SparseRow> = queries
+        .iter()
+        .map(|query| counts(query, HashRule::Xxh3))
+        .collect();
+    let terms: Vec<Query> = queries.iter().map(|query| Query::of(query)).collect();
+    for entries in [1_000, 10_000] {
+        let texts = texts(7, entries, 600);
+        let added: Vec<SparseRow> = texts
+            .iter()
+            .map(|text| counts(text, HashRule::Xxh3))
+            .collect();
+        let documents: Vec<Document> = texts.iter().map(|text| Document::of(text)).collect();
+        let (exact, bm25) = (exact(&added), bm25(&documents));
+        check(&exact, &added, &rows);
+
+        let mut group = criterion.benchmark_group(format!("{entries}-entries"));
+        for level in Level::all() {
+            group.bench_function(
+                format!("exact/search/{QUERIES}-queries/{level}"),
+                |bencher| {
+                    level.run(|| {
+                        bencher.iter(|| -> usize {
+                            rows.iter()
+                                .map(|row| exact.search(black_box(row), K).len())
+                                .sum()
+                        });
+                    });
+                },
+            );
+        }
+        group.bench_function(format!("bm25/search/{QUERIES}-queries"), |bencher| {
+            bencher.iter(|| -> usize {
+                terms
+                    .iter()
+                    .map(|query| bm25.search(black_box(query), K).len())
+                    .sum()
+            });
+        });
+        group.bench_function("exact/add-all", |bencher| {
+            bencher.iter_batched(|| (), |()| self::exact(&added), BatchSize::LargeInput);
+        });
+        group.bench_function("bm25/add-all", |bencher| {
+            bencher.iter_batched(|| (), |()| self::bm25(&documents), BatchSize::LargeInput);
+        });
+        group.finish();
+    }
+}
+
+fn exact(rows: &[SparseRow]) -> ExactIndex {
+    let mut index = ExactIndex::default();
+    for row in rows {
+        index.add(row);
+    }
+    index
+}
+
+fn bm25(documents: &[Document]) -> Bm25Index {
+    let mut index = Bm25Index::new(Bm25Params::default());
+    for document in documents {
+        index.add(document);
+    }
+    index
+}
+
+/// Panics unless every level finds what brute force finds.
+fn check(exact: &ExactIndex, added: &[SparseRow], rows: &[SparseRow]) {
+    let mut flat = FlatIndex::default();
+    for row in added {
+        flat.add(row);
+    }
+    for row in rows {
+        let expected = flat.search(row, K);
+        for level in Level::all() {
+            assert_eq!(level.run(|| exact.search(row, K)), expected, "{level}");
+        }
+    }
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
