@@ -287,7 +287,7 @@ class _Attempt:
         if self.events:  # it asked a model first: the start that was told needs its end
             self._emit(self._failure(skip.reason, skip.message))
         return Skipped(
-            self._raws(),
+            _raws(self.history),
             self.before,
             self.before,
             tuple(self.events),
@@ -301,7 +301,7 @@ class _Attempt:
         message = str(error) or type(error).__name__
         self._emit(self._failure(reason, message))
         return Failed(
-            self._raws(),
+            _raws(self.history),
             self.before,
             self.before,
             tuple(self.events),
@@ -366,9 +366,6 @@ class _Attempt:
             output_tokens=rule.count_text(completion.text),
             purpose=request.purpose,
         )
-
-    def _raws(self) -> list[RawMessage]:
-        return _raws(self.history)
 
 
 def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
