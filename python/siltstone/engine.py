@@ -110,8 +110,8 @@ async def acompact(
 def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
     """What :func:`compact` would do: ranges, counts and tokens. No model call, no change.
 
-    Each summary is taken to fill its budget, or the largest halving of it with which the history
-    shrinks; so ``tokens_after`` is an upper bound.
+    A curator is not called either, and does not count as a request. Each summary is taken to fill its
+    budget, or the largest halving of it with which the history shrinks; so ``tokens_after`` is an upper bound.
     """
     return _planned(policy, *_manual(messages, context_window, None))
 
@@ -252,7 +252,8 @@ class _Attempt:
                 except ModelError as error:
                     request = flow.throw(error)
                 else:
-                    self.usage.append(completion.usage or self._estimated(request, completion))
+                    if request.curator is None:
+                        self.usage.append(completion.usage or self._estimated(request, completion))
                     request = flow.send(completion)
         except StopIteration as stop:
             result: Compaction | Skip = stop.value

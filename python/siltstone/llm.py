@@ -56,6 +56,8 @@ class CompletionRequest:
             off then; a sync one cannot, so a sync model should hand it to its client as the timeout.
         delay: Seconds to wait before the call: the same one has just failed.
         rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
+        curator: A function of the caller's that answers in the place of every model, and costs nothing.
+            A rehearsal calls it no more than a model.
     """
 
     messages: Sequence[dict[str, Any]]
@@ -66,6 +68,7 @@ class CompletionRequest:
     deadline: float | None = None
     rank: int = 0
     delay: float = 0.0
+    curator: Callable[[CompletionRequest], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
         ModelError: the model raised, or its answer is not text; or there is no model of that rank, and
             then the error has ``exhausted`` set.
     """
-    chosen = _ranked(model, request.rank)
+    chosen: Model = request.curator or _ranked(model, request.rank)
     if request.delay > 0:
         sleep(request.delay)
     try:
@@ -115,7 +118,7 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
 
 async def call_async(model: AsyncModels | None, request: CompletionRequest) -> Completion:
     """Like :func:`call`; a model that answers with an awaitable is awaited, up to the deadline."""
-    chosen = _ranked(model, request.rank)
+    chosen: AsyncModel = request.curator or _ranked(model, request.rank)
     if request.delay > 0:
         await sleep_async(request.delay)
     try:

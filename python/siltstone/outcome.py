@@ -103,7 +103,7 @@ Outcome: TypeAlias = Compacted | Skipped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a compaction would do. No model was called and nothing was changed.
+    """What a compaction would do. No model and no curator was called, and nothing was changed.
 
     Attributes:
         compacts: Something would be discarded.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compacting import SHORT, Window, exchange, filler, long, policy, run
-from siltstone import Compacted, Failed, acompact, compact, llm
+from siltstone import Compacted, Failed, Guidance, Plan, acompact, compact, llm, plan
 from siltstone.compaction import CompactionConfig, CompactionError, ThresholdCompactor, Trigger
 from siltstone.compaction.prompts import PROMPT
 from siltstone.errors import ModelError
@@ -174,6 +174,41 @@ def test_mk_56_a_curator_writes_the_summary_and_no_model_is_called():
     assert isinstance(outcome, Compacted)
     assert (outcome.summary, outcome.usage, model.requests) == ("As I see it.", (), [])
     assert all(one is other for one, other in zip(given, raws[1:], strict=True))
+
+
+def test_a_plan_calls_no_curator_and_counts_none_as_a_request():
+    calls: list[int] = []
+
+    def curate(messages: list[Any]) -> str:
+        calls.append(len(messages))
+        return "Curated."
+
+    raws, curated = long(3), policy(curator=curate)
+    planned = plan(raws, curated)
+    assert (calls, planned.compacts, planned.requests) == ([], True, 0)
+    done = compact(raws, curated)
+    assert isinstance(done, Compacted)
+    assert (calls, done.covers) == ([6], planned.covers)
+    assert done.tokens_after <= planned.tokens_after < planned.tokens_before
+
+
+@pytest.mark.anyio
+async def test_a_hook_before_a_compaction_does_not_make_a_curator_write_twice():
+    """The plan that the hook is told is a rehearsal."""
+    calls: list[int] = []
+    told: list[Plan] = []
+
+    def curate(messages: list[Any]) -> str:
+        calls.append(len(messages))
+        return "Curated."
+
+    curated = policy(curator=curate)
+    compact(long(3), curated, on_before_compact=told.append)
+    await acompact(long(3), curated, on_before_compact=told.append)
+    assert calls == [6, 6]
+    compact(long(3), curated, on_before_compact=lambda planned: Guidance(veto="not now"))
+    assert calls == [6, 6], "what is vetoed is not written"
+    assert [planned.compacts for planned in told] == [True, True]
 
 
 def test_mk_56_a_curator_that_fails_is_a_typed_failure_without_a_fallback():

@@ -1,4 +1,4 @@
-"""What a policy would do, without a model: its flow is run with answers that stand in for summaries."""
+"""What a policy would do, without a model or a curator: its flow is run with answers in place of theirs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALVINGS = 12  # of a summary's budget, when a plan looks for one with which th
 def rehearse(
     policy: Compactor, history: Sequence[Message], trigger: Trigger
 ) -> tuple[int, Compaction | Skip]:
-    """The requests it takes, and the rewrite.
+    """The requests to a model that it takes, and the rewrite.
 
     Each summary fills its budget, or the largest halving of it with which the history shrinks.
     """
@@ -34,7 +34,7 @@ def _run(flow: Flow[Compaction | Skip], divisor: int) -> tuple[int, Compaction |
     try:
         request = next(flow)
         while True:
-            requests += 1
+            requests += request.curator is None
             request = flow.send(Completion("word" * max(1, request.max_tokens // divisor)))
     except StopIteration as stop:
         return requests, stop.value

@@ -22,8 +22,8 @@ from siltstone.compaction.prompts import PROMPT, framed
 from siltstone.compaction.rewrite import covered, rewrite
 from siltstone.compaction.select import Selection, select
 from siltstone.compaction.summarise import Brief, summarise
-from siltstone.errors import ConfigError
-from siltstone.llm import Flow
+from siltstone.errors import ConfigError, ModelError
+from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
@@ -103,7 +103,8 @@ class ThresholdCompactor:
         )
         overflowed = False
         if self.config.curator is not None:
-            summary = clip(_curated(self.config.curator, selection), brief.cap, self.token_rule)
+            text = yield from _curated(self.config.curator, selection, brief.cap)
+            summary = clip(text, brief.cap, self.token_rule)
         else:
             try:
                 summary = yield from summarise(selection.told, brief, calls)
@@ -259,23 +260,28 @@ def _boundaries_since_last(context: CompactionContext) -> int | None:
     return context.boundary - max(known) if known else None
 
 
-def _curated(curator: Curator, selection: Selection) -> str:
-    """The curator's summary."""
+def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
+    """The curator's summary. It is asked for like a model's, so that a plan can leave it unwritten."""
+
+    def write(_: CompletionRequest) -> str:
+        try:
+            text = curator([message.raw for message in selection.told])
+        except Exception as error:
+            name = type(error).__name__
+            raise ModelError(f"the curator raised {name}: {error}", error_class=name) from error
+        if not isinstance(text, str):
+            raise ModelError(f"the curator must give a str, got {type(text).__name__}")
+        return text
+
     try:
-        text = curator([message.raw for message in selection.told])
-    except Exception as error:
-        raise CompactionError(
-            f"the curator raised {type(error).__name__}: {error}",
-            reason="curator_failed",
-            error_class=type(error).__name__,
-        ) from error
-    if not isinstance(text, str):
-        raise CompactionError(
-            f"the curator must give a str, got {type(text).__name__}", reason="curator_failed"
-        )
-    if not text.strip():
+        completion = yield CompletionRequest((), cap, curator=write)
+    except ModelError as error:
+        error_class = getattr(error, "error_class", type(error).__name__)
+        cause = error.__cause__ or error
+        raise CompactionError(str(error), reason="curator_failed", error_class=error_class) from cause
+    if not completion.text.strip():
         raise CompactionError("the curator's summary is empty", reason="empty_summary")
-    return text.strip()
+    return completion.text.strip()
 
 
 def _overflow(error: SummarizerOverflow, calls: Calls) -> CompactionError:
