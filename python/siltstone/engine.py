@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from siltstone import llm
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
 from siltstone.compaction.emergency import Emergency
+from siltstone.compaction.estimate import estimated_usage
 from siltstone.compaction.guard import check_legal, guided, injected
 from siltstone.compaction.net import check_room
 from siltstone.compaction.rehearse import rehearse
@@ -29,7 +30,7 @@ from siltstone.errors import (
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
 from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
 from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models, Steps
-from siltstone.messages import MAX_MESSAGE_BYTES, Excerpt, History, Message, RawMessage
+from siltstone.messages import Excerpt, History, Message, RawMessage
 from siltstone.outcome import (
     AfterCompact,
     AsyncAfterCompact,
@@ -41,7 +42,6 @@ from siltstone.outcome import (
     Plan,
     Skipped,
 )
-from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
 __all__ = ["acompact", "attempt", "check_room", "compact", "plan", "rescue"]
@@ -111,7 +111,8 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
     """What :func:`compact` would do: ranges, counts and tokens. No model call, no change.
 
     A curator is not called either, and does not count as a request. Each summary is taken to fill its
-    budget, or the largest halving of it with which the history shrinks; so ``tokens_after`` is an upper bound.
+    budget, or the largest halving of it with which the history shrinks; so ``tokens_after`` is an upper
+    bound.
     """
     return _planned(policy, *_manual(messages, context_window, None))
 
@@ -253,7 +254,8 @@ class _Attempt:
                     request = flow.throw(error)
                 else:
                     if request.curator is None:
-                        self.usage.append(completion.usage or self._estimated(request, completion))
+                        rule = self.policy.token_rule
+                        self.usage.append(completion.usage or estimated_usage(rule, request, completion))
                     request = flow.send(completion)
         except StopIteration as stop:
             result: Compaction | Skip = stop.value
@@ -359,22 +361,6 @@ class _Attempt:
         return CompactionFailed(
             reason, message, duration, tuple(self.usage), self.policy.name, self.trigger.reason
         )
-
-    def _estimated(self, request: CompletionRequest, completion: Completion) -> UsageRecord:
-        rule = self.policy.token_rule
-        return UsageRecord(
-            input_tokens=_request_tokens(rule, request),
-            output_tokens=rule.count_text(completion.text),
-            purpose=request.purpose,
-        )
-
-
-def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
-    """What was sent, estimated. A request that renders a long history may be larger than any message."""
-    texts = [message.get("content") for message in request.messages if not request.prefix_preserving]
-    if sum(len(text) for text in texts if isinstance(text, str)) > MAX_MESSAGE_BYTES // 8:
-        return sum(rule.count_text(text) for text in texts if isinstance(text, str))
-    return rule.count(History(request.messages))
 
 
 def _raws(messages: Sequence[Message]) -> list[RawMessage]:

@@ -56,7 +56,7 @@ FAMILIES = {
     "index": ["arrays vectors", "bm25 exact flat hnsw"],
     "compaction": [
         "base prompts clip refusal",
-        "config guard rehearse render select",
+        "config estimate guard rehearse render select",
         "calls mechanical rewrite stretches",
         "material validate",
         "net summarise",
@@ -64,6 +64,17 @@ FAMILIES = {
     ],
     "embedding": ["base hashed minilm", "function table"],
     "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
+    "session": [
+        "cadence observe retention threads usage view",
+        "rows",
+        "loading",
+        "state",
+        "core",
+        "boundary forgetting lineage opening",
+        "recovery",
+        "face",
+        "aio sync",
+    ],
 }
 
 NATIVE = {"__init__", "embedding", "index", "memory", "messages", "models", "tokens"}  # who calls the core

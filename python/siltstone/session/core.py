@@ -1,11 +1,9 @@
-"""A session's state: its log, its current view, its cadence, and the one lock over them."""
+"""What changes a session: appends, a host's lists, pins, commits and what undoes them."""
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,168 +17,26 @@ from siltstone.errors import (
     StoreConflictError,
     StoreError,
 )
-from siltstone.events import EntriesQuarantined, Hook, MemoryIndexed, notify
-from siltstone.hooks import NO_GUARDS, Guards
-from siltstone.memory.base import Store
+from siltstone.events import EntriesQuarantined, MemoryIndexed, notify
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import CompactionRow, NewCompaction
-from siltstone.messages import Message, RawMessage, decode, read_message
+from siltstone.memory.log import CompactionRow
+from siltstone.messages import Message, RawMessage, read_message
 from siltstone.session import rows
 from siltstone.session.cadence import Cadence
-from siltstone.session.loading import covered, load, pieces, with_live_objects
-from siltstone.session.observe import HostList, is_summary
-from siltstone.session.retention import Retention, retain
+from siltstone.session.loading import load, with_live_objects
+from siltstone.session.observe import is_summary
+from siltstone.session.state import State
 from siltstone.session.usage import input_tokens
 from siltstone.session.view import Item, View
-from siltstone.tokens import TokenRule, rule
-from siltstone.usage import UsageRecord, total
+from siltstone.usage import UsageRecord
 
 __all__ = ["Core"]
 
 _log = logging.getLogger("siltstone")
 
-DEFAULT_RULE = "blocks"  #: how a session without a policy counts
 
-
-class Core:
+class Core(State):
     """What ``Session`` and ``AsyncSession`` share. Every method takes the lock; none calls a model."""
-
-    def __init__(
-        self,
-        store: Store,
-        session_id: str,
-        *,
-        indexed: bool,
-        index_tools: bool = True,
-        token_rule: TokenRule | None,
-        hooks: Sequence[Hook],
-        guards: Guards = NO_GUARDS,
-        context_window: int | None = None,
-        fixed_tokens: int = 0,
-        retention: Retention | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
-        self.context_window, self.fixed_tokens, self.guards = context_window, fixed_tokens, guards
-        self.estimate_error: float | None = None
-        self._now, self._index_tools, self._retention = now, index_tools, retention
-        self._log = store.open_log(session_id)
-        self._lock = threading.RLock()
-        self._compacting = threading.Lock()
-        state = self._log.state()
-        self._head = state.head.compaction_id if state.head else None
-        if state.dropped:
-            raise SessionDroppedError(
-                f"session {session_id!r} was dropped, and what is written to it is lost: use another id, or "
-                "begin it anew with store.revive(session_id)",
-                session_id=session_id,
-            )
-        self._next_seq, self._redactions = state.next_seq, state.redactions
-        self._cadence = self._saved = Cadence.from_json(state.cadence, session_id)
-        self._closed = False
-        self._damaged: tuple[int, ...] = ()
-        self._changes = 0
-        self._usage = [record for row in self._log.compactions() for record in rows.usage_of(row.compaction)]
-        self._view = View(token_rule or rule(DEFAULT_RULE))
-        self._view.extend(load(self._log, self._view, state.head, self._next_seq))
-        if not state.cadence and state.next_seq:
-            self._infer_cadence(rows.message_of(row) for row in self._log.read(0, state.next_seq))
-        self._host = HostList()
-        self._summaries: tuple[int | None, set[str]] | None = None
-        self._retain()
-
-    # -- reading ---------------------------------------------------------------------------------
-
-    @property
-    def cadence(self) -> Cadence:
-        """Where the session stands between two compactions."""
-        return self._cadence
-
-    @property
-    def view(self) -> View:
-        """The current view. It is replaced, not changed, by a compaction."""
-        return self._view
-
-    @property
-    def mark(self) -> tuple[int, int]:
-        """What the view is of: it has changed where this has."""
-        return self._next_seq, self._changes
-
-    @property
-    def next_seq(self) -> int:
-        """How many messages were ever appended."""
-        return self._next_seq
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Held for every change of state; short, and never while a model is called."""
-        return self._lock
-
-    @property
-    def usage(self) -> UsageRecord:
-        """The sum of every model call of ours, those of earlier runs included."""
-        return total(self._usage)
-
-    def log(self) -> list[dict[str, Any]]:
-        """Every message ever appended, read back from the log."""
-        return self.read(0, self._next_seq)
-
-    def lineage(self) -> tuple[list[CompactionRow], set[int]]:
-        """Every compaction ever committed, and the ids of those that led to the current view."""
-        with self._lock:
-            compactions, head = self._log.compactions(), self._head
-        parents, current = {row.compaction_id: row.parent for row in compactions}, set()
-        while head is not None and head in parents:
-            current.add(head)
-            head = parents[head]
-        return compactions, current
-
-    def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
-        """What *row* made of the history."""
-        with self._lock:
-            return [item.message.raw for item in pieces(self._log, self._view, row)]
-
-    def read(self, start: int, end: int) -> list[dict[str, Any]]:
-        """Messages of the log, read back."""
-        return [decode(row.raw) for row in self._log.read(start, end)]
-
-    def refresh(self) -> None:
-        """Reads the view anew, if something of the session was forgotten since it was read.
-
-        What was forgotten then leaves this memory too. A session that was dropped keeps its view until it is
-        closed: whoever runs it goes on, and nothing of it is kept.
-        """
-        with self._lock:
-            if self._closed or self._log.redactions() in (None, self._redactions):
-                return
-            state = self._log.state()
-            head = state.head.compaction_id if state.head else None
-            if head != self._head:  # another writer moved on: where it stands is where we stand
-                self._cadence = self._saved = Cadence.from_json(state.cadence, self.session_id)
-            self._head, self._next_seq, self._redactions = head, state.next_seq, state.redactions
-            items = with_live_objects(self._view, load(self._log, self._view, state.head, self._next_seq))
-            self._view = View(self._view.rule, items)
-            self._host.reread()
-            self._summaries = None
-            self._changes += 1
-
-    @property
-    def redactions(self) -> int:
-        """How often something of the session had been forgotten when the view was read."""
-        return self._redactions
-
-    def covered(self, row: NewCompaction) -> list[Message]:
-        """What is left of the messages that a summary stands for."""
-        return covered(self._log, row)
-
-    def renew(self, compaction_id: int, content: str, redactions: int) -> bool:
-        """Gives a compaction whose summary was forgotten the summary message *content*."""
-        with self._lock:
-            renewed = self._log.renew(compaction_id, content, expected_redactions=redactions)
-            self.refresh()
-            return renewed
-
-    # -- writing ---------------------------------------------------------------------------------
 
     def append(self, raws: Sequence[RawMessage], usage: Any = None) -> None:
         """Writes *raws* to the log, and then to the view: all of them, or none."""
@@ -228,17 +84,6 @@ class Core:
                     self._infer_cadence(item.message for item in self._view)
             self._host.keep(seen, start)
             return len(new)
-
-    def _infer_cadence(self, history: Iterable[Message]) -> None:
-        """Takes over the boundaries of a history that was not begun here, and stores them at once."""
-        self._cadence = replace(self._cadence, boundary=Cadence.inferred(history).boundary)
-        if self._cadence == self._saved:
-            return
-        try:
-            self._log.save_cadence(self._cadence.to_json())
-        except ReadOnlyStoreError:
-            return  # opened to look
-        self._saved = self._cadence
 
     def _summary_texts(self) -> set[str]:
         """The contents of every summary message there ever was; read again after a compaction alone."""
@@ -419,16 +264,9 @@ class Core:
                 if owns_store:
                     self.store.close()
 
-    def _retain(self) -> None:
-        if self._retention is not None:
-            retain(self.store, self.session_id, self._retention, self.hooks, self._now())
-
     def _entries(self, discarded: Sequence[Item]) -> list[Entry]:
         found = (rows.entry(item, index_tools=self._index_tools) for item in discarded)
         return [entry for entry in found if entry is not None]
-
-    def _milliseconds(self) -> int:
-        return int(self._now() * 1000)
 
 
 def _is_at(message: Message, seq: int) -> bool:
