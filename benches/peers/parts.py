@@ -1,0 +1,245 @@
+"""The parts of the bench. Each gives plain numbers by name, and runs in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cosine
+import dense_search
+import lexical
+import siltstone
+from corpus import Corpus, corpus, questions, windows
+from dense_data import kept_vectors
+from measure import PORTABLE, Elsewhere, compare, times
+
+ROUNDS = 5
+QUERIES = {"windows": 200, "LoCoMo": 100}
+OPENINGS = 7
+WORD = re.compile(r"[^\W_]+")  # words-1, for texts of Latin letters and punctuation
+BEYOND = re.compile(r"[^\x00-\u012f\u0131-\u024f\u2000-\u206f]")  # where it would not do
+
+Made = list[Any]
+Numbers = dict[str, Any]
+
+
+def present(makers: list[Callable[[], Any]]) -> Made:
+    """What can be made here; what cannot is said."""
+    made = []
+    for make in makers:
+        try:
+            made.append(make())
+        except ImportError as error:
+            print(f"absent: {error}", file=sys.stderr)
+    return made
+
+
+def asked_of(source: Corpus) -> dict[str, list[str]]:
+    """What the texts are asked, by group."""
+    return {"windows": windows(source, QUERIES["windows"]), "LoCoMo": questions(QUERIES["LoCoMo"])}
+
+
+def text_search(sizes: list[int], place: Path) -> Numbers:
+    """Cosine over texts, beside graphs over 4,096 floats up to 10,000 and beside column slices above."""
+    found: Numbers = {}
+    for size in sizes:
+        source = corpus(size, place)
+        queries = asked_of(source)
+        every = [query for group in queries.values() for query in group]
+        makers: list[Callable[[], Any]] = [
+            cosine.Exact,
+            lambda: Elsewhere(PORTABLE, "cosine", "Exact"),
+            cosine.Columns,
+        ]
+        if size <= 10_000:
+            makers += [
+                cosine.SparseGraph,
+                lambda: Elsewhere(PORTABLE, "cosine", "SparseGraph"),
+                lambda size=size: cosine.Hnswlib(size),
+                lambda: cosine.Usearch("i8"),
+                cosine.Faiss,
+                cosine.Product,
+            ]
+        oracle = cosine.Oracle(source.texts, every)
+        contenders = present(makers)
+        figures = compare(contenders, source.texts, queries, oracle.recall, ROUNDS)
+        oracle.check(contenders[0].index, every)
+        found[str(size)] = [asdict(each) for each in figures]
+        found[f"{size} ours at ef"] = dense_search.at_each_ef(contenders, oracle.recall, every)
+    return found
+
+
+def words(sizes: list[int], place: Path) -> Numbers:
+    """BM25 over texts."""
+    found: Numbers = {}
+    for size in sizes:
+        source = corpus(size, place)
+        queries = asked_of(source)
+        every = [query for group in queries.values() for query in group]
+        makers: list[Callable[[], Any]] = [
+            lexical.Bm25,
+            lambda: Elsewhere(PORTABLE, "lexical", "Bm25"),
+            lexical.Tantivy,
+            lexical.Bm25s,
+            lexical.Fts5,
+        ]
+        if size <= 10_000:
+            makers.append(lexical.RankBm25)
+        judge = lexical.Agreement(source.texts, every)
+        figures = compare(present(makers), source.texts, queries, judge.recall, ROUNDS)
+        if figures[0].recall < 0.95:
+            raise SystemExit(f"Bm25Index agrees with bm25s on {figures[0].recall:.3f} of the answers only")
+        found[str(size)] = [asdict(each) for each in figures]
+    return found
+
+
+def vectors(sizes: list[int], place: Path) -> Numbers:
+    """Dense rows of 384, beside hnswlib and usearch."""
+    rows, queries = kept_vectors(max(sizes), place)
+    return {str(size): dense_search.compared(rows[:size], queries[:200], ROUNDS) for size in sizes}
+
+
+def growth(sizes: list[int], place: Path) -> Numbers:
+    """What a query costs as an index grows, in process; and what the index takes."""
+    found: Numbers = {}
+    for size in sizes:
+        source = corpus(size, place)
+        queries = asked_of(source)["windows"]
+        for contender in (cosine.Exact(), lexical.Bm25()):
+            for first in range(0, size, 10_000):
+                contender.add(source.texts[first : first + 10_000])
+            passes = [times(contender, queries) for _ in range(ROUNDS)]
+            least = [min(each) / 1e3 for each in zip(*passes, strict=True)]
+            found.setdefault(contender.name, {})[str(size)] = {
+                "query": statistics.median(least),
+                "bytes": contender.size() / size,
+            }
+    return found
+
+
+def embedding(sizes: list[int], place: Path) -> Numbers:
+    """``embed_sparse`` beside a Python loop over xxhash, on texts of about 600 bytes."""
+    from xxhash import xxh3_64_intdigest
+
+    texts = [
+        text
+        for text in corpus(max(sizes), place).texts
+        if 500 <= len(text) <= 700 and not BEYOND.search(text)
+    ]
+
+    def loop(text: str) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for word in WORD.findall(text.lower()):
+            bucket = xxh3_64_intdigest(word.encode()) % cosine.DIMENSION
+            counts[bucket] = counts.get(bucket, 0) + 1
+        return counts
+
+    texts = texts[:2_000]
+    indptr, indices, _ = siltstone.embed_sparse(texts)
+    for place_of, text in enumerate(texts):
+        if indices[indptr[place_of] : indptr[place_of + 1]].tolist() != sorted(loop(text)):
+            raise SystemExit(f"the loop has other buckets for {text!r}")
+    ours, theirs = [], []
+    for _ in range(3 * ROUNDS):
+        ours.append(_cpu(lambda: siltstone.embed_sparse(texts)))
+        theirs.append(_cpu(lambda: [loop(text) for text in texts]))
+    size = sum(len(text.encode()) for text in texts)
+    return {
+        "texts": len(texts),
+        "bytes": size / len(texts),
+        "embed_sparse": min(ours) / len(texts) * 1e6,
+        "python": min(theirs) / len(texts) * 1e6,
+        "MB/s": size / min(ours) / 1e6,
+    }
+
+
+def _cpu(action: Callable[[], object]) -> float:
+    start = time.thread_time()
+    action()
+    return time.thread_time() - start
+
+
+def opening(sizes: list[int], place: Path) -> Numbers:
+    """Opening a store and its first answer, each time in a process of its own."""
+    import json
+    import os
+    import subprocess
+    import tempfile
+
+    texts = corpus(max(sizes), place).texts
+    script = (
+        "import json, sys, time\n"
+        "import siltstone\n"
+        "wall, cpu = time.perf_counter(), time.process_time()\n"
+        "store = siltstone.MemoryStore.open(sys.argv[1], ranker=sys.argv[2])\n"
+        "hits = store.search('one', 'how is a file opened for reading', limit=10)\n"
+        "print(json.dumps([len(hits), time.perf_counter() - wall, time.process_time() - cpu]))\n"
+    )
+    found: Numbers = {"entries": len(texts)}
+    with tempfile.TemporaryDirectory() as folder:
+        with siltstone.MemoryStore.open(folder) as store:
+            for first in range(0, len(texts), 5_000):
+                some = texts[first : first + 5_000]
+                entries = [
+                    siltstone.Entry(text, source_range=(first + n, first + n + 1))
+                    for n, text in enumerate(some)
+                ]
+                store.index("one", entries)
+        for ranker in ("cosine", "lexical"):
+            runs = []
+            for _ in range(OPENINGS):
+                command = [sys.executable, "-c", script, folder, ranker]
+                answer = subprocess.run(command, capture_output=True, check=True, env=os.environ, text=True)
+                runs.append(json.loads(answer.stdout))
+            if any(hits != 10 for hits, _, _ in runs):
+                raise SystemExit(f"the store of {len(texts)} entries gave {runs[0][0]} hits")
+            found[ranker] = {
+                "wall": min(wall for _, wall, _ in runs) * 1e3,
+                "cpu": min(cpu for _, _, cpu in runs) * 1e3,
+            }
+    return found
+
+
+def crossover(sizes: list[int], place: Path) -> Numbers:
+    """A scan of bytes beside the graph over the same rows, from few rows to many and for three dimensions."""
+    rows, queries = kept_vectors(max(sizes), place)
+    found: Numbers = {}
+    for dim in (64, 128, 384):
+        params = siltstone.HnswParams(m=16, ef_construction=200)
+        index = siltstone.HnswIndex(dim, params, "i8")
+        narrow = np.ascontiguousarray(queries[:100, :dim])
+        for size in (2_000, 4_000, 6_000, 8_000, 12_000, 16_000, 24_000, 32_000, 48_000):
+            if size > len(rows) or size * dim > 5_000_000:
+                break
+            index.add(np.ascontiguousarray(rows[len(index) : size, :dim]))
+            ways = {
+                "scan": lambda q, i=index: i.search(q, 10, plan="scan"),
+                "graph ef 100": lambda q, i=index: i.search(q, 10, 100, plan="graph"),
+                "graph ef 200": lambda q, i=index: i.search(q, 10, 200, plan="graph"),
+            }
+            least: dict[str, list[float]] = {}
+            for _ in range(ROUNDS):
+                for way, ask in ways.items():
+                    spent = [_cpu(lambda q=query, ask=ask: ask(q)) * 1e6 for query in narrow]
+                    least[way] = list(map(min, least.get(way, spent), spent))
+            found[f"{size} x {dim}"] = {way: statistics.median(each) for way, each in least.items()}
+    return found
+
+
+PARTS: dict[str, Callable[[list[int], Path], Numbers]] = {
+    "embedding": embedding,
+    "text_search": text_search,
+    "words": words,
+    "vectors": vectors,
+    "crossover": crossover,
+    "growth": growth,
+    "opening": opening,
+}
