@@ -6,10 +6,12 @@ language model's summary of the same length says more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from siltstone import tokens
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.models.material import read_material
-from siltstone.models.salience import score
+from siltstone.models.salience import Scored, score
 from siltstone.models.selection import Measure, Picks
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
@@ -19,17 +21,19 @@ __all__ = ["ExtractiveModel"]
 HEADER = "Lines selected from those messages, oldest first:"
 NOTHING_SAID = "The messages held no text."
 
-MATERIAL_SHARE = 3  # a summary is at most a third of what it summarises
+MATERIAL_SHARE = 3  # of what is new, a summary has at most a third, beside what an earlier one had
 LEAST_TOKENS = 32  # of a summary, however little it summarises
 REQUEST_SHARE = 3  # of the room, at most a third goes to the user's requests as such
-EARLIER_SHARE = 2  # of the room, at most a half goes to an earlier summary before new lines are chosen
+# Of the room, what an earlier summary may take before new lines are chosen. It stands for everything that was
+# ever discarded, and is handed on many times: at a half, what is old is gone after a few compactions.
+EARLIER_SHARE = 0.75
 
 
 class ExtractiveModel:
     """A model for ``model=``: selects the most telling lines of what it is given.
 
     The user's requests come first, at least in short form while there is room; an earlier summary keeps
-    up to half of the room; the rest goes to the most salient new lines, none of them twice.
+    up to three quarters of the room; the rest goes to the most salient new lines, none of them twice.
 
     Args:
         rule: The token rule by which the answer stays within ``max_tokens``: ``"blocks"``,
@@ -47,25 +51,30 @@ class ExtractiveModel:
         """The selection, within ``request.max_tokens``."""
         contents = [str(message.get("content", "")) for message in request.messages]
         counts = [self._rule.count_text(content) for content in contents]
-        share = max(LEAST_TOKENS, sum(counts[:-1]) // MATERIAL_SHARE)
-        room = self._measure.room(min(request.max_tokens, share))
-        text = self._selected(request, room) or self._measure.short(NOTHING_SAID, room)
+        lines = score(read_material(request.messages[:-1], leave_out=HEADER))
+        room = self._measure.room(min(request.max_tokens, self._worth(lines, sum(counts[:-1]))))
+        text = self._selected(lines, room)
         while self._rule.count_text(text) > request.max_tokens and room > 1:  # a tokenizer may count more
             room = room * 3 // 4
-            text = self._selected(request, room) or self._measure.short(NOTHING_SAID, room)
+            text = self._selected(lines, room)
         usage = UsageRecord("extractive", sum(counts), self._rule.count_text(text), purpose=request.purpose)
         return Completion(text, usage, stop_reason="stop")
 
-    def _selected(self, request: CompletionRequest, room: int) -> str:
-        lines = score(read_material(request.messages[:-1], leave_out=HEADER))
+    def _worth(self, lines: Sequence[Scored], tokens: int) -> int:
+        """How many tokens a summary may have: what an earlier one had, and a share of what is new."""
+        size = sum(self._measure.line(line.unit, line.unit.text) for line in lines if line.unit.is_earlier)
+        earlier = min(tokens, size // self._measure.room(1))
+        return max(LEAST_TOKENS, earlier + (tokens - earlier) // MATERIAL_SHARE)
+
+    def _selected(self, lines: Sequence[Scored], room: int) -> str:
         picks = Picks(self._measure, room - self._measure(HEADER) - 1)
         requests = [line for line in lines if line.unit.speaker == "User" and line.unit.is_first]
         picks.take_short(requests, room // REQUEST_SHARE)
         best = sorted(lines, key=lambda line: (-line.salience, line.at))
         earlier = [line for line in best if line.unit.is_earlier]
-        picks.take(earlier, room // EARLIER_SHARE - picks.used)
+        picks.take(earlier, int(room * EARLIER_SHARE) - picks.used)
         picks.take([line for line in best if not line.unit.is_earlier])
         picks.take(earlier)
         if picks.text:
             return f"{HEADER}\n{picks.text}"
-        return self._measure.short(best[0].unit.text, room) if best else ""
+        return self._measure.short(best[0].unit.text if best else NOTHING_SAID, room)

@@ -26,6 +26,10 @@ class Measure:
         """The size of *text*."""
         return text_size(text)[self._index]
 
+    def line(self, unit: Unit, text: str) -> int:
+        """The size of *unit* as a line that says *text*: at most, as one that goes on is without a name."""
+        return self(f"{unit.speaker}: {text}\n")
+
     def room(self, tokens: int) -> int:
         """The largest size that counts as no more than *tokens*."""
         return tokens * self._per_token
@@ -72,7 +76,7 @@ class Picks:
         end = self._room if room is None else min(self._room, self.used + room)
         for line in candidates:
             held = self._chosen.get(line.at)
-            more = self._cost(line.unit, line.unit.text) - (self._cost(*held) if held else 0)
+            more = self._measure.line(line.unit, line.unit.text) - (self._measure.line(*held) if held else 0)
             if more > 0 and self.used + more <= end and (held or self._is_new(line)):
                 self._choose(line, line.unit.text, more)
 
@@ -83,22 +87,18 @@ class Picks:
         like any other.
         """
         room = min(room, self._room - self.used)
-        longest = _common_length([self._cost(line.unit, line.unit.text) for line in requests], room)
+        longest = _common_length([self._measure.line(line.unit, line.unit.text) for line in requests], room)
         if longest < SHORTEST:
             requests, longest = [*requests[-1:], *requests[:-1][:1]], room // 2
         for line in requests:
-            text = self._measure.short(line.unit.text, longest - self._cost(line.unit, ""))
+            text = self._measure.short(line.unit.text, longest - self._measure.line(line.unit, ""))
             if text:
-                self._choose(line, text, self._cost(line.unit, text))
+                self._choose(line, text, self._measure.line(line.unit, text))
 
     def _choose(self, line: Scored, text: str, more: int) -> None:
         self._chosen[line.at] = (line.unit, text)
         self._said.update(line.weights)
         self.used += more
-
-    def _cost(self, unit: Unit, text: str) -> int:
-        """An upper bound: a line that follows one of its own item is indented and has no name."""
-        return self._measure(f"{unit.speaker}: {text}\n")
 
     def _is_new(self, line: Scored) -> bool:
         new = sum(weight for word, weight in line.weights.items() if word not in self._said)
