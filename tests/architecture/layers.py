@@ -53,7 +53,7 @@ FAMILIES = {
         "simple_stages",
         "indexed simple",
     ],
-    "index": ["arrays vectors", "bm25 exact flat hnsw"],
+    "index": ["arrays texts vectors", "bm25 exact flat hnsw"],
     "compaction": [
         "base prompts clip refusal",
         "config estimate guard rehearse render select",

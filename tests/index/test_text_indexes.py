@@ -112,7 +112,10 @@ def test_removing_is_all_or_nothing(index):
     assert index.search("silt")[0].tolist() == [0]
     with pytest.raises(EntryNotFoundError):
         index.remove([4])
-    for wrong in ([-1], [2**64], ["0"], [0.0]):
+    for unknown in (-1, [2**64]):
+        with pytest.raises(EntryNotFoundError, match="the index has no text"):
+            index.remove(unknown)
+    for wrong in (["0"], [0.0]):
         with pytest.raises(ConfigError, match=r"ids\[0\] must be"):
             index.remove(wrong)
 

@@ -1,4 +1,4 @@
-"""What goes into an index of texts and what comes out of it: checked lists, and NumPy arrays of bytes.
+"""What all indexes take and give: ``k``, ids, and answers as arrays over the bytes that the core made.
 
 NumPy is imported when the first array is made, not with the package.
 """
@@ -6,82 +6,88 @@ NumPy is imported when the first array is made, not with the package.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, EntryNotFoundError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Ids: TypeAlias = NDArray[np.uint64]
-    Values: TypeAlias = NDArray[np.float64]
+    Scores: TypeAlias = NDArray[np.float64]  # of texts: sums in float64, given as they are
+    Distances: TypeAlias = NDArray[np.float32]  # of arrays: as exact as the float32 that was handed over
 
-__all__ = ["NO_ID", "check_ids", "check_k", "check_text", "check_texts", "first_row", "serial", "table"]
+Kind: TypeAlias = Literal["d", "f"]
+"""What the values are: float64, or float32."""
+
+__all__ = ["NO_ID", "as_ids", "as_k", "first_row", "serial", "table"]
 
 NO_ID = 2**64 - 1  #: stands in a batch where a query found fewer than others
+FILL = NO_ID.to_bytes(8, "little")  # all bits: the same in any order of bytes
+MAX_K = 2**31 - 1  #: more than an index can hold
 
 
-def check_texts(texts: Sequence[str], field: str) -> list[str]:
-    """*texts* as a list; one str is not taken for a list of its letters."""
-    if isinstance(texts, str):
-        raise ConfigError(f"{field} must be a list of str, got one str", field=field, value=texts)
-    return list(texts)
+def as_k(k: Any, field: str = "k", least: int = 0) -> int:
+    """*k* as a number of rows, cut to the most that an index can hold.
 
-
-def check_text(text: str, field: str) -> str:
-    """*text*, which is one str."""
-    if not isinstance(text, str):
-        message = f"{field} must be a str, got {type(text).__name__}"
-        raise ConfigError(message, field=field, value=text)
-    return text
-
-
-def check_k(k: int) -> int:
-    """*k*, at least 0, and no larger than an index can be."""
+    Raises:
+        ConfigError: not a whole number, or below *least*.
+    """
     try:
         number = operator.index(k)
     except TypeError:
-        raise ConfigError(f"k must be an int, got {type(k).__name__}", field="k", value=k) from None
-    if number < 0:
-        raise ConfigError(f"k must be at least 0, got {number}", field="k", value=k)
-    return min(number, 2**32)
+        raise ConfigError(f"{field} must be an int, got {k!r}", field=field, value=k) from None
+    if number < least:
+        raise ConfigError(f"{field} must be >= {least}, got {number}", field=field, value=number)
+    return min(number, MAX_K)
 
 
-def check_ids(ids: Iterable[int]) -> list[int]:
-    """*ids* as ints from 0 to 2**64 - 1: a list of them, or an array."""
+def as_ids(ids: Iterable[int] | int, what: str) -> list[int]:
+    """*ids* as ints: one of them, a list or an array; *what* an id is of, as errors say it.
+
+    Raises:
+        ConfigError: an id is no whole number.
+        EntryNotFoundError: an id that nothing can have.
+    """
+    one = hasattr(ids, "__index__") and not hasattr(ids, "__len__")
+    listed: list[Any] = [ids] if one else list(ids)  # type: ignore[arg-type]
     found = []
-    for place, each in enumerate(ids):
+    for place, each in enumerate(listed):
         try:
             number = operator.index(each)
         except TypeError:
-            message = f"ids[{place}] must be an int, got {type(each).__name__}"
+            message = f"ids[{place}] must be an int, got {each!r}"
             raise ConfigError(message, field="ids", value=each) from None
         if not 0 <= number <= NO_ID:
-            raise ConfigError(f"ids[{place}] must be in 0..2**64 - 1, got {number}", field="ids", value=each)
+            raise EntryNotFoundError(f"the index has no {what} {number}", entry_id=number)
         found.append(number)
     return found
 
 
-def serial(first: int, count: int) -> Ids:
-    """The ids from *first* on."""
+def serial(first: int, end: int) -> Ids:
+    """The ids from *first* to below *end*."""
     import numpy as np
 
-    return np.arange(first, first + count, dtype=np.uint64)
+    return np.arange(first, end, dtype=np.uint64)
 
 
-def table(found: tuple[bytearray, bytearray], rows: int) -> tuple[Ids, Values]:
+def table(found: tuple[bytearray, bytearray], rows: int, kind: Kind) -> tuple[Ids, NDArray[Any]]:
     """Ids and values as arrays, a row for each query."""
     import numpy as np
 
-    ids, values = np.frombuffer(found[0], np.uint64), np.frombuffer(found[1], np.float64)
+    ids, values = np.frombuffer(found[0], np.uint64), np.frombuffer(found[1], kind)
     columns = len(ids) // rows if rows else 0
     return ids.reshape(rows, columns), values.reshape(rows, columns)
 
 
-def first_row(found: tuple[bytearray, bytearray]) -> tuple[Ids, Values]:
+def first_row(found: tuple[bytearray, bytearray], kind: Kind) -> tuple[Ids, NDArray[Any]]:
     """Ids and values of one query, without what the row was filled up with."""
-    ids, values = table(found, 1)
-    known = ids[0] != NO_ID
-    return ids[0][known], values[0][known]
+    import numpy as np
+
+    ids, values = np.frombuffer(found[0], np.uint64), np.frombuffer(found[1], kind)
+    if found[0].endswith(FILL):  # what fills a row up is at its end
+        known = ids != NO_ID
+        return ids[known], values[known]
+    return ids, values

@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING
 
 from siltstone import _native
 from siltstone.errors import ConfigError
-from siltstone.index.arrays import (
-    check_ids,
-    check_k,
-    check_text,
-    check_texts,
-    first_row,
-    serial,
-    table,
-)
+from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.texts import check_text, check_texts
 
 if TYPE_CHECKING:
-    from siltstone.index.arrays import Ids, Values
+    from siltstone.index.arrays import Ids, Scores
 
 __all__ = ["Bm25Index", "Bm25Params"]
 
@@ -100,18 +93,19 @@ class Bm25Index:
             too, and is never found.
         """
         checked = check_texts(texts, "texts")
-        return serial(self._core.add(checked), len(checked))
+        first = self._core.add(checked)
+        return serial(first, first + len(checked))
 
-    def search(self, query: str, k: int = 10) -> tuple[Ids, Values]:
+    def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
         """The *k* best texts for *query*, the best first.
 
         Returns:
             ids (uint64) and scores (float64, above 0 up to 1), of the same length: *k*, or as many as share
             a term.
         """
-        return first_row(self._core.search([check_text(query, "query")], check_k(k)))
+        return first_row(self._core.search([check_text(query, "query")], as_k(k)), "d")
 
-    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Values]:
+    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
         """The same for each of *queries*, in one call.
 
         Returns:
@@ -119,15 +113,16 @@ class Bm25Index:
             its row is filled up with the id ``2**64 - 1`` and the score 0.
         """
         checked = check_texts(queries, "queries")
-        return table(self._core.search(checked, check_k(k)), len(checked))
+        return table(self._core.search(checked, as_k(k)), len(checked), "d")
 
-    def remove(self, ids: Iterable[int]) -> None:
+    def remove(self, ids: Iterable[int] | int) -> None:
         """Removes texts: all of *ids*, or none of them.
 
         Raises:
+            ConfigError: one of them is no whole number.
             EntryNotFoundError: one of them is unknown, or was removed before. Carries ``entry_id``.
         """
-        self._core.remove(check_ids(ids))
+        self._core.remove(as_ids(ids, "text"))
 
     def __len__(self) -> int:
         return self._core.len()

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from siltstone import _native
-from siltstone.index.vectors import as_k, as_query, as_rows, found, found_by_one, ids_of, numbers_from
+from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.vectors import as_query, as_rows
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from siltstone.index.arrays import Distances, Ids
 
 __all__ = ["FlatIndex"]
 
@@ -62,7 +64,7 @@ class FlatIndex:
         """Numbers of a row."""
         return self._native.dim
 
-    def add(self, vectors: ArrayLike) -> NDArray[np.uint64]:
+    def add(self, vectors: ArrayLike) -> Ids:
         """Adds rows: all of them, or none.
 
         Args:
@@ -74,7 +76,7 @@ class FlatIndex:
         Raises:
             ConfigError: another shape or kind, NaN, or a number that float32 does not hold.
         """
-        return numbers_from(*self._native.add(as_rows(vectors, self.dim)))
+        return serial(*self._native.add(as_rows(vectors, self.dim)))
 
     def remove(self, ids: Iterable[int] | int) -> None:
         """Removes rows: all of them, or none.
@@ -82,9 +84,9 @@ class FlatIndex:
         Raises:
             EntryNotFoundError: an id was never given, or was removed before.
         """
-        self._native.remove(ids_of(ids))
+        self._native.remove(as_ids(ids, "row"))
 
-    def search(self, query: ArrayLike, k: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+    def search(self, query: ArrayLike, k: int) -> tuple[Ids, Distances]:
         """The rows nearest to *query*, the nearest first, ties by id.
 
         Args:
@@ -97,9 +99,9 @@ class FlatIndex:
         Raises:
             ConfigError: another shape or kind, a number that is not finite, or ``k < 0``.
         """
-        return found_by_one(self._native.search(as_query(query, self.dim), as_k(k)))
+        return first_row(self._native.search(as_query(query, self.dim), as_k(k)), "f")
 
-    def search_batch(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+    def search_batch(self, queries: ArrayLike, k: int) -> tuple[Ids, Distances]:
         """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
 
         Returns:
@@ -107,7 +109,7 @@ class FlatIndex:
             2**64 - 1 at an infinite distance.
         """
         rows = as_rows(queries, self.dim, "queries")
-        return found(self._native.search(rows, as_k(k)), len(rows))
+        return table(self._native.search(rows, as_k(k)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
         """What it holds: ``kind``, ``dim``, ``rows`` (ever added), ``len`` (left); and ``plan``, a scan."""

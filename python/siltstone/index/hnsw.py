@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import ConfigError
-from siltstone.index.vectors import as_k, as_query, as_rows, found, found_by_one, ids_of, numbers_from
+from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.vectors import as_query, as_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from siltstone.index.arrays import Distances, Ids
 
     SparseRows: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 
@@ -133,7 +136,7 @@ class HnswIndex:
         """How rows lie in memory."""
         return self._native.storage
 
-    def add(self, vectors: ArrayLike | SparseRows) -> NDArray[np.uint64]:
+    def add(self, vectors: ArrayLike | SparseRows) -> Ids:
         """Adds rows, one after another.
 
         Args:
@@ -149,8 +152,8 @@ class HnswIndex:
                 a negative number or no counts. Nothing is added then.
         """
         if self.storage == "sparse":
-            return numbers_from(*self._native.add_sparse(*_csr(vectors)))
-        return numbers_from(*self._native.add(as_rows(vectors, self.dim)))  # type: ignore[arg-type]
+            return serial(*self._native.add_sparse(*_csr(vectors)))
+        return serial(*self._native.add(as_rows(vectors, self.dim)))  # type: ignore[arg-type]
 
     def remove(self, ids: Iterable[int] | int) -> None:
         """Removes rows: all of them, or none. They are no answers from then on.
@@ -161,11 +164,11 @@ class HnswIndex:
         Raises:
             EntryNotFoundError: an id was never given, or was removed before.
         """
-        self._native.remove(ids_of(ids))
+        self._native.remove(as_ids(ids, "row"))
 
     def search(
         self, query: ArrayLike | SparseRows, k: int, ef: int | None = None, *, plan: Plan = "auto"
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+    ) -> tuple[Ids, Distances]:
         """The rows nearest to *query*, the nearest first, ties by id.
 
         Args:
@@ -189,13 +192,13 @@ class HnswIndex:
                 raise ConfigError(
                     f"query must be one row, got {len(matrix[0]) - 1}; use search_batch", field="query"
                 )
-            return found_by_one(self._native.search_sparse(*matrix, *_options(k, ef, plan)))
+            return first_row(self._native.search_sparse(*matrix, *_options(k, ef, plan)), "f")
         row = as_query(query, self.dim)  # type: ignore[arg-type]
-        return found_by_one(self._native.search(row, *_options(k, ef, plan)))
+        return first_row(self._native.search(row, *_options(k, ef, plan)), "f")
 
     def search_batch(
         self, queries: ArrayLike | SparseRows, k: int, ef: int | None = None, *, plan: Plan = "auto"
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+    ) -> tuple[Ids, Distances]:
         """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
 
         Returns:
@@ -205,9 +208,9 @@ class HnswIndex:
         if self.storage == "sparse":
             matrix = _csr(queries)
             answer = self._native.search_sparse(*matrix, *_options(k, ef, plan))
-            return found(answer, len(matrix[0]) - 1)
+            return table(answer, len(matrix[0]) - 1, "f")
         rows = as_rows(queries, self.dim, "queries")  # type: ignore[arg-type]
-        return found(self._native.search(rows, *_options(k, ef, plan)), len(rows))
+        return table(self._native.search(rows, *_options(k, ef, plan)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
         """What it holds.
