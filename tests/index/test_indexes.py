@@ -161,6 +161,14 @@ def test_what_is_no_matrix_of_finite_numbers_is_refused_and_nothing_is_added(kin
 
 
 @pytest.mark.parametrize("kind", DENSE)
+def test_a_query_that_is_not_finite_is_named_as_a_query(kind):
+    index = make(kind)
+    index.add(np.ones((3, 8)))
+    with pytest.raises(ConfigError, match="queries must be finite, got NaN in row 0, column 2"):
+        index.search([1.0, 1.0, float("nan"), 1.0, 1.0, 1.0, 1.0, 1.0], 1)
+
+
+@pytest.mark.parametrize("kind", DENSE)
 def test_a_later_row_that_is_wrong_keeps_out_those_before_it(kind):
     index, rows = make(kind), rows_of(3, 8)
     rows[2, 5] = np.nan
@@ -303,12 +311,12 @@ def test_the_plan_follows_the_size_and_can_be_forced():
     assert index.stats()["plan"] == "scan"
     index.add(rows[1500:])
     assert index.stats() == {
-        "kind": "hnsw", "dim": 1000, "storage": "i8", "rows": 1501, "len": 1501, "lingering": 0,
+        "index": "hnsw", "entries": 1501, "removed": 0, "lingering": 0, "dim": 1000, "storage": "i8",
         "layers": index.stats()["layers"], "plan": "graph",
     }  # fmt: skip
     exact = index.search(rows[0], 20, plan="scan")
     assert index.search(rows[0], 20, ef=1501, plan="graph")[0].tolist() == exact[0].tolist()
-    assert FlatIndex(3).stats() == {"kind": "flat", "dim": 3, "rows": 0, "len": 0, "plan": "scan"}
+    assert FlatIndex(3).stats() == {"index": "flat", "entries": 0, "removed": 0, "dim": 3, "plan": "scan"}
 
 
 def test_the_same_rows_make_the_same_graph(tmp_path):

@@ -112,12 +112,12 @@ class FlatIndex:
         return table(self._native.search(rows, as_k(k)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
-        """What it holds: ``kind``, ``dim``, ``rows`` (ever added), ``len`` (left); and ``plan``, a scan."""
+        """What it holds: ``index``, ``entries`` (left), ``removed``, ``dim``; and ``plan``, a scan."""
         return {
-            "kind": "flat",
+            "index": "flat",
+            "entries": len(self),
+            "removed": self._native.rows - len(self),
             "dim": self.dim,
-            "rows": self._native.rows,
-            "len": len(self),
             "plan": "scan",
         }
 

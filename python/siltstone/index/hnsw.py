@@ -215,17 +215,17 @@ class HnswIndex:
     def stats(self) -> dict[str, Any]:
         """What it holds.
 
-        ``kind``, ``dim``, ``storage``, ``rows`` (ever added), ``len`` (left), ``lingering`` (removed and
-        still linked), ``layers``, and ``plan``: how a query is answered that does not say.
+        ``index``, ``entries`` (left), ``removed``, ``lingering`` (those of them that are still linked),
+        ``dim``, ``storage``, ``layers``, and ``plan``: how a query is answered that does not say.
         """
         rows, lingering, layers, plan = self._native.figures()
         return {
-            "kind": "hnsw",
+            "index": "hnsw",
+            "entries": len(self),
+            "removed": rows - len(self),
+            "lingering": lingering,
             "dim": self.dim,
             "storage": self.storage,
-            "rows": rows,
-            "len": len(self),
-            "lingering": lingering,
             "layers": layers,
             "plan": plan,
         }

@@ -76,8 +76,8 @@ impl Matrix {
         })
     }
 
-    pub(crate) fn rows(&self) -> CoreResult<Vec<SparseRow>> {
-        check_row(&self.values, 0)?;
+    pub(crate) fn rows(&self, field: &str) -> CoreResult<Vec<SparseRow>> {
+        check_row(&self.values, 0, field)?;
         let bounds = self.starts.windows(2).enumerate();
         bounds
             .map(|(row, bounds)| self.row(row, bounds[0], bounds[1]))
@@ -113,15 +113,19 @@ fn copied<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> 
 }
 
 /// The rows of a matrix, all of them finite.
-pub(crate) fn rows(values: &[f32], dimension: usize) -> CoreResult<impl Iterator<Item = &[f32]>> {
+pub(crate) fn rows<'a>(
+    values: &'a [f32],
+    dimension: usize,
+    field: &str,
+) -> CoreResult<impl Iterator<Item = &'a [f32]> + use<'a>> {
     if !values.len().is_multiple_of(dimension) {
         let count = values.len();
         return Err(refuse(format!(
-            "vectors must have {dimension} numbers each, got {count} in all"
+            "{field} must have {dimension} numbers each, got {count} in all"
         )));
     }
     for (number, row) in values.chunks_exact(dimension).enumerate() {
-        check_row(row, number)?;
+        check_row(row, number, field)?;
     }
     Ok(values.chunks_exact(dimension))
 }

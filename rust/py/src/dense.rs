@@ -41,7 +41,7 @@ impl Flat {
     fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
         let values = vectors.to_vec(py)?;
         let ids = guard(py, || {
-            let rows = rows(&values, self.0.dimension())?;
+            let rows = rows(&values, self.0.dimension(), "vectors")?;
             self.0.add(rows)
         })?;
         Ok((ids.start, ids.end))
@@ -61,7 +61,7 @@ impl Flat {
         let k = k.min(self.0.len());
         let found = guard(py, || {
             let mut table = Table::new(k);
-            for query in rows(&values, self.0.dimension())? {
+            for query in rows(&values, self.0.dimension(), "queries")? {
                 table.push(self.0.search(query, k));
             }
             Ok(table)
@@ -135,9 +135,9 @@ impl Hnsw {
     fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
         let values = vectors.to_vec(py)?;
         let ids = guard(py, || match &self.0 {
-            Any::I8(index) => index.add(rows(&values, index.dimension())?),
-            Any::F16(index) => index.add(rows(&values, index.dimension())?),
-            Any::F32(index) => index.add(rows(&values, index.dimension())?),
+            Any::I8(index) => index.add(rows(&values, index.dimension(), "vectors")?),
+            Any::F16(index) => index.add(rows(&values, index.dimension(), "vectors")?),
+            Any::F32(index) => index.add(rows(&values, index.dimension(), "vectors")?),
             Any::Sparse(_) => Err(wrong_kind()),
         })?;
         Ok((ids.start, ids.end))
@@ -151,7 +151,7 @@ impl Hnsw {
         values: PyBuffer<f32>,
     ) -> PyResult<(u32, u32)> {
         let matrix = Matrix::of(py, &indptr, &indices, &values)?;
-        let ids = guard(py, || self.0.sparse()?.add(&matrix.rows()?))?;
+        let ids = guard(py, || self.0.sparse()?.add(&matrix.rows("vectors")?))?;
         Ok((ids.start, ids.end))
     }
 
@@ -174,15 +174,15 @@ impl Hnsw {
         let plan = parse(py, plan)?;
         let found = guard(py, || match &self.0 {
             Any::I8(index) => {
-                let queries = rows(&values, index.dimension())?;
+                let queries = rows(&values, index.dimension(), "queries")?;
                 Ok(search(index, queries, k, ef, plan))
             }
             Any::F16(index) => {
-                let queries = rows(&values, index.dimension())?;
+                let queries = rows(&values, index.dimension(), "queries")?;
                 Ok(search(index, queries, k, ef, plan))
             }
             Any::F32(index) => {
-                let queries = rows(&values, index.dimension())?;
+                let queries = rows(&values, index.dimension(), "queries")?;
                 Ok(search(index, queries, k, ef, plan))
             }
             Any::Sparse(_) => Err(wrong_kind()),
@@ -204,7 +204,13 @@ impl Hnsw {
         let matrix = Matrix::of(py, &indptr, &indices, &values)?;
         let plan = parse(py, plan)?;
         let found = guard(py, || {
-            Ok(search(self.0.sparse()?, matrix.rows()?.iter(), k, ef, plan))
+            Ok(search(
+                self.0.sparse()?,
+                matrix.rows("queries")?.iter(),
+                k,
+                ef,
+                plan,
+            ))
         })?;
         Ok(found.cross(py))
     }

@@ -24,12 +24,12 @@ pub fn check_dimension(dimension: usize) -> Result<()> {
         .with("value", value))
 }
 
-/// Refuses numbers that are not finite. `row` is what the message calls the row.
+/// Refuses numbers that are not finite. `row` and `field` are what the message calls the row and its table.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidArgument`], with the place and the value.
-pub fn check_row(values: &[f32], row: usize) -> Result<()> {
+pub fn check_row(values: &[f32], row: usize, field: &str) -> Result<()> {
     // Without an early end, so that the compiler makes lanes of it.
     let finite = values
         .iter()
@@ -39,8 +39,8 @@ pub fn check_row(values: &[f32], row: usize) -> Result<()> {
     }
     let place = values.iter().position(|value| !value.is_finite());
     let (column, value) = place.map_or((0, f32::NAN), |place| (place, values[place]));
-    let message = format!("vectors must be finite, got {value} in row {row}, column {column}");
-    Err(Error::new(ErrorKind::InvalidArgument, message).with("field", "vectors"))
+    let message = format!("{field} must be finite, got {value} in row {row}, column {column}");
+    Err(Error::new(ErrorKind::InvalidArgument, message).with("field", field))
 }
 
 /// The same direction, with the greatest number from 1/4 to 1 in size: neither squares overflow then, nor
