@@ -49,9 +49,11 @@ if TYPE_CHECKING:
         CompactionCompleted,
         CompactionFailed,
         CompactionStarted,
+        EmbeddingFailed,
         EntriesQuarantined,
         MemoryExpired,
         MemoryIndexed,
+        SearchDegraded,
     )
     from siltstone.hooks import Guidance
     from siltstone.index import Bm25Index, Bm25Params, ExactIndex, FlatIndex, HnswIndex, HnswParams
@@ -97,6 +99,7 @@ __all__ = [
     "Decay",
     "Embedder",
     "EmbeddingError",
+    "EmbeddingFailed",
     "Emergency",
     "EntriesQuarantined",
     "Entry",
@@ -121,6 +124,7 @@ __all__ = [
     "Prepared",
     "Report",
     "Retention",
+    "SearchDegraded",
     "SearchHit",
     "Session",
     "SiltstoneError",
@@ -169,6 +173,7 @@ _HOMES = {
     "Decay": "siltstone.memory",
     "Embedder": "siltstone.embedding",
     "EmbeddingError": "siltstone.errors",
+    "EmbeddingFailed": "siltstone.events",
     "Emergency": "siltstone.compaction",
     "EntriesQuarantined": "siltstone.events",
     "Entry": "siltstone.memory",
@@ -193,6 +198,7 @@ _HOMES = {
     "Prepared": "siltstone.session",
     "Report": "siltstone.evaluation",
     "Retention": "siltstone.session",
+    "SearchDegraded": "siltstone.events",
     "SearchHit": "siltstone.memory",
     "Session": "siltstone.session",
     "SiltstoneError": "siltstone.errors",

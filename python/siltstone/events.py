@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from siltstone.usage import UsageRecord
 
@@ -13,11 +13,13 @@ __all__ = [
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
+    "EmbeddingFailed",
     "EntriesQuarantined",
     "Event",
     "Hook",
     "MemoryExpired",
     "MemoryIndexed",
+    "SearchDegraded",
     "notify",
 ]
 
@@ -142,6 +144,42 @@ class MemoryExpired:
     by_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingFailed:
+    """An embedder made no vectors. Nothing is lost: entries are found by their words, and tried again.
+
+    Attributes:
+        embedder: Its id.
+        purpose: ``documents`` for entries, in the background; ``query`` for a search.
+        reason: ``raised``, ``invalid`` (an answer that is no vectors), ``timeout``, or ``stale``: the store
+            has another embedder by now.
+        message: What happened, in a sentence.
+        texts: How many texts it was given.
+    """
+
+    embedder: str
+    purpose: Literal["documents", "query"]
+    reason: Literal["raised", "invalid", "timeout", "stale"]
+    message: str
+    texts: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchDegraded:
+    """A search was answered by words alone, where vectors were asked for.
+
+    Attributes:
+        session_id: The session.
+        ranker: What was asked for.
+        reason: ``no_vectors`` (none of its entries has one yet), ``no_query_vector`` (the embedder failed,
+            or did not answer in time), or ``stale``: the store has another embedder by now.
+    """
+
+    session_id: str
+    ranker: str
+    reason: Literal["no_vectors", "no_query_vector", "stale"]
+
+
 Event: TypeAlias = (
     CompactionStarted
     | CompactionCompleted
@@ -149,6 +187,8 @@ Event: TypeAlias = (
     | MemoryIndexed
     | EntriesQuarantined
     | MemoryExpired
+    | EmbeddingFailed
+    | SearchDegraded
 )
 Hook: TypeAlias = Callable[[Event], Any]
 

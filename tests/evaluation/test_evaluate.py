@@ -317,3 +317,25 @@ def test_the_documented_embedding_reproduces_the_published_figures(
 
     pooled = evaluate(make, load_dataset(name, data_dir), ties="earlier", abstention=False).pooled
     assert (pooled.recall[5], pooled.recall[10], pooled.ndcg) == pytest.approx(expected, abs=1e-3)
+
+
+@dataclass
+class Background(Scripted):
+    """A store that gets ready in the background, or never."""
+
+    ready: bool = True
+    flushed: int = 0
+
+    def flush(self) -> bool:
+        assert self.asked == []
+        self.flushed += 1
+        return self.ready
+
+
+def test_a_store_that_gets_ready_in_the_background_is_waited_for() -> None:
+    stores = [Background({}), Background({})]
+    rest = iter(stores)
+    evaluate(lambda: next(rest), TWO)
+    assert [store.flushed for store in stores] == [1, 1]
+    with pytest.raises(StoreError, match="without vectors"):
+        evaluate(lambda: Background({}, ready=False), TWO)

@@ -33,8 +33,8 @@ def test_a_min_score_out_of_0_to_1_is_refused(store: Store, min_score: float) ->
 
 def test_an_unknown_ranker_is_refused(store: Store) -> None:
     with pytest.raises(ConfigError, match="ranker must be") as caught:
-        store.search("a", "silt", ranker="dense")  # type: ignore[arg-type]
-    assert caught.value.value == "dense"  # type: ignore[attr-defined]
+        store.search("a", "silt", ranker="densest")  # type: ignore[arg-type]
+    assert caught.value.value == "densest"  # type: ignore[attr-defined]
 
 
 def test_a_query_over_the_limit_is_refused_with_both_numbers(store: Store) -> None:

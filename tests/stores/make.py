@@ -49,6 +49,8 @@ def write(store: Store) -> None:
         log.undo(expected_head=head or 0, cadence="")
         store.index(name, [Entry("a note on the river", name="Ann", kind="note", created_at=5.5)])
     store.forget(session_id="a", start=1, end=2)
+    store.finalize(store.stage("a", [Entry("a stone that was staged", created_at=6.0)], "committed"))
+    store.stage("a", [Entry("a stone that waits", created_at=7.0)], "waiting")
     store.index("c", [Entry("gone", created_at=1.0)])
     store.drop("c")
 
@@ -74,6 +76,7 @@ def read(path: Path) -> dict[str, Any]:
                     [entry.entry_id, entry.content, *entry.source_range, entry.name, entry.kind]
                     for entry in store.enumerate(name).entries
                 ],
+                "waiting": [[stage.token, stage.fingerprint, stage.entries] for stage in store.stages(name)],
                 "hits": sorted(hit.entry_id for hit in store.search(name, "silt river", limit=99)),
             }
         return json.loads(json.dumps(told))  # type: ignore[no-any-return]

@@ -1,5 +1,16 @@
 """Two scores of an entry made into one, and what age takes of it.
 
+The ranker ``fused``, over all entries of a session, with ``l`` an entry's own BM25 as a share of the
+ceiling, ``c`` the cosine of its nearest vector, and means and deviations over the session::
+
+    w_l, w_c = d_c / (d_l + d_c), d_l / (d_l + d_c)
+    mix(e)   = w_l * l(e) + w_c * c(e)
+    score(e) = mix(e) + 0.3 * (rise(e-1) + rise(e+1)) + 0.15 * (rise(e-2) + rise(e+2)), cut to 0..1
+    rise(e)  = mix(e) - mean of mix
+
+This orders as the sum of both z-scores does, smoothed. By reciprocal ranks it is ``(1 / (60 + rank by
+lexical) + 1 / (60 + rank by cosine)) * 61 / 2``.
+
 The documented hybrid::
 
     v        = max(0, cosine), for the 2 * limit nearest; 0 for all others
@@ -11,17 +22,23 @@ BM25 is that of the ranker ``lexical``, without what stands beside an entry.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from siltstone._reference import lexical, search
 from siltstone._reference.embed import counts
 from siltstone._reference.lexical import Entry
 
-__all__ = ["decayed", "hybrid"]
+__all__ = ["cosine", "decayed", "dense", "fused", "hybrid", "reciprocal"]
 
 VECTOR, BM25 = 0.7, 0.3
 PER_DAY, FLOOR = 0.995, 0.0
 DAY = 86_400_000  # milliseconds
+RRF_K = 60
+
+Vectors: TypeAlias = Sequence[Sequence[float]] | None
+"""Those of an entry; None for one that has none yet."""
 
 
 def hybrid(
@@ -45,6 +62,94 @@ def hybrid(
 def decayed(created_at: int, now: int, per_day: float, floor: float) -> float:
     """What age leaves of a score; both times in milliseconds since 1970."""
     return float(max(floor, per_day ** (max(0, now - created_at) / DAY)))
+
+
+def dense(
+    query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
+) -> list[tuple[int, float]]:
+    """Places of the entries that have vectors, with their scores: best first, then newer, then by place."""
+    near = _near(query, vectors)
+    return _ordered({place: 1 - (1 - far) / 2 for place, far in enumerate(near) if far is not None}, entries)
+
+
+def fused(
+    terms: str, query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
+) -> list[tuple[int, float]]:
+    """The same by the terms of the query and by its vector, made one by z-scores."""
+    own, ceiling = lexical.own(terms, entries)
+    said = [total / ceiling if total > 0 else 0.0 for total in own]
+    near = _near(query, vectors)
+    _, deviation = _spread(said)
+    mean, far = _spread([each for each in near if each is not None])
+    of_terms, of_vectors = _weights(deviation, far)
+    mix = [
+        of_terms * one + of_vectors * (mean if other is None else other)
+        for one, other in zip(said, near, strict=True)
+    ]
+    middle, _ = _spread(mix)
+    found = {}
+    for place, sides in enumerate(lexical.neighbors(entries)):
+        score = mix[place]
+        for step, share in enumerate(lexical.SHARES):
+            before, after = (sum(mix[each] - middle for each in side[step : step + 1]) for side in sides)
+            score += share * (before + after)
+        if score > 0:
+            found[place] = min(1.0, score)
+    return _ordered(found, entries)
+
+
+def reciprocal(
+    terms: str, query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
+) -> list[tuple[int, float]]:
+    """The same by reciprocal ranks."""
+    (said,) = lexical.search([terms], entries)
+    ranks: dict[int, list[float]] = {}
+    for side in (said, dense(query, entries, vectors)):
+        for rank, (place, _) in enumerate(side, 1):
+            ranks.setdefault(place, []).append(1 / (RRF_K + rank))
+    return _ordered({place: sum(each) / (2 / (RRF_K + 1)) for place, each in ranks.items()}, entries)
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Of two vectors; 0 where one of them is zero."""
+    norms = math.sqrt(_dot(one, one)) * math.sqrt(_dot(other, other))
+    return max(-1.0, min(1.0, _dot(one, other) / norms)) if norms > 0 else 0.0
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    """Eight sums side by side, which is the order in which the core adds."""
+    s = [0.0] * 8
+    for place, (a, b) in enumerate(zip(one, other, strict=True)):
+        s[place % 8] += a * b
+    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+
+
+def _near(query: Sequence[float], vectors: Sequence[Vectors]) -> list[float | None]:
+    return [max(cosine(query, each) for each in rows) if rows else None for rows in vectors]
+
+
+def _spread(scores: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation, summed up one after another."""
+    if not scores:
+        return 0.0, 0.0
+    total = squares = 0.0
+    for score in scores:
+        total += score
+    mean = total / len(scores)
+    for score in scores:
+        squares += (score - mean) * (score - mean)
+    return mean, math.sqrt(squares / len(scores))
+
+
+def _weights(one: float, other: float) -> tuple[float, float]:
+    if one > 0 and other > 0:
+        return other / (one + other), one / (one + other)
+    return (1.0, 0.0) if one > 0 else (0.0, 1.0) if other > 0 else (0.5, 0.5)
+
+
+def _ordered(scores: Mapping[int, float], entries: Sequence[Entry]) -> list[tuple[int, float]]:
+    order = sorted((-score, -entries[place].created_at, place) for place, score in scores.items())
+    return [(place, -score) for score, _, place in order]
 
 
 def _best(scores: Sequence[float], entries: Sequence[Entry], limit: int) -> dict[int, float]:

@@ -35,7 +35,11 @@ class Ranked(Protocol):
 
 
 class Measurable(Protocol):
-    """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or one of your own."""
+    """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or one of your own.
+
+    One that makes itself ready in the background has a method ``flush`` as well, which waits for that and
+    says whether it is done; it is called before the first search.
+    """
 
     def index(self, session_id: str, entries: Sequence[Entry], /) -> Indexed:
         """Makes *entries* found by the next search."""

@@ -140,6 +140,9 @@ class _Session:
                 f"index() was given {len(conversation.turns)} entries of {conversation.id!r} "
                 f"and named {len(receipt.entry_ids)}"
             )
+        flush = getattr(store, "flush", None)
+        if flush is not None and not flush():  # vectors that come later would make every run another one
+            raise StoreError(f"flush() left entries of {conversation.id!r} without vectors")
         self._store = store
         self._id = conversation.id
         self._ties = ties

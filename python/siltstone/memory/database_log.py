@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from siltstone import _native
 from siltstone.errors import StoreCorruptError
@@ -30,9 +30,12 @@ __all__ = ["DatabaseLog"]
 class DatabaseLog:
     """A :class:`~siltstone.memory.log.SessionLog` over an open store. Made by ``MemoryStore.open_log``."""
 
-    def __init__(self, native: _native.Store, session_id: str) -> None:
+    def __init__(
+        self, native: _native.Store, session_id: str, on_entries: Callable[[], None] = lambda: None
+    ) -> None:
         self._native = native
         self._session_id = session_id
+        self._on_entries = on_entries  # told when a commit may have brought some
 
     def state(self) -> LogState:
         """Where the log stands."""
@@ -83,6 +86,7 @@ class DatabaseLog:
             [entry_to_row(entry) for entry in entries],
             cadence,
         )
+        self._on_entries()
         return CommitReceipt(compaction_id, tuple(entry_ids))
 
     def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:

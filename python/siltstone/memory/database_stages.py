@@ -48,7 +48,9 @@ class DatabaseStages:
             StageNotFoundError: the batch was aborted, or never handed over.
             StoreCorruptError: what waited is damaged: abort the batch, and hand it over again.
         """
-        return Receipt(tuple(self._native.finalize(token)))
+        receipt = Receipt(tuple(self._native.finalize(token)))
+        self._wake()
+        return receipt
 
     def abort(self, token: str) -> bool:
         """Deletes a batch that waits. False where there is none of that token.
@@ -76,8 +78,13 @@ class DatabaseStages:
             before: And only those handed over earlier than this: younger ones may be under way.
         """
         stamp = None if before is None else milliseconds(before)
-        return ReconcileReport(*map(tuple, self._native.reconcile(list(committed), session_id, stamp)))
+        done = self._native.reconcile(list(committed), session_id, stamp)
+        self._wake()
+        return ReconcileReport(*map(tuple, done))
 
     def stages(self, session_id: str | None = None) -> list[Stage]:
         """The batches that wait, of one session or of all, in the order they were handed over."""
         return [Stage(*row[:4], datetime_from(row[4])) for row in self._native.stages(session_id)]
+
+    def _wake(self, *, anew: bool = False) -> None:
+        """There may be entries that were not found before."""

@@ -19,6 +19,7 @@ __all__ = [
     "ExpireReport",
     "Finding",
     "ForgetReport",
+    "Fusion",
     "Page",
     "Ranker",
     "Receipt",
@@ -30,7 +31,8 @@ __all__ = [
     "StoredEntry",
 ]
 
-Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid"]
+Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
+Fusion: TypeAlias = Literal["zscore", "rrf"]
 MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks for
 MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
 #: The ``min_score`` for what is placed before a model unasked, on the scale of ``lexical``.
@@ -204,7 +206,8 @@ class Finding:
     Attributes:
         code: The kind of damage, a word that does not change: ``integrity`` (SQLite's own check),
             ``foreign_key``, ``unreadable``, ``checksum``, ``fingerprint``, ``count``, ``sequence``,
-            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage`` or ``index``.
+            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage``, ``vector`` or
+            ``index``.
         table: Where it was found; empty where that is not known.
         id: The row, where it is one.
         message: One sentence.

@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+import weakref
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal, NoReturn, Self, get_args
+from typing import Literal, NoReturn, Self
 
 from siltstone import _native
-from siltstone.errors import ConfigError, EntryNotFoundError, StoreOpenError
+from siltstone.embedding.base import Embedder
+from siltstone.errors import EntryNotFoundError, StoreOpenError
+from siltstone.events import Hook
 from siltstone.memory.convert import (
     MAX_INTEGER,
     entry_from_row,
     entry_to_row,
-    hit_from_row,
     milliseconds,
     range_of,
 )
+from siltstone.memory.database_checks import DatabaseChecks
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.database_stages import DatabaseStages
 from siltstone.memory.entry import (
     Decay,
     Entry,
     ExpireReport,
-    Finding,
     ForgetReport,
+    Fusion,
     Page,
     Ranker,
     Receipt,
     SearchHit,
     StoredEntry,
-    StoreStats,
 )
 from siltstone.memory.forgetting import REPLACEMENT, Criteria, targets
 from siltstone.memory.log import SessionLog
+from siltstone.memory.searcher import Options, Searcher
 
 __all__ = ["MemoryStore"]
 
 
-class MemoryStore(DatabaseStages):
+class MemoryStore(DatabaseStages, DatabaseChecks):
     """A durable store in a directory: what sessions said, and what can be found again of it.
 
     The file is ``path/memory/memory.sqlite3``. Only this package may open it while a store is open; to
@@ -51,43 +54,64 @@ class MemoryStore(DatabaseStages):
         How it works: docs/how-search-ranks.md. ``cosine``: cosine distance of the hashed term
         frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. ``hybrid``:
         the documented ``0.7 * cosine + 0.3 * bm25``, BM25 as a share of the query's best, times 0.995 a day
-        of age; weaker than ``lexical``, for those who need it as it is. Scores of different rankers do not
-        compare.
+        of age; weaker than ``lexical``, for those who need it as it is. ``dense``: cosine distance of an
+        embedder's vectors, ``score = 1 - distance / 2``; entries without a vector are not found. ``fused``:
+        ``lexical`` and ``dense`` in one score by their z-scores over the session, lifted by the entries
+        beside. Where there is no vector at all, or none of the query, both rank as ``lexical``. Scores of
+        different rankers do not compare.
     """
 
-    def __init__(self, native: _native.Store, ranker: Ranker, decay: Decay | None) -> None:
+    def __init__(self, native: _native.Store, searcher: Searcher) -> None:
         self._native = native
-        self._ranker = ranker
-        self._decay = decay
+        self._searcher = searcher
+        if searcher.vectors is not None:
+            # A store that is let go of, or open at the end of the program, takes its threads along.
+            self._stop = weakref.finalize(self, searcher.vectors.close)
+            if self.lacking_vectors:
+                self._wake()  # entries that a process left without vectors
 
     @classmethod
     def open(
         cls,
         path: str | os.PathLike[str],
-        ranker: Ranker = "lexical",
+        ranker: Ranker | None = None,
+        embedder: Embedder | None = None,
         *,
         hash_rule: Literal["xxh3", "poly31"] | None = None,
         read_only: bool = False,
         decay: Decay | None = None,
+        fusion: Fusion = "zscore",
+        reembed: bool = False,
+        embed_timeout: float = 5.0,
+        hooks: Iterable[Hook] = (),
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 
         Args:
             path: A directory. It is made if need be, with those that lead to it.
-            ranker: How searches score that do not say.
+            ranker: How searches score that do not say; None is ``fused`` with an embedder, and ``lexical``
+                without.
+            embedder: What makes vectors of entries and queries; needed by ``dense`` and ``fused``. Entries
+                are embedded in the background, see :meth:`flush`.
             hash_rule: How a new store hashes words for ``cosine``: ``xxh3`` where not given. An existing
                 store knows its own.
             read_only: Open an existing store for reading; none is made. A store whose file or directory
                 cannot be written is opened like that by itself, see :attr:`read_only`.
             decay: What age takes of scores, in searches that do not say. None is the ranker's own: nothing,
                 and for ``hybrid`` 0.995 a day without a floor.
+            fusion: How ``fused`` makes one score of two: by z-scores, or by reciprocal ranks (``rrf``).
+            reembed: Whether *embedder* may take the place of another one, whose vectors are deleted. Vectors
+                of two embedders are never mixed: without it, another one is refused.
+            embed_timeout: Seconds that a search waits for the vector of its query.
+            hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
             StoreVersionError: written by a newer siltstone. It is left as it was.
-            ConfigError: an unknown ranker or rule, or a rule that is not the store's.
+            ConfigError: an unknown ranker or rule, a rule that is not the store's, an embedder that is none,
+                or one whose vectors are not those of the store.
         """
-        _check_ranker(ranker)
+        options = Options.of(ranker, embedder, decay, fusion, embed_timeout)
         path = os.fspath(path)
         try:
             os.fsencode(path)
@@ -95,7 +119,12 @@ class MemoryStore(DatabaseStages):
             raise StoreOpenError(
                 f"cannot open a store at {path!r}: no file has such a name", path=path
             ) from error
-        return cls(_native.Store.open(path, read_only, hash_rule), ranker, decay)
+        native = _native.Store.open(path, read_only, hash_rule)
+        try:
+            return cls(native, Searcher.of(native, options, embedder, reembed, tuple(hooks)))
+        except BaseException:
+            native.close()
+            raise
 
     @property
     def path(self) -> str:
@@ -105,7 +134,7 @@ class MemoryStore(DatabaseStages):
     @property
     def ranker(self) -> Ranker:
         """How searches score that do not say."""
-        return self._ranker
+        return self._searcher.options.ranker
 
     @property
     def hash_rule(self) -> str:
@@ -132,7 +161,9 @@ class MemoryStore(DatabaseStages):
             StoreIoError: the disk is full, or failed.
         """
         rows = [entry_to_row(entry) for entry in entries]
-        return Receipt(tuple(self._native.insert_entries(session_id, rows)))
+        receipt = Receipt(tuple(self._native.insert_entries(session_id, rows)))
+        self._wake()
+        return receipt
 
     def search(
         self,
@@ -162,7 +193,11 @@ class MemoryStore(DatabaseStages):
         "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …]}``;
         the scores of terms sum up to ``own``, and with those of the neighbours to the hit's (or to more,
         where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``: ``{"cosine", "bm25",
-        "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``.
+        "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``. ``dense``: ``{"cosine",
+        "distance", "vector", "vectors"}``, the nearest of the entry's vectors, from 0, and how many it has.
+        ``fused``: both, with None for an entry without vectors, and ``{"lexical", "z", "weights", "own",
+        "neighbors"}``: ``own = weights["lexical"] * lexical + weights["dense"] * cosine``, and neighbours
+        add or take what they are above or below the mean; with ``rrf``, ``{"lexical", "ranks"}``.
 
         Returns:
             Hits that share a word with the query or, by ``lexical``, stand beside one that does: the
@@ -175,20 +210,30 @@ class MemoryStore(DatabaseStages):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
-        ranker = self._ranker if ranker is None else ranker
-        limit = max(-1, min(limit, MAX_INTEGER))
-        decay = self._decay if decay is None else decay
-        rows = self._native.search(
-            session_id,
-            query,
-            limit,
-            ranker,
-            min_score,
-            explain,
-            None if decay is None else (decay.per_day, decay.floor),
-            milliseconds(now),
+        hits, lacking = self._searcher.search(
+            session_id, query, limit, ranker, min_score, explain, decay, milliseconds(now)
         )
-        return [hit_from_row(row) for row in rows]
+        if lacking:
+            self._wake()
+        return hits
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until the embedder has seen every entry; at once without an embedder.
+
+        Args:
+            timeout: Seconds; None waits as long as it takes.
+
+        Returns:
+            Whether every entry has its vectors now. False where time was up, or the embedder failed: those
+            entries are found by their words, and tried again later.
+        """
+        vectors = self._searcher.vectors
+        return vectors is None or self.read_only or vectors.flush(timeout)
+
+    @property
+    def lacking_vectors(self) -> int:
+        """How many entries of the store have no vectors; all of them where no embedder was ever used."""
+        return self._native.embedded()[1]
 
     def get(self, entry_id: int) -> StoredEntry:
         """The entry of that id.
@@ -315,49 +360,18 @@ class MemoryStore(DatabaseStages):
         kept = None if keep is None else max(-1, min(keep, MAX_INTEGER))
         return ExpireReport(*self._native.expire(session_id, kept, stamp))
 
-    def stats(self, session_id: str | None = None) -> StoreStats:
-        """What the store, or one session of it, holds."""
-        return StoreStats(**self._native.stats(session_id))
-
-    def check(self, *, repair: bool = False) -> list[Finding]:
-        """Everything in the store that is not what it should be; empty for a store that is whole.
-
-        Looks at every page and every row: checksums, counts, ids, sequences, the lineage of views, what they
-        cover, batches that wait, and the indexes in memory. Without *repair* nothing is changed, and a
-        damaged row does not end it. Searches of this process wait meanwhile.
-
-        Args:
-            repair: Make anew what follows from the rest, in one transaction: indexes, counts, fingerprints,
-                the mark of ids, a session's place. Entries that do not match their checksums are set
-                aside, and batches that are not whole deleted. The log cannot be made anew: damage to
-                messages and compactions stays, and stays in the list. docs/design/storage.md says what
-                becomes of each kind of damage. Findings that were put right have ``repaired``.
-
-        Raises:
-            StoreBusyError: with *repair*: another process is at such work, and was waited for.
-            ReadOnlyStoreError: with *repair*: the store is open for reading.
-        """
-        if not repair:
-            return [Finding(*finding) for finding in self._native.check()]
-        found = self._native.repair(milliseconds(None))
-        return [Finding(*finding, repaired) for finding, repaired in found]
-
-    def quarantined(self, session_id: str) -> tuple[int, ...]:
-        """The ids of the session's entries that do not match their checksums, ascending.
-
-        No search finds them, and every other entry is found as if they had never been there.
-        """
-        return tuple(self._native.quarantined(session_id))
-
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""
-        return DatabaseLog(self._native, session_id)
+        return DatabaseLog(self._native, session_id, self._wake)
 
     def close(self) -> None:
         """Lets go of the store. Closing twice is fine.
 
-        When the last store of this process on the path is closed, the file is complete by itself.
+        When the last store of this process on the path is closed, the file is complete by itself. Entries
+        that lack vectors get them when the store is next open with the embedder.
         """
+        if self._searcher.vectors is not None:
+            self._searcher.vectors.close()
         self._native.close()
 
     def __enter__(self) -> Self:
@@ -368,14 +382,11 @@ class MemoryStore(DatabaseStages):
 
     def __repr__(self) -> str:
         mode = ", read_only=True" if self.read_only else ""
-        return f"MemoryStore.open({self.path!r}, ranker={self._ranker!r}{mode})"
+        return f"MemoryStore.open({self.path!r}, ranker={self.ranker!r}{mode})"
+
+    def _wake(self, *, anew: bool = False) -> None:
+        if self._searcher.vectors is not None and not self.read_only:
+            self._searcher.vectors.wake(anew=anew)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be pickled or copied: open the path again")
-
-
-def _check_ranker(ranker: Any) -> None:
-    if ranker not in get_args(Ranker):
-        raise ConfigError(
-            f"ranker must be one of {get_args(Ranker)!r}, got {ranker!r}", field="ranker", value=ranker
-        )

@@ -71,6 +71,82 @@ pub fn hybrid(cosine: f64, share: f64) -> f64 {
     (0.7 * cosine.max(0.0) + 0.3 * share).min(1.0)
 }
 
+/// What reciprocal ranks are counted from: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms
+/// Condorcet and individual Rank Learning Methods" (2009).
+const RRF_K: f64 = 60.0;
+
+/// `1 / (60 + rank)` of both sides, ranks from 1, as a share of what the first of both has.
+#[must_use]
+pub fn reciprocal(ranks: [Option<u32>; 2]) -> f64 {
+    let of = |rank: Option<u32>| rank.map_or(0.0, |rank| 1.0 / (RRF_K + f64::from(rank)));
+    (of(ranks[0]) + of(ranks[1])) / (2.0 / (RRF_K + 1.0))
+}
+
+/// How the scores of one side lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation, over all of them.
+    pub deviation: f64,
+}
+
+impl Spread {
+    /// Of these scores, summed up in their order; zeros for none.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "what fits in memory is far below 2^53"
+    )]
+    pub fn of(scores: impl Iterator<Item = f64> + Clone) -> Self {
+        let (sum, count) = scores.clone().fold((0.0, 0_usize), |(sum, count), score| {
+            (sum + score, count + 1)
+        });
+        if count == 0 {
+            return Self::default();
+        }
+        let mean = sum / count as f64;
+        let squares = scores.fold(0.0, |sum, score| sum + (score - mean) * (score - mean));
+        Self {
+            mean,
+            deviation: (squares / count as f64).sqrt(),
+        }
+    }
+
+    /// How many deviations `score` is above the mean; 0 where all scores are one.
+    #[must_use]
+    pub fn z(self, score: f64) -> f64 {
+        if self.deviation > 0.0 {
+            (score - self.mean) / self.deviation
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The weights of two sides by which their sum orders as that of their z-scores, and which add up to 1.
+///
+/// ```text
+/// z1 + z2 = (x1 - m1) / d1 + (x2 - m2) / d2
+///         = (1 / d1 + 1 / d2) * (w1 * x1 + w2 * x2) - a number that is the same for all
+/// w1      = d2 / (d1 + d2),  w2 = d1 / (d1 + d2)
+/// ```
+///
+/// So where both scores are in 0..1, the sum is too, and compares between queries, which a z-score does
+/// not. A side on which all scores are one tells nothing, and has no weight; both have half if neither does.
+#[must_use]
+pub fn weights(sides: [Spread; 2]) -> [f64; 2] {
+    let [one, other] = sides.map(|side| side.deviation);
+    if one > 0.0 && other > 0.0 {
+        [other / (one + other), one / (one + other)]
+    } else if one > 0.0 {
+        [1.0, 0.0]
+    } else if other > 0.0 {
+        [0.0, 1.0]
+    } else {
+        [0.5, 0.5]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +177,36 @@ mod tests {
         for (created_at, now) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN)] {
             assert!((0.0..=1.0).contains(&Decay::DOCUMENTED.factor(created_at, now)));
         }
+    }
+
+    #[test]
+    fn the_spread_worked_by_hand() {
+        let spread = Spread::of([1.0, 2.0, 3.0, 6.0].into_iter());
+        // squares of -2, -1, 0, 3: 14 / 4
+        assert!((spread.mean - 3.0).abs() < 1e-12);
+        assert!((spread.deviation - 3.5_f64.sqrt()).abs() < 1e-12);
+        assert!((spread.z(6.0) - 3.0 / 3.5_f64.sqrt()).abs() < 1e-12);
+        assert!(Spread::of([2.0, 2.0].into_iter()).z(2.0).abs() < f64::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn weights_order_as_z_scores_do() {
+        let sides = [[0.9, 0.1, 0.2, 0.1], [0.5, 0.6, 0.4, 0.55]];
+        let spreads = sides.map(|side| Spread::of(side.into_iter()));
+        let weights = weights(spreads);
+        assert!((weights[0] + weights[1] - 1.0).abs() < 1e-12);
+        let sum = |at: usize| weights[0] * sides[0][at] + weights[1] * sides[1][at];
+        let z = |at: usize| spreads[0].z(sides[0][at]) + spreads[1].z(sides[1][at]);
+        for (one, other) in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)] {
+            assert_eq!(sum(one) < sum(other), z(one) < z(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_both_has_all_that_reciprocal_ranks_give() {
+        assert!((reciprocal([Some(1), Some(1)]) - 1.0).abs() < 1e-12);
+        assert!((reciprocal([Some(1), None]) - 0.5).abs() < 1e-12);
+        // (1 / 61 + 1 / 62) / (2 / 61) = (1 + 61 / 62) / 2
+        assert!((reciprocal([Some(1), Some(2)]) - (1.0 + 61.0 / 62.0) / 2.0).abs() < 1e-12);
     }
 }

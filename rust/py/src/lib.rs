@@ -4,15 +4,19 @@ mod arrays;
 mod bm25;
 mod dense;
 mod embed;
+mod entries;
 mod error;
 mod exact;
+mod explain;
 mod json;
 mod memory;
 mod outline;
 mod rows;
+mod staging;
 mod text;
 mod tokenize;
 mod tokens;
+mod vectors;
 
 use pyo3::prelude::*;
 

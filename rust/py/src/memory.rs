@@ -8,19 +8,21 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyTuple};
-use siltstone_core::Result as CoreResult;
-use siltstone_core::fusion::Decay;
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage, SearchOptions};
+use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage};
 
+use crate::entries;
 use crate::error::guard;
 use crate::rows::{
-    EntryIn, EntryOut, FindingOut, HitOut, Ids, MessageIn, MessageOut, StageOut, TargetIn,
-    compaction_in, compaction_out, entry_in, entry_out, figures_out, finding_out, hit_out, ids_out,
-    message_in, message_out, session_id, stage_out, staged_out, target_in,
+    EntryIn, EntryOut, FindingOut, FoundOut, Ids, MessageIn, MessageOut, MissingOut, StageOut,
+    TargetIn, compaction_in, compaction_out, entry_in, entry_out, figures_out, finding_out,
+    ids_out, message_in, message_out, session_id,
 };
+use crate::staging;
 use crate::text::Text;
+use crate::vectors::{self, OptionsIn};
 
 /// A store that is open; safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -187,22 +189,54 @@ impl Store {
         explain: bool,
         decay: Option<(f64, f64)>,
         now: i64,
-    ) -> PyResult<Vec<HitOut<'py>>> {
-        let hits = guard(py, || {
-            let decay = decay.map(|(per_day, floor)| Decay::new(per_day, floor));
-            let options = SearchOptions {
-                limit,
-                ranker: ranker.parse()?,
-                min_score,
-                explain,
-                decay: decay.transpose()?,
-                now,
-            };
-            self.handle
-                .store()?
-                .search(&session_id(&session)?, &query, &options)
-        })?;
-        hits.into_iter().map(|hit| hit_out(py, hit)).collect()
+        fusion: Text,
+        vector: Option<(i64, PyBackedBytes)>,
+    ) -> PyResult<FoundOut<'py>> {
+        let options = OptionsIn {
+            limit,
+            ranker,
+            min_score,
+            explain,
+            decay,
+            now,
+            fusion,
+        };
+        vectors::search(py, &self.handle, &session, &query, &options, vector)
+    }
+
+    fn use_embedder(
+        &self,
+        py: Python<'_>,
+        name: Text,
+        dimension: usize,
+        replace: bool,
+    ) -> PyResult<i64> {
+        guard(py, || {
+            self.handle.store()?.use_embedder(&name, dimension, replace)
+        })
+    }
+
+    fn embedded(&self, py: Python<'_>) -> PyResult<(i64, i64)> {
+        let embedded = guard(py, || self.handle.store()?.embedded())?;
+        Ok((embedded.with, embedded.without))
+    }
+
+    fn missing_vectors(
+        &self,
+        py: Python<'_>,
+        after: i64,
+        limit: usize,
+    ) -> PyResult<(Vec<MissingOut>, i64)> {
+        vectors::missing(py, &self.handle, after, limit)
+    }
+
+    fn store_vectors(
+        &self,
+        py: Python<'_>,
+        embedder: i64,
+        rows: Vec<(i64, PyBackedBytes)>,
+    ) -> PyResult<usize> {
+        vectors::store(py, &self.handle, embedder, &rows)
     }
 
     fn get(&self, py: Python<'_>, entry_id: i64) -> PyResult<EntryOut> {
@@ -221,17 +255,7 @@ impl Store {
         offset: i64,
         limit: i64,
     ) -> PyResult<(Vec<EntryOut>, Option<i64>, Vec<i64>)> {
-        guard(py, || {
-            let id = session_id(&session)?;
-            let page = self
-                .handle
-                .store()?
-                .page(&id, overlaps, since, offset, limit)?;
-            let rows = page.entries.into_iter();
-            let rows = rows.map(|stored| entry_out(stored, id.as_str().to_owned()));
-            let damaged = page.damaged.into_iter().map(|id| id.0).collect();
-            Ok((rows.collect(), page.next_offset, damaged))
-        })
+        entries::page(py, &self.handle, &session, (overlaps, since), offset, limit)
     }
 
     fn stage(
@@ -242,11 +266,7 @@ impl Store {
         fingerprint: Text,
         now: i64,
     ) -> PyResult<String> {
-        guard(py, || {
-            let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
-            let (store, session) = (self.handle.store()?, session_id(&session)?);
-            store.stage(&session, &entries, &fingerprint, now)
-        })
+        staging::stage(py, &self.handle, &session, entries, &fingerprint, now)
     }
 
     fn finalize(&self, py: Python<'_>, token: Text) -> PyResult<Ids> {
@@ -264,31 +284,15 @@ impl Store {
         session: Option<Text>,
         before: Option<i64>,
     ) -> PyResult<(Vec<String>, Vec<String>, Vec<String>)> {
-        let done = guard(py, || {
-            let session = session.as_ref().map(session_id).transpose()?;
-            let committed: Vec<String> = committed.iter().map(|token| token.to_string()).collect();
-            self.handle
-                .store()?
-                .reconcile(&committed, session.as_ref(), before)
-        })?;
-        Ok((done.finalized, done.aborted, done.lost))
+        staging::reconcile(py, &self.handle, &committed, session.as_ref(), before)
     }
 
     fn stages(&self, py: Python<'_>, session: Option<Text>) -> PyResult<Vec<StageOut>> {
-        let stages = guard(py, || {
-            let session = session.as_ref().map(session_id).transpose()?;
-            self.handle.store()?.stages(session.as_ref())
-        })?;
-        Ok(stages.into_iter().map(stage_out).collect())
+        staging::stages(py, &self.handle, session.as_ref())
     }
 
     fn staged_entries(&self, py: Python<'_>, session: Text) -> PyResult<Vec<EntryOut>> {
-        guard(py, || {
-            let id = session_id(&session)?;
-            let waiting = self.handle.store()?.staged_entries(&id)?.into_iter();
-            let rows = waiting.map(|staged| staged_out(staged, id.as_str().to_owned()));
-            Ok(rows.collect())
-        })
+        staging::entries(py, &self.handle, &session)
     }
 
     fn sessions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
@@ -301,18 +305,7 @@ impl Store {
         targets: Vec<TargetIn>,
         replacement: Text,
     ) -> PyResult<(i64, i64, i64, i64, bool)> {
-        let forgotten = guard(py, || {
-            let targets = targets.into_iter().map(target_in);
-            let targets = targets.collect::<CoreResult<Vec<_>>>()?;
-            self.handle.store()?.forget(&targets, &replacement)
-        })?;
-        Ok((
-            forgotten.sessions,
-            forgotten.messages,
-            forgotten.entries,
-            forgotten.summaries,
-            forgotten.erased,
-        ))
+        entries::forget(py, &self.handle, targets, &replacement)
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<Vec<FindingOut>> {

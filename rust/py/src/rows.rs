@@ -1,11 +1,11 @@
 //! What crosses the wall as a tuple, and what it is on the other side.
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    Compaction, ExplainedTerm, Explanation, Figures, Finding, Hit, LexicalExplanation, Message,
-    NewCompaction, NewEntry, NewMessage, Stage, StagedEntry, StoredEntry, Target,
+    Compaction, Figures, Finding, Message, NewCompaction, NewEntry, NewMessage, Stage, StagedEntry,
+    StoredEntry, Target,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
@@ -44,6 +44,10 @@ pub(crate) type HitOut<'py> = (
     f64,
     Option<Bound<'py, PyDict>>,
 );
+/// hits, the ranker that ranked them, entries without vectors.
+pub(crate) type FoundOut<'py> = (Vec<HitOut<'py>>, &'static str, usize);
+/// id, text, role, name of an entry without vectors.
+pub(crate) type MissingOut = (i64, String, String, Option<String>);
 /// session, (seq, raw) of messages, entries, compactions, entries that wait.
 pub(crate) type TargetIn = (Text, Vec<(i64, Text)>, Vec<i64>, Vec<i64>, Vec<i64>);
 /// token, session, fingerprint, how many entries, `created_at`.
@@ -171,92 +175,6 @@ pub(crate) fn finding_out(finding: Finding) -> FindingOut {
 
 pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {
     ids.iter().map(|id| id.map(|id| id.0)).collect()
-}
-
-pub(crate) fn hit_out(py: Python<'_>, hit: Hit) -> PyResult<HitOut<'_>> {
-    let explain = hit
-        .explanation
-        .map(|explanation| explanation_out(py, explanation, hit.score, hit.decay))
-        .transpose()?;
-    let NewEntry {
-        text,
-        repaired,
-        start,
-        end,
-        role,
-        name,
-        kind,
-        created_at,
-    } = hit.stored.entry;
-    let id = hit.stored.id.0;
-    Ok((
-        id, text, start, end, role, name, kind, created_at, repaired, hit.score, explain,
-    ))
-}
-
-fn explanation_out(
-    py: Python<'_>,
-    explanation: Explanation,
-    score: f64,
-    decay: f64,
-) -> PyResult<Bound<'_, PyDict>> {
-    let explain = PyDict::new(py);
-    match explanation {
-        Explanation::Lexical(lexical) => {
-            explain.set_item("own", lexical.own)?;
-            explain.set_item("neighbors", neighbors_out(py, &lexical)?)?;
-            set_terms(&explain, lexical)?;
-        }
-        Explanation::Cosine { distance } => {
-            explain.set_item("cosine", 1.0 - distance)?;
-            explain.set_item("distance", distance)?;
-        }
-        Explanation::Hybrid {
-            cosine,
-            share,
-            lexical,
-        } => {
-            explain.set_item("cosine", cosine)?;
-            explain.set_item("bm25", share)?;
-            set_terms(&explain, lexical)?;
-        }
-    }
-    explain.set_item("decay", decay)?;
-    explain.set_item("score", score)?;
-    Ok(explain)
-}
-
-/// The terms, and which passage of how many they are of.
-fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResult<()> {
-    let py = explain.py();
-    let mut terms = Vec::with_capacity(lexical.terms.len());
-    for ExplainedTerm { part, fields } in lexical.terms {
-        let term = PyDict::new(py);
-        term.set_item("term", part.term)?;
-        term.set_item("tf", part.tf)?;
-        term.set_item("idf", part.idf)?;
-        term.set_item("score", part.score)?;
-        term.set_item("fields", fields.into_py_dict(py)?)?;
-        terms.push(term);
-    }
-    explain.set_item("terms", terms)?;
-    explain.set_item("passage", lexical.passage)?;
-    explain.set_item("passages", lexical.passages)
-}
-
-fn neighbors_out<'py>(
-    py: Python<'py>,
-    lexical: &LexicalExplanation,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let mut neighbors = Vec::with_capacity(lexical.neighbors.len());
-    for each in &lexical.neighbors {
-        let neighbor = PyDict::new(py);
-        neighbor.set_item("entry_id", each.id.0)?;
-        neighbor.set_item("place", each.place)?;
-        neighbor.set_item("score", each.score)?;
-        neighbors.push(neighbor);
-    }
-    Ok(neighbors)
 }
 
 pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>> {

@@ -20,7 +20,7 @@ use crate::bm25::smoothing::Smoothing;
 use crate::bm25::terms::{Document, Query};
 
 /// What the nearest neighbour on either side adds, and the one behind it.
-const SHARES: [f64; 2] = [0.3, 0.15];
+pub const SHARES: [f64; 2] = [0.3, 0.15];
 
 /// Entries, numbered from 0 in the order they were added.
 ///
@@ -163,6 +163,12 @@ impl LexicalIndex {
         }
         own.extend_from_slice(&sums[read..]);
         own
+    }
+
+    /// The nearest two before entry `id` in the conversation and after it, the nearest first.
+    #[must_use]
+    pub fn neighbors(&self, id: u32) -> [[Option<u32>; 2]; 2] {
+        self.chain.neighbors(id)
     }
 
     /// How the score of entry `id` came about.

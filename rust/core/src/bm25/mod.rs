@@ -10,7 +10,7 @@ mod smoothing;
 mod terms;
 
 pub use index::{Bm25Index, Scored};
-pub use lexical::{LexicalIndex, Match, Neighbor, Why};
+pub use lexical::{LexicalIndex, Match, Neighbor, SHARES, Why};
 pub use params::Bm25Params;
 pub use scorer::{Part, Scorer};
 pub use terms::{Document, Query, QueryTerm};

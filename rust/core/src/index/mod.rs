@@ -1,7 +1,8 @@
 //! Search among rows of counts and of floats: `exact` over inverted lists, `hnsw` over a graph, `scan` over
-//! all rows, and `flat`, the oracle they are held against.
+//! all rows, `dense` over the vectors of entries, and `flat`, the oracle the others are held against.
 
 mod base;
+mod dense;
 mod exact;
 mod flat;
 mod flat_rows;
@@ -14,6 +15,7 @@ mod segments;
 pub mod space;
 
 pub use base::{Neighbor, VectorIndex, cosine_distance, distance};
+pub use dense::{DenseIndex, DenseScan, Near};
 pub use exact::ExactIndex;
 pub use flat::FlatIndex;
 pub use flat_rows::FlatRows;

@@ -217,11 +217,15 @@ impl Store {
                 (counts, None, self.scopes.damaged())
             }
             Some(session) => {
-                let found =
-                    self.with_scope(session, Scope::sizes, |transaction, scope, row, sizes| {
+                let found = self.with_scope(
+                    session,
+                    None,
+                    Scope::sizes,
+                    |transaction, scope, row, sizes| {
                         let counts = figures::of_session(transaction, row)?;
                         Ok((counts, Some(sizes), scope.damaged().len()))
-                    })?;
+                    },
+                )?;
                 found.unwrap_or_default()
             }
         };
@@ -244,6 +248,7 @@ impl Store {
     pub fn quarantined(&self, session: &SessionId) -> Result<Vec<EntryId>> {
         let damaged = self.with_scope(
             session,
+            None,
             |_| (),
             |_, scope, _, ()| Ok(scope.damaged().to_vec()),
         )?;

@@ -34,7 +34,9 @@
 mod check;
 mod entries;
 mod examine;
+mod explain;
 mod forget;
+mod fused;
 mod handle;
 mod log;
 mod options;
@@ -46,19 +48,24 @@ mod scope_map;
 mod search;
 mod staging;
 mod store;
+mod vectors;
 
 pub use check::MAX_TEXT_BYTES;
 pub use entries::{Figures, Page};
+pub use explain::{
+    ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
+};
 pub use forget::{Forgotten, Target};
 pub use handle::Handle;
 pub use log::{Committed, Expected, LogState, Undone};
-pub use options::{MAX_LIMIT, MAX_QUERY_BYTES, Ranker, SearchOptions};
+pub use options::{Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchOptions};
 pub use scope::IndexSizes;
-pub use search::{ExplainedNeighbor, ExplainedTerm, Explanation, Hit, LexicalExplanation};
+pub use search::{Found, Hit};
 pub use staging::Reconciled;
 pub use store::Store;
+pub use vectors::Embedded;
 
 pub use crate::sqlite::{
-    Compaction, Counts, Finding, Message, NewCompaction, NewEntry, NewMessage, Stage, StageState,
-    StagedEntry, StoredEntry,
+    Compaction, Counts, EmbedderRow, Finding, Message, NewCompaction, NewEntry, NewMessage, Stage,
+    StageState, StagedEntry, StoredEntry,
 };

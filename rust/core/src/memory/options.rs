@@ -21,6 +21,66 @@ pub enum Ranker {
     Cosine,
     /// The documented mix of that cosine, BM25 and age; see [`fusion::hybrid`](crate::fusion::hybrid).
     Hybrid,
+    /// The cosine of an embedder's vectors: `score = 1 - distance / 2`.
+    Dense,
+    /// The terms of `Lexical` and the cosine of `Dense` in one score, then lifted by neighbours.
+    Fused,
+}
+
+impl Ranker {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lexical => "lexical",
+            Self::Cosine => "cosine",
+            Self::Hybrid => "hybrid",
+            Self::Dense => "dense",
+            Self::Fused => "fused",
+        }
+    }
+
+    /// Whether it looks at vectors of an embedder.
+    #[must_use]
+    pub fn is_dense(self) -> bool {
+        matches!(self, Self::Dense | Self::Fused)
+    }
+}
+
+/// How `Fused` makes one score of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fusion {
+    /// By z-scores over the entries of the session: how far an entry stands out on either side.
+    #[default]
+    ZScore,
+    /// By reciprocal ranks: only the order on either side counts.
+    ReciprocalRank,
+}
+
+impl FromStr for Fusion {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "zscore" => Ok(Self::ZScore),
+            "rrf" => Ok(Self::ReciprocalRank),
+            _ => {
+                let message = format!("fusion must be 'zscore' or 'rrf', got {name:?}");
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "fusion")
+                    .with("value", name))
+            }
+        }
+    }
+}
+
+/// A query as an embedder sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryVector {
+    /// The key of the embedder that made it, as [`Store::use_embedder`](super::Store::use_embedder) gave it.
+    pub embedder: i64,
+    /// As many numbers as that embedder's vectors have.
+    pub numbers: Vec<f32>,
 }
 
 impl FromStr for Ranker {
@@ -31,9 +91,12 @@ impl FromStr for Ranker {
             "lexical" => Ok(Self::Lexical),
             "cosine" => Ok(Self::Cosine),
             "hybrid" => Ok(Self::Hybrid),
+            "dense" => Ok(Self::Dense),
+            "fused" => Ok(Self::Fused),
             _ => {
-                let message =
-                    format!("ranker must be 'lexical', 'cosine' or 'hybrid', got {name:?}");
+                let message = format!(
+                    "ranker must be 'lexical', 'cosine', 'hybrid', 'dense' or 'fused', got {name:?}"
+                );
                 Err(Error::new(ErrorKind::InvalidArgument, message)
                     .with("field", "ranker")
                     .with("value", name))
@@ -57,6 +120,8 @@ pub struct SearchOptions {
     pub decay: Option<Decay>,
     /// The time from which ages are counted, in milliseconds since 1970.
     pub now: i64,
+    /// How `Fused` makes one score of two.
+    pub fusion: Fusion,
 }
 
 impl Default for SearchOptions {
@@ -68,6 +133,7 @@ impl Default for SearchOptions {
             explain: false,
             decay: None,
             now: 0,
+            fusion: Fusion::default(),
         }
     }
 }

@@ -7,8 +7,9 @@ use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
 use crate::fusion::{self, Decay};
 use crate::id::EntryId;
-use crate::index::VectorIndex;
-use crate::memory::options::{Ranker, SearchOptions};
+use crate::index::{Near, VectorIndex};
+use crate::memory::fused::{Sides, near};
+use crate::memory::options::{Fusion, QueryVector, Ranker, SearchOptions};
 use crate::memory::scope::Scope;
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
@@ -18,14 +19,34 @@ pub(super) enum Analysis {
     Lexical(Query),
     Cosine(SparseRow),
     Hybrid(Query, SparseRow),
+    /// The query's terms too: they rank where there are no vectors.
+    Dense(Query, QueryVector),
+    Fused(Query, QueryVector),
 }
 
 impl Analysis {
-    pub(super) fn of(query: &str, ranker: Ranker, hash_rule: HashRule) -> Self {
-        match ranker {
-            Ranker::Lexical => Self::Lexical(Query::of(query)),
-            Ranker::Cosine => Self::Cosine(counts(query, hash_rule)),
-            Ranker::Hybrid => Self::Hybrid(Query::of(query), counts(query, hash_rule)),
+    /// `vector` is what `Dense` and `Fused` need; without it, terms rank.
+    pub(super) fn of(
+        query: &str,
+        vector: Option<&QueryVector>,
+        ranker: Ranker,
+        hash_rule: HashRule,
+    ) -> Self {
+        let terms = Query::of(query);
+        match (ranker, vector) {
+            (Ranker::Cosine, _) => Self::Cosine(counts(query, hash_rule)),
+            (Ranker::Hybrid, _) => Self::Hybrid(terms, counts(query, hash_rule)),
+            (Ranker::Dense, Some(vector)) => Self::Dense(terms, vector.clone()),
+            (Ranker::Fused, Some(vector)) => Self::Fused(terms, vector.clone()),
+            (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => Self::Lexical(terms),
+        }
+    }
+
+    /// The embedder whose vectors it is compared with.
+    pub(super) fn embedder(&self) -> Option<i64> {
+        match self {
+            Self::Dense(_, vector) | Self::Fused(_, vector) => Some(vector.embedder),
+            Self::Lexical(_) | Self::Cosine(_) | Self::Hybrid(..) => None,
         }
     }
 
@@ -33,7 +54,7 @@ impl Analysis {
     fn decay(&self, options: &SearchOptions) -> Option<Decay> {
         let own = match self {
             Self::Hybrid(..) => Some(Decay::DOCUMENTED),
-            Self::Lexical(_) | Self::Cosine(_) => None,
+            Self::Lexical(_) | Self::Cosine(_) | Self::Dense(..) | Self::Fused(..) => None,
         };
         options.decay.or(own)
     }
@@ -44,6 +65,10 @@ impl Analysis {
 pub(super) struct Parts {
     /// The cosine of the hashed term frequencies.
     pub(super) cosine: f64,
+    /// How near its vectors are.
+    pub(super) near: Option<Near>,
+    /// Its place by terms and by vectors, from 1.
+    pub(super) ranks: [Option<u32>; 2],
     /// The part of the query's best BM25 that the entry has.
     pub(super) share: f64,
     /// What its age left of the score.
@@ -84,6 +109,18 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
+/// What a ranking came to.
+pub(super) struct Ranking {
+    /// The best first.
+    pub(super) best: Vec<Ranked>,
+    /// Who ranked: terms, where there is no vector to compare with.
+    pub(super) ranker: Ranker,
+    /// Entries that have no vector yet, where vectors were looked at.
+    pub(super) lacking: usize,
+    /// What z-scores were made of.
+    pub(super) sides: Option<Sides>,
+}
+
 /// The best entries so far, each with what its age left of its score.
 struct Best<'a> {
     scope: &'a Scope,
@@ -114,41 +151,105 @@ impl Best<'_> {
 
 impl Scope {
     /// The `limit` best entries with a score of at least what the options ask for, the best first.
-    pub(super) fn rank(
-        &self,
-        query: &Analysis,
-        limit: usize,
-        options: &SearchOptions,
-    ) -> Vec<Ranked> {
+    pub(super) fn rank(&self, query: &Analysis, limit: usize, options: &SearchOptions) -> Ranking {
         let mut best = Best {
             scope: self,
             decay: query.decay(options),
             options,
             kept: TopK::new(limit),
         };
-        match query {
-            Analysis::Lexical(query) => {
-                // Age may bring any entry before any other.
-                let limit = best.decay.map_or(limit, |_| self.entries.len());
-                self.lexical.for_each_above(query, limit, |hit| {
-                    best.offer(hit.id, hit.score, Parts::default())
+        let (mut lacking, mut sides) = (0, None);
+        let ranker = match query {
+            Analysis::Lexical(query) => self.by_terms(query, limit, &mut best),
+            Analysis::Cosine(row) => {
+                self.cosine.for_each_near(row, |neighbor| {
+                    let cosine = 1.0 - neighbor.distance;
+                    let parts = Parts {
+                        cosine,
+                        ..Parts::default()
+                    };
+                    farthest(best.offer(neighbor.id, cosine_score(neighbor.distance), parts))
                 });
+                Ranker::Cosine
             }
-            Analysis::Cosine(row) => self.cosine.for_each_near(row, |neighbor| {
-                let cosine = 1.0 - neighbor.distance;
-                let parts = Parts {
-                    cosine,
-                    ..Parts::default()
-                };
-                farthest(best.offer(neighbor.id, cosine_score(neighbor.distance), parts))
-            }),
             Analysis::Hybrid(query, row) => {
                 for (point, parts) in self.sides(query, row, limit.saturating_mul(2)) {
                     best.offer(point, fusion::hybrid(parts.cosine, parts.share), parts);
                 }
+                Ranker::Hybrid
+            }
+            Analysis::Dense(terms, vector) | Analysis::Fused(terms, vector) => {
+                let dense = self.dense.as_ref().filter(|dense| !dense.index.is_empty());
+                lacking = self.entries.len() - dense.map_or(0, |dense| dense.index.len());
+                match (dense, query) {
+                    (None, _) => self.by_terms(terms, limit, &mut best),
+                    (Some(dense), Analysis::Dense(..)) => {
+                        dense.index.for_each_near(&vector.numbers, &mut |near| {
+                            best.offer(near.id, cosine_score(1.0 - near.cosine), of(near));
+                        });
+                        Ranker::Dense
+                    }
+                    (Some(dense), _) if options.fusion == Fusion::ReciprocalRank => {
+                        let near = near(self, dense.index.as_ref(), &vector.numbers);
+                        self.by_ranks(terms, &near, &mut best);
+                        Ranker::Fused
+                    }
+                    (Some(dense), _) => {
+                        let index = dense.index.as_ref();
+                        let both = Sides::of(self, terms, index, &vector.numbers);
+                        for (point, near) in (0..).zip(&both.near) {
+                            let score = both.score(self, point).clamp(0.0, 1.0);
+                            if score > 0.0 {
+                                best.offer(point, score, near.map_or_else(Parts::default, of));
+                            }
+                        }
+                        sides = Some(both);
+                        Ranker::Fused
+                    }
+                }
+            }
+        };
+        Ranking {
+            best: best.kept.into_best_first(),
+            ranker,
+            lacking,
+            sides,
+        }
+    }
+
+    fn by_terms(&self, query: &Query, limit: usize, best: &mut Best<'_>) -> Ranker {
+        // Age may bring any entry before any other.
+        let limit = best.decay.map_or(limit, |_| self.entries.len());
+        self.lexical.for_each_above(query, limit, |hit| {
+            best.offer(hit.id, hit.score, Parts::default())
+        });
+        Ranker::Lexical
+    }
+
+    /// By the place that an entry has among those that terms find, and among those that have vectors.
+    fn by_ranks(&self, terms: &Query, near: &[Option<Near>], best: &mut Best<'_>) {
+        let mut ranks = vec![[None; 2]; self.entries.len()];
+        let mut said = Vec::new();
+        self.lexical.for_each_match(terms, |hit| {
+            said.push(self.ranked(hit.id, hit.score, Parts::default()));
+        });
+        let mut close: Vec<Ranked> = near
+            .iter()
+            .flatten()
+            .map(|near| self.ranked(near.id, near.cosine, Parts::default()))
+            .collect();
+        for (side, order) in [&mut said, &mut close].into_iter().enumerate() {
+            order.sort_unstable_by(|one, other| other.cmp(one));
+            for (rank, each) in (1..).zip(order.iter()) {
+                ranks[each.point as usize][side] = Some(rank);
             }
         }
-        best.kept.into_best_first()
+        for (point, (ranks, near)) in (0..).zip(ranks.into_iter().zip(near)) {
+            if ranks != [None; 2] {
+                let parts = near.map_or_else(Parts::default, of);
+                best.offer(point, fusion::reciprocal(ranks), Parts { ranks, ..parts });
+            }
+        }
     }
 
     /// The `limit` best entries by the cosine and the `limit` best by BM25; what only one side has of an
@@ -192,6 +293,13 @@ impl Scope {
 /// the same score.
 fn farthest(score: f64) -> f64 {
     2.0 * (1.0 - score) + f64::EPSILON
+}
+
+fn of(near: Near) -> Parts {
+    Parts {
+        near: Some(near),
+        ..Parts::default()
+    }
 }
 
 /// `1 - distance / 2`: 1 for the same direction, 0.5 for nothing in common.

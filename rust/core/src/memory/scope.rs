@@ -8,9 +8,9 @@ use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
-use crate::index::{ExactIndex, VectorIndex};
+use crate::index::{DenseIndex, DenseScan, ExactIndex, VectorIndex};
 use crate::sqlite::entry::{self, Listed};
-use crate::sqlite::{NewEntry, SessionRow};
+use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};
 use crate::vector::SparseRow;
 
 /// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
@@ -70,6 +70,15 @@ pub(super) struct Scope {
     damaged: Vec<EntryId>,
     pub(super) lexical: LexicalIndex,
     pub(super) cosine: ExactIndex,
+    /// Vectors of an embedder, once a search wanted them.
+    pub(super) dense: Option<Dense>,
+}
+
+/// The vectors that one embedder made of a session's entries, as they were at one revision.
+pub(super) struct Dense {
+    embedder: i64,
+    revision: i64,
+    pub(super) index: Box<dyn DenseIndex>,
 }
 
 impl Scope {
@@ -84,12 +93,50 @@ impl Scope {
             damaged: Vec::new(),
             lexical: LexicalIndex::new(Bm25Params::default()),
             cosine: ExactIndex::default(),
+            dense: None,
         }
     }
 
     /// Whether it indexes the session as `row` describes it.
     pub(super) fn is_of(&self, row: &SessionRow) -> bool {
         self.session == row.id && self.revision == row.revision
+    }
+
+    /// Whether its vectors are those of that embedder, as they are at that revision.
+    pub(super) fn has_vectors(&self, embedder: i64, revision: i64) -> bool {
+        let known = self.dense.as_ref();
+        known.is_some_and(|dense| (dense.embedder, dense.revision) == (embedder, revision))
+    }
+
+    /// Reads the vectors of that embedder that it lacks. The scope itself must have caught up.
+    pub(super) fn catch_up_vectors(
+        &mut self,
+        connection: &Connection,
+        embedder: &EmbedderRow,
+    ) -> Result<()> {
+        let new = || Dense {
+            embedder: embedder.id,
+            revision: 0,
+            index: Box::new(DenseScan::new(embedder.dimension)),
+        };
+        let known = self.dense.take();
+        let known = known.filter(|dense| dense.embedder == embedder.id);
+        let mut dense = known.unwrap_or_else(new);
+        // What cannot be believed, and what is not of an entry here, is left out: to a search that entry has
+        // no vector, and a check finds it.
+        vectors::for_each_after(connection, self.session, dense.revision, |row| {
+            let point = self.entries.binary_search_by_key(&row.entry, |&(id, _)| id);
+            let fits =
+                row.embedder == embedder.id && vectors::is_whole(&row.numbers, embedder.dimension);
+            if let Ok(Ok(point)) = point.map(u32::try_from)
+                && fits
+            {
+                dense.index.add(point, &row.numbers);
+            }
+        })?;
+        dense.revision = vectors::revision(connection, self.session)?;
+        self.dense = Some(dense);
+        Ok(())
     }
 
     /// Takes in what a commit added to the state `before`, and left as `after`.

@@ -2,14 +2,14 @@
 
 use rusqlite::Transaction;
 
-use crate::bm25::{Part, Query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
-use crate::memory::options::SearchOptions;
-use crate::memory::rank::{Analysis, Ranked};
-use crate::memory::scope::{Scope, fields};
+use crate::memory::explain::{Explanation, explain};
+use crate::memory::options::{QueryVector, Ranker, SearchOptions};
+use crate::memory::rank::Analysis;
+use crate::memory::scope::Scope;
 use crate::memory::store::Store;
-use crate::sqlite::{NewEntry, SessionRow, StoredEntry, entry, session};
+use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
 
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,61 +24,16 @@ pub struct Hit {
     pub explanation: Option<Explanation>,
 }
 
-/// How a score came about.
+/// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Explanation {
-    /// What each term of the query adds, and what stands beside the entry.
-    Lexical(LexicalExplanation),
-    /// The cosine distance that the score was made of.
-    Cosine {
-        /// 0 for the same direction, 1 for nothing in common.
-        distance: f64,
-    },
-    /// What either side of the documented hybrid adds.
-    Hybrid {
-        /// The cosine of the hashed term frequencies; 0 where that side did not find the entry.
-        cosine: f64,
-        /// The part of the query's best BM25 that the entry has; 0 likewise.
-        share: f64,
-        /// The terms that this share comes from.
-        lexical: LexicalExplanation,
-    },
-}
-
-/// How a lexical score came about. The scores are shares of the hit's: those of the terms and of the
-/// neighbours sum up to it, or to more where it is cut at 1.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LexicalExplanation {
-    /// The terms that the entry's best passage has in common with the query.
-    pub terms: Vec<ExplainedTerm>,
-    /// The number of that passage, from 0.
-    pub passage: u32,
-    /// How many passages the entry has.
-    pub passages: u32,
-    /// What that passage adds.
-    pub own: f64,
-    /// What stands beside the entry and has a term of the query: those before it first.
-    pub neighbors: Vec<ExplainedNeighbor>,
-}
-
-/// A term that a passage has in common with the query.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExplainedTerm {
-    /// What it adds.
-    pub part: Part,
-    /// In which fields it stands, and how often.
-    pub fields: Vec<(&'static str, u32)>,
-}
-
-/// An entry beside one that was found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExplainedNeighbor {
-    /// Its id.
-    pub id: EntryId,
-    /// Where it stands: -2, -1, 1 or 2.
-    pub place: i64,
-    /// What it adds.
-    pub score: f64,
+pub struct Found {
+    /// The best first.
+    pub hits: Vec<Hit>,
+    /// Who ranked them: `Lexical` where `Dense` or `Fused` was asked for and there is no vector to compare
+    /// with.
+    pub ranker: Ranker,
+    /// Entries of the session that have no vector yet, where vectors were looked at.
+    pub lacking: usize,
 }
 
 impl Store {
@@ -95,29 +50,80 @@ impl Store {
         query: &str,
         options: &SearchOptions,
     ) -> Result<Vec<Hit>> {
+        Ok(self.find(session, query, None, options)?.hits)
+    }
+
+    /// The same, with what `Dense` and `Fused` need: the query as the store's embedder sees it.
+    ///
+    /// Without it, or where it is of another embedder than the vectors, terms rank.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`search`](Self::search), and [`ErrorKind::InvalidEntry`] where the vector has not as many
+    /// numbers as those of the store.
+    pub fn find(
+        &self,
+        session: &SessionId,
+        query: &str,
+        vector: Option<&QueryVector>,
+        options: &SearchOptions,
+    ) -> Result<Found> {
         let limit = options.check(query)?;
+        let nothing = || Found {
+            hits: Vec::new(),
+            ranker: options.ranker,
+            lacking: 0,
+        };
         if limit == 0 {
-            return Ok(Vec::new());
+            return Ok(nothing());
         }
-        let query = Analysis::of(query, options.ranker, self.hash_rule());
-        let hits = self.with_scope(
+        let vector = match vector {
+            Some(vector) if options.ranker.is_dense() => self.comparable(vector)?,
+            _ => None,
+        };
+        let analysis = Analysis::of(query, vector, options.ranker, self.hash_rule());
+        let found = self.with_scope(
             session,
-            |scope| scope.rank(&query, limit, options),
-            |transaction, scope, row, ranked| {
-                let hit = |ranked: Ranked| {
+            analysis.embedder(),
+            |scope| scope.rank(&analysis, limit, options),
+            |transaction, scope, row, ranking| {
+                let mut hits = Vec::with_capacity(ranking.best.len());
+                for ranked in &ranking.best {
                     let stored = fetch(transaction, row, ranked.id)?;
-                    let explain = || explain(scope, &query, ranked, &stored.entry);
-                    Ok(Hit {
+                    let explain = || explain(scope, &analysis, &ranking, ranked, &stored.entry);
+                    hits.push(Hit {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
                         decay: ranked.parts.decay,
                         stored,
-                    })
-                };
-                ranked.into_iter().map(hit).collect::<Result<Vec<_>>>()
+                    });
+                }
+                Ok(Found {
+                    hits,
+                    ranker: ranking.ranker,
+                    lacking: ranking.lacking,
+                })
             },
         )?;
-        Ok(hits.unwrap_or_default())
+        Ok(found.unwrap_or_else(nothing))
+    }
+
+    /// The vector, if the store's are of the same embedder.
+    fn comparable<'a>(&self, vector: &'a QueryVector) -> Result<Option<&'a QueryVector>> {
+        let embedder = self.embedder()?.filter(|row| row.id == vector.embedder);
+        match embedder {
+            Some(row) if row.dimension != vector.numbers.len() => {
+                let message = format!(
+                    "a query's vector must have {} numbers, as those of embedder {:?}, got {}",
+                    row.dimension,
+                    row.name,
+                    vector.numbers.len()
+                );
+                Err(Error::new(ErrorKind::InvalidEntry, message))
+            }
+            Some(_) => Ok(Some(vector)),
+            None => Ok(None),
+        }
     }
 
     /// Runs `rank` on the session's indexes, then `fetch` on the state of the database that they are of.
@@ -126,11 +132,12 @@ impl Store {
     /// revision says whether another writer, in this process or elsewhere, was faster; then the scope
     /// catches up, and the search starts over. None for a session that does not exist.
     ///
-    /// A row that was damaged after it was indexed is found out when it is fetched: the scope is then made
-    /// anew, without it.
+    /// With an `embedder`, its vectors must be those of that state too. A row that was damaged after it was
+    /// indexed is found out when it is fetched: the scope is then made anew, without it.
     pub(super) fn with_scope<R, T>(
         &self,
         session: &SessionId,
+        embedder: Option<i64>,
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -143,8 +150,14 @@ impl Store {
                 let Some(row) = session::find(transaction, session)? else {
                     return Ok(Outcome::NoSession);
                 };
+                let revision = || vectors::revision(transaction, row.id);
+                let revision = embedder.map(|_| revision()).transpose()?;
+                let has_vectors = |scope: &Scope| {
+                    let both = embedder.zip(revision);
+                    both.is_none_or(|(embedder, revision)| scope.has_vectors(embedder, revision))
+                };
                 match (&guard, ranked) {
-                    (Some(scope), Some(ranked)) if scope.is_of(&row) => {
+                    (Some(scope), Some(ranked)) if scope.is_of(&row) && has_vectors(scope) => {
                         fetch(transaction, scope, &row, ranked).map(Outcome::Done)
                     }
                     _ => Ok(Outcome::Stale),
@@ -161,20 +174,31 @@ impl Store {
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
                     drop(guard);
-                    self.catch_up(session)?;
+                    self.catch_up(session, embedder)?;
                 }
             }
         }
     }
 
-    fn catch_up(&self, session: &SessionId) -> Result<()> {
+    fn catch_up(&self, session: &SessionId, embedder: Option<i64>) -> Result<()> {
         let scope = self.scopes.get_or_create(session);
         let mut scope = scope.write();
-        self.database
-            .read(|transaction| match session::find(transaction, session)? {
-                Some(row) => scope.catch_up(transaction, &row),
-                None => Ok(()),
-            })
+        self.database.read(|transaction| {
+            let Some(row) = session::find(transaction, session)? else {
+                return Ok(());
+            };
+            scope.catch_up(transaction, &row)?;
+            let Some(asked) = embedder else {
+                return Ok(());
+            };
+            match vectors::embedder(transaction)? {
+                Some(current) if current.id == asked => {
+                    scope.catch_up_vectors(transaction, &current)
+                }
+                // Another embedder took its place since the search began.
+                _ => Err(another_embedder()),
+            }
+        })
     }
 }
 
@@ -196,82 +220,7 @@ fn fetch(transaction: &Transaction<'_>, row: &SessionRow, id: EntryId) -> Result
     }
 }
 
-fn explain(scope: &Scope, query: &Analysis, ranked: Ranked, entry: &NewEntry) -> Explanation {
-    match query {
-        Analysis::Lexical(query) => {
-            Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
-        }
-        Analysis::Cosine(_) => Explanation::Cosine {
-            distance: 1.0 - ranked.parts.cosine,
-        },
-        Analysis::Hybrid(query, _) => Explanation::Hybrid {
-            cosine: ranked.parts.cosine,
-            share: ranked.parts.share,
-            lexical: by_itself(
-                explain_lexical(scope, query, ranked.point, entry),
-                ranked.parts.share,
-            ),
-        },
-    }
-}
-
-/// The explanation of an entry without what stands beside it: its terms add up to `share`.
-fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation {
-    let scale = if lexical.own > 0.0 {
-        share / lexical.own
-    } else {
-        0.0
-    };
-    lexical.neighbors.clear();
-    lexical.own = share;
-    for term in &mut lexical.terms {
-        term.part.score *= scale;
-    }
-    lexical
-}
-
-fn explain_lexical(
-    scope: &Scope,
-    query: &Query,
-    point: u32,
-    entry: &NewEntry,
-) -> LexicalExplanation {
-    let (why, fields) = (scope.why(query, point), fields(entry));
-    let passage = fields.passages().nth(why.passage as usize);
-    let text = passage.map_or(&[][..], |passage| &fields.text[passage]);
-    let places = [
-        ("text", text),
-        ("name", &fields.name),
-        ("date", &fields.date),
-    ];
-    let found_in = |hash: u64| {
-        let count = |terms: &[u64]| terms.iter().filter(|&&term| term == hash).count();
-        places
-            .iter()
-            .map(|&(field, terms)| (field, u32::try_from(count(terms)).unwrap_or(u32::MAX)))
-            .filter(|&(_, count)| count > 0)
-            .collect()
-    };
-    LexicalExplanation {
-        passage: why.passage,
-        passages: why.passages,
-        own: why.own,
-        neighbors: why
-            .neighbors
-            .iter()
-            .map(|neighbor| ExplainedNeighbor {
-                id: scope.id(neighbor.id),
-                place: neighbor.place,
-                score: neighbor.score,
-            })
-            .collect(),
-        terms: why
-            .parts
-            .into_iter()
-            .map(|part| ExplainedTerm {
-                fields: found_in(part.hash),
-                part,
-            })
-            .collect(),
-    }
+fn another_embedder() -> Error {
+    let message = "another embedder took the place of this one meanwhile: open the store with it";
+    Error::new(ErrorKind::StoreConflict, message)
 }

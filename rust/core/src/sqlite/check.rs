@@ -8,7 +8,7 @@ use crate::id::EntryId;
 use crate::sqlite::compactions;
 use crate::sqlite::entry;
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{allocator, log, meta, stage, staged};
+use crate::sqlite::{allocator, log, meta, stage, staged, vectors};
 
 /// Something in the store that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,10 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
     let waiting = check.rows(connection, staged::TABLE, staged::SELECT_ALL, staged::read);
     check.ids(connection, &entries);
     check.stages(&batches, &waiting);
+    check.vectors(
+        connection,
+        entries.iter().map(|stored| (stored.id, stored.session)),
+    );
     let sessions = check.sessions(&sessions, &compactions, &entries, &messages);
     Examined {
         findings: check.0,
@@ -152,7 +156,7 @@ impl Check {
     }
 
     /// The rows of a table that can be believed; each other one is a finding.
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &mut self,
         connection: &Connection,
         table: &'static str,
@@ -206,10 +210,10 @@ impl Check {
 
 fn known(table: &str) -> &'static str {
     let tables = [session::TABLE, log::TABLE, compactions::TABLE, entry::TABLE];
-    let staging = [stage::TABLE, staged::TABLE];
+    let others = [stage::TABLE, staged::TABLE, vectors::TABLE];
     tables
         .into_iter()
-        .chain(staging)
+        .chain(others)
         .find(|&known| known == table)
         .unwrap_or("")
 }

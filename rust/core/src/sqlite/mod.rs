@@ -6,6 +6,7 @@
 pub(crate) mod allocator;
 pub(crate) mod check;
 mod check_rows;
+mod check_vectors;
 mod checksum;
 pub(crate) mod compactions;
 mod connection;
@@ -21,11 +22,13 @@ mod migrate;
 pub(crate) mod quarantine;
 mod ranges;
 mod repair;
+mod repair_vectors;
 mod row;
 mod schema;
 pub(crate) mod session;
 pub(crate) mod stage;
 pub(crate) mod staged;
+pub(crate) mod vectors;
 mod wal;
 mod writer;
 
@@ -38,3 +41,4 @@ pub use log::{Message, NewMessage};
 pub(crate) use session::SessionRow;
 pub use stage::{Stage, State as StageState};
 pub use staged::StagedEntry;
+pub use vectors::EmbedderRow;

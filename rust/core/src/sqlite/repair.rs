@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, params};
 use crate::error::{ErrorKind, Result};
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{allocator, entry, quarantine, stage, staged};
+use crate::sqlite::{allocator, entry, quarantine, repair_vectors, stage, staged};
 
 /// How far the allocator jumps where it is not known which ids were given: no store has given as many.
 const JUMP: i64 = 1 << 32;
@@ -20,7 +20,8 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     entries(transaction, now)?;
     batches(transaction)?;
     ids(transaction)?;
-    sessions(transaction)
+    sessions(transaction)?;
+    repair_vectors::repair(transaction)
 }
 
 /// Sets damaged entries aside, and those of no session; finds each other one by what it says.
@@ -204,7 +205,7 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
 }
 
 /// What was read, or None where it cannot be believed.
-fn believed<T>(read: Result<T>) -> Result<Option<T>> {
+pub(super) fn believed<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == ErrorKind::StoreCorrupt => Ok(None),

@@ -49,6 +49,18 @@ impl<'row> Columns<'row> {
         }
     }
 
+    pub(super) fn bytes(&self, column: usize) -> Result<&'row [u8]> {
+        match self.row.get_ref(column)? {
+            ValueRef::Blob(bytes) => Ok(bytes),
+            _ => Err(self.corrupt(column, "is not bytes")),
+        }
+    }
+
+    /// The row is damaged: `what` says how.
+    pub(super) fn damaged(&self, column: usize, what: &str) -> Error {
+        self.corrupt(column, what)
+    }
+
     /// Compares the last column with what the others give.
     pub(super) fn verify(&self, checksum: Checksum, column: usize) -> Result<()> {
         let stored = self.integer(column)?;

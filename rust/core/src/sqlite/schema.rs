@@ -5,7 +5,7 @@ pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 
 /// What each version adds to the one before, the first to an empty database. A step that was released is
 /// never changed: a store of version n is what the first n steps make.
-pub(super) const STEPS: [&str; 2] = [FIRST, STAGING];
+pub(super) const STEPS: [&str; 3] = [FIRST, STAGING, VECTORS];
 
 /// The version that this code writes (`PRAGMA user_version`): as many as there are steps.
 #[expect(clippy::cast_possible_wrap, reason = "there are a few")]
@@ -160,4 +160,28 @@ CREATE TABLE quarantine (
     checksum INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX quarantine_session ON quarantine (session);
+";
+
+/// Version 3: vectors of entries, which an embedder made.
+///
+/// `vector.entry` goes with its entry whatever deletes that: what is forgotten leaves no vector behind.
+const VECTORS: &str = "
+-- Whose vectors there are: one row, or none. Another embedder gets another id, and no vector of this one.
+CREATE TABLE embedder (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,             -- the embedder's own id
+    dimension INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+-- The vectors of an entry's passages, one after another.
+CREATE TABLE vector (
+    entry INTEGER PRIMARY KEY REFERENCES entry (id) ON DELETE CASCADE,
+    session INTEGER NOT NULL,       -- that of the entry
+    revision INTEGER NOT NULL,      -- rises within a session: an index reads what it lacks
+    embedder INTEGER NOT NULL,
+    data BLOB NOT NULL,             -- float32, little-endian
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX vector_session ON vector (session, revision);
 ";

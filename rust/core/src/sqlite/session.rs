@@ -164,9 +164,10 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
     Ok(())
 }
 
-/// Deletes the session's log, its compactions and its entries, and leaves a tombstone in its place.
+/// Deletes the session's log, its compactions and its entries with their vectors, and leaves a tombstone in its place.
 pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
     for sql in [
+        "DELETE FROM vector WHERE session = ?1",
         "DELETE FROM entry WHERE session = ?1",
         "DELETE FROM message WHERE session = ?1",
         "DELETE FROM compaction WHERE session = ?1",

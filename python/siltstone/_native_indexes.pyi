@@ -1,0 +1,169 @@
+"""The indexes without a store, as the compiled core has them.
+
+The other names of the compiled module are in ``_native.pyi``, which has these as well.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+__all__ = ["Bm25Index", "ExactIndex", "Flat", "Hnsw"]
+
+@final
+class Flat:
+    """Exact search over rows of floats. Users have ``siltstone.FlatIndex``, which is built on it.
+
+    Safe to use from many threads; every method lets others run meanwhile. Arrays come as C-contiguous
+    buffers of float32. What is out of bounds raises ``ConfigError``.
+    """
+
+    def __new__(cls, dim: int) -> Flat: ...
+    @staticmethod
+    def load(path: str) -> Flat:
+        """Reads the file *path*; ``StoreIoError``, ``StoreVersionError``, ``StoreCorruptError``."""
+
+    def save(self, path: str) -> None:
+        """Writes the file *path*, whole or not at all."""
+
+    def add(self, vectors: Any) -> tuple[int, int]:
+        """Adds rows of float32, all finite; their ids, from the first to below the second."""
+
+    def remove(self, ids: Sequence[int]) -> None:
+        """Removes rows, all or none; ``EntryNotFoundError`` for an id that is not there."""
+
+    def search(self, queries: Any, k: int) -> tuple[bytearray, bytearray]:
+        """The nearest rows of each query: ids (uint64) and distances (float32), in the machine's byte order.
+
+        ``min(k, len(self))`` places a query; what is left has the id 2**64 - 1 and is infinitely far.
+        """
+
+    def __len__(self) -> int: ...
+    @property
+    def dim(self) -> int:
+        """Numbers of a row."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows were ever added."""
+
+@final
+class Hnsw:
+    """A graph over rows. Users have ``siltstone.HnswIndex``, which is built on it.
+
+    What is said of :class:`Flat` holds here too.
+    """
+
+    def __new__(cls, dim: int, storage: str, params: tuple[int, int, int, int, int]) -> Hnsw: ...
+    @staticmethod
+    def load(path: str) -> Hnsw:
+        """Reads the file *path*. Raises as :meth:`Flat.load`."""
+
+    def save(self, path: str) -> None:
+        """Writes the file *path*, whole or not at all."""
+
+    def add(self, vectors: Any) -> tuple[int, int]:
+        """Adds rows of float32, all finite; their ids, from the first to below the second."""
+
+    def add_sparse(self, indptr: Any, indices: Any, values: Any) -> tuple[int, int]:
+        """Adds rows of counts in CSR form (int64, int32, float32): counts, or counts in proportion."""
+
+    def remove(self, ids: Sequence[int]) -> None:
+        """Removes rows, all or none. Raises as :meth:`Flat.remove`."""
+
+    def search(self, queries: Any, k: int, ef: int | None, plan: str | None) -> tuple[bytearray, bytearray]:
+        """As :meth:`Flat.search`. *plan* is ``"scan"``, ``"graph"``, or None for what is quicker."""
+
+    def search_sparse(
+        self, indptr: Any, indices: Any, values: Any, k: int, ef: int | None, plan: str | None
+    ) -> tuple[bytearray, bytearray]:
+        """The same for queries in CSR form."""
+
+    def __len__(self) -> int: ...
+    @property
+    def dim(self) -> int:
+        """Numbers of a row."""
+
+    @property
+    def storage(self) -> str:
+        """``"i8"``, ``"f16"``, ``"f32"`` or ``"sparse"``."""
+
+    @property
+    def params(self) -> tuple[int, int, int, int, int]:
+        """``m``, ``ef_construction``, ``ef_search``, ``max_layer`` and ``seed``."""
+
+    def figures(self) -> tuple[int, int, int, str]:
+        """Rows ever added, removed rows that are still linked, layers, and the plan."""
+
+@final
+class ExactIndex:
+    """Texts by cosine. Users have ``siltstone.ExactIndex``, which is built on it.
+
+    Raises:
+        ConfigError: *hash_rule* is unknown.
+    """
+
+    def __new__(cls, hash_rule: str) -> ExactIndex: ...
+    @staticmethod
+    def load(path: str) -> ExactIndex:
+        """The index of a file that :meth:`save` wrote."""
+
+    def save(self, path: str) -> None:
+        """Writes all of it, or nothing."""
+
+    @property
+    def hash_rule(self) -> str:
+        """How a text becomes buckets."""
+
+    def add(self, texts: list[str]) -> int:
+        """Adds *texts*; the id of the first, which the others follow."""
+
+    def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
+        """Ids (uint64) and distances (float64) of the nearest to each query, ``min(k, len)`` a row.
+
+        A row is filled up with the id ``2**64 - 1`` and the distance infinity.
+        """
+
+    def len(self) -> int:
+        """Texts that were not removed."""
+
+    def remove(self, ids: list[int]) -> None:
+        """Removes all of *ids*, or raises ``EntryNotFoundError`` and removes none."""
+
+    def stats(self) -> tuple[int, int, int, int, str]:
+        """Texts added, texts removed, postings, bytes, and the path that the kernels take."""
+
+@final
+class Bm25Index:
+    """Texts by BM25. Users have ``siltstone.Bm25Index``, which is built on it.
+
+    Raises:
+        ConfigError: *k1* or *b* is out of its bounds.
+    """
+
+    def __new__(cls, k1: float, b: float) -> Bm25Index: ...
+    @staticmethod
+    def load(path: str) -> Bm25Index:
+        """The index of a file that :meth:`save` wrote."""
+
+    def save(self, path: str) -> None:
+        """Writes all of it, or nothing."""
+
+    def params(self) -> tuple[float, float]:
+        """``k1`` and ``b``."""
+
+    def add(self, texts: list[str]) -> int:
+        """Adds *texts*; the id of the first, which the others follow."""
+
+    def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
+        """Ids (uint64) and scores (float64) of the best for each query, ``min(k, len)`` a row.
+
+        A row is filled up with the id ``2**64 - 1`` and the score 0.
+        """
+
+    def len(self) -> int:
+        """Texts that were not removed."""
+
+    def remove(self, ids: list[int]) -> None:
+        """Removes all of *ids*, or raises ``EntryNotFoundError`` and removes none."""
+
+    def stats(self) -> tuple[int, int, int, int, int]:
+        """Texts added, texts removed, different terms, postings, and bytes."""

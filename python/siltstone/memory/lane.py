@@ -1,0 +1,156 @@
+"""A thread that makes somebody else's calls, so that whoever waits for one can stop waiting."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["EventLoop", "Lane", "LaneClosed", "LaneTimeout"]
+
+
+class LaneTimeout(Exception):  # noqa: N818 - it is caught here, and never a user's
+    """The call takes longer than it may, or one before it does."""
+
+
+class LaneClosed(Exception):  # noqa: N818
+    """Nobody makes calls any more."""
+
+
+class EventLoop:
+    """One event loop for what is async, in a thread of its own; started when something first is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    def run(self, answer: Awaitable[object], task: Task) -> object:
+        """What *answer* comes to. Giving *task* up cancels it."""
+        import asyncio
+
+        async def wait() -> object:
+            return await answer
+
+        with self._lock:
+            if self._closed:
+                raise LaneClosed
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="siltstone-embed-async", daemon=True
+                )
+                thread.start()
+            future = asyncio.run_coroutine_threadsafe(wait(), self._loop)
+        task.cancel = future.cancel
+        if task.given_up:
+            future.cancel()
+        return future.result()
+
+    def close(self) -> None:
+        """Stops the loop; what still runs in it is dropped."""
+        with self._lock:
+            if self._loop is not None and not self._closed:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._closed = True
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    import asyncio
+
+    async def end() -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    loop.run_forever()
+    loop.run_until_complete(end())
+    loop.close()
+
+
+class Task:
+    """A call, and what became of it."""
+
+    def __init__(self, function: Callable[[Any], object], argument: object) -> None:
+        self.function = function
+        self.argument = argument
+        self.done = threading.Event()
+        self.given_up = False
+        self.cancel: Callable[[], object] = lambda: None
+        self.answer: object = None
+        self.error: BaseException | None = None
+
+
+class Lane:
+    """One thread that makes one call at a time, started with the first.
+
+    A call that hangs cannot be ended from outside, and nobody waits for it longer than they said. As long
+    as it hangs, further calls fail at once.
+    """
+
+    def __init__(self, name: str, loop: EventLoop) -> None:
+        self._name = name
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stuck: Task | None = None
+        self._closed = False
+
+    def call(self, function: Callable[[Any], object], argument: object, timeout: float) -> object:
+        """What ``function(argument)`` gives; where that is awaitable, what it comes to.
+
+        Raises:
+            LaneTimeout: no answer within *timeout* seconds.
+            LaneClosed: the lane is closed.
+        """
+        task = Task(function, argument)
+        with self._lock:
+            if self._closed:
+                raise LaneClosed
+            if self._stuck is not None and not self._stuck.done.is_set():
+                raise LaneTimeout
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._queue.put(task)
+        if not task.done.wait(timeout):
+            with self._lock:
+                self._stuck = task
+            task.given_up = True
+            task.cancel()
+            raise LaneTimeout
+        if task.error is None:
+            return task.answer
+        if isinstance(task.error, Exception):
+            raise task.error
+        # Somebody's sys.exit() ends their call, and no thread of ours.
+        raise RuntimeError(f"{type(task.error).__name__}: {task.error}") from task.error
+
+    def close(self) -> None:
+        """Makes no more calls; one that is being made ends by itself."""
+        with self._lock:
+            self._closed = True
+            if self._thread is not None:
+                self._queue.put(None)
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            if not task.given_up and not self._closed:
+                self._make(task)
+            elif self._closed:
+                task.error = LaneClosed()
+            task.done.set()
+
+    def _make(self, task: Task) -> None:
+        try:
+            answer = task.function(task.argument)
+            task.answer = self._loop.run(answer, task) if inspect.isawaitable(answer) else answer
+        except BaseException as error:  # whatever somebody's code raises is theirs, and told to who asked
+            task.error = error

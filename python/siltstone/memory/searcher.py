@@ -1,0 +1,143 @@
+"""How a store searches: by which ranker, with the vector of the query where there is one, and what if not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import get_args
+
+from siltstone import _native
+from siltstone.embedding.base import Embedder, check_embedder
+from siltstone.errors import ConfigError
+from siltstone.events import Hook, SearchDegraded, notify
+from siltstone.memory.convert import MAX_INTEGER, hit_from_row
+from siltstone.memory.entry import MAX_QUERY_BYTES, Decay, Fusion, Ranker, SearchHit
+from siltstone.memory.vectors import Vectors
+
+__all__ = ["Options", "Searcher"]
+
+DENSE = ("dense", "fused")  # the rankers that need an embedder
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of a search a store decides, where the search does not."""
+
+    ranker: Ranker
+    decay: Decay | None
+    fusion: Fusion
+    embed_timeout: float
+
+    @classmethod
+    def of(
+        cls,
+        ranker: Ranker | None,
+        embedder: Embedder | None,
+        decay: Decay | None,
+        fusion: Fusion,
+        embed_timeout: float,
+    ) -> Options:
+        """These, checked; the ranker that fits the embedder, where None is given."""
+        if ranker is None:
+            ranker = "lexical" if embedder is None else "fused"
+        _check_ranker(ranker, embedder)
+        if embedder is not None:
+            check_embedder(embedder)
+        if fusion not in get_args(Fusion):
+            raise ConfigError(
+                f"fusion must be one of {get_args(Fusion)!r}, got {fusion!r}", field="fusion", value=fusion
+            )
+        if not 0 < embed_timeout < math.inf:
+            raise ConfigError(
+                f"embed_timeout must be a finite number of seconds above 0, got {embed_timeout!r}",
+                field="embed_timeout",
+                value=embed_timeout,
+            )
+        return cls(ranker, decay, fusion, embed_timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """Searches of one store."""
+
+    native: _native.Store
+    options: Options
+    vectors: Vectors | None
+    hooks: tuple[Hook, ...]
+
+    @classmethod
+    def of(
+        cls,
+        native: _native.Store,
+        options: Options,
+        embedder: Embedder | None,
+        reembed: bool,
+        hooks: tuple[Hook, ...],
+    ) -> Searcher:
+        """Over *native*, which from now on has the vectors of *embedder* and of no other."""
+        if embedder is None:
+            return cls(native, options, None, hooks)
+        key = native.use_embedder(embedder.id, embedder.dimension, reembed)
+        vectors = Vectors(native, embedder, key, options.embed_timeout, hooks)
+        return cls(native, options, vectors, hooks)
+
+    def search(
+        self,
+        session_id: str,
+        query: str,
+        limit: int,
+        ranker: Ranker | None,
+        min_score: float,
+        explain: bool,
+        decay: Decay | None,
+        now: int,
+    ) -> tuple[list[SearchHit], int]:
+        """The hits, and how many entries of the session were found to lack vectors."""
+        ranker = self.options.ranker if ranker is None else ranker
+        decay = self.options.decay if decay is None else decay
+        _check_embedder(ranker, self.vectors)
+        vector = self._vector(session_id, query, ranker) if limit > 0 else None
+        rows, ranked_by, lacking = self.native.search(
+            session_id,
+            query,
+            max(-1, min(limit, MAX_INTEGER)),
+            ranker,
+            min_score,
+            explain,
+            None if decay is None else (decay.per_day, decay.floor),
+            now,
+            self.options.fusion,
+            vector,
+        )
+        if vector is not None and ranked_by != ranker and (lacking or rows):
+            notify(self.hooks, SearchDegraded(session_id, ranker, "no_vectors" if lacking else "stale"))
+        return [hit_from_row(row) for row in rows], lacking
+
+    def _vector(self, session_id: str, query: str, ranker: Ranker) -> tuple[int, bytes] | None:
+        """The query as the embedder sees it; None where it is not asked, or does not answer."""
+        if self.vectors is None or ranker not in DENSE:
+            return None
+        if not _native.whitespace_words(query) or _native.text_size(query)[0] > MAX_QUERY_BYTES:
+            return None  # nothing to find, or refused
+        numbers = self.vectors.query(query)
+        if numbers is None:
+            notify(self.hooks, SearchDegraded(session_id, ranker, "no_query_vector"))
+            return None
+        return self.vectors.key, numbers
+
+
+def _check_ranker(ranker: Ranker, embedder: object) -> None:
+    if ranker not in get_args(Ranker):
+        raise ConfigError(
+            f"ranker must be one of {get_args(Ranker)!r}, got {ranker!r}", field="ranker", value=ranker
+        )
+    _check_embedder(ranker, embedder)
+
+
+def _check_embedder(ranker: Ranker, embedder: object) -> None:
+    if ranker in DENSE and embedder is None:
+        raise ConfigError(
+            f"ranker {ranker!r} needs an embedder: MemoryStore.open(path, embedder=...)",
+            field="ranker",
+            value=ranker,
+        )

@@ -1,0 +1,224 @@
+"""Vectors of entries: made in the background by one worker a store, and asked for by searches."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Literal
+
+from siltstone import _native
+from siltstone.embedding.base import Embedder, as_row, as_rows
+from siltstone.errors import EmbeddingError, StoreClosedError, StoreConflictError, StoreError
+from siltstone.events import EmbeddingFailed, Hook, notify
+from siltstone.memory.lane import EventLoop, Lane, LaneClosed, LaneTimeout
+
+__all__ = ["Vectors", "pieces"]
+
+BATCH = 16  # texts of one call, where the embedder has no max_batch
+DOCUMENT_SECONDS = 120.0  # that one such call may take
+CLOSE_SECONDS = 2.0  # that closing waits for a call to end
+RETRY_SECONDS = (1.0, 5.0, 30.0, 60.0)  # after a pass in which something failed, and after further ones
+FAILURES = 3  # texts that fail in a row: then it is not the texts
+KNOWN = 256  # queries whose vectors are remembered
+PIECE, SHARED = 2_000, 200  # characters of a piece of a text, and how many the next one has in common
+MOST_PIECES = 64  # of one entry; what lies behind is found by its words alone
+
+Reason = Literal["raised", "invalid", "timeout", "stale"]
+
+
+def pieces(text: str, role: str, name: str | None) -> list[str]:
+    """What is embedded of an entry: ``name: text``, or ``role: text``, long texts in pieces that overlap."""
+    step = PIECE - SHARED
+    starts = range(0, max(len(text) - SHARED, 1), step)[:MOST_PIECES]
+    return [f"{name or role}: {text[start : start + PIECE]}" for start in starts]
+
+
+class Vectors:
+    """The vectors of one store by one embedder.
+
+    Nothing runs until there is something to embed, nothing is embedded twice, and no failure is more than
+    an event: entries that lack a vector are found by their words, and embedded later.
+    """
+
+    def __init__(
+        self,
+        native: _native.Store,
+        embedder: Embedder,
+        key: int,
+        query_seconds: float,
+        hooks: Iterable[Hook],
+    ) -> None:
+        self.key = key
+        self._native = native
+        self._embedder = embedder
+        self._query_seconds = query_seconds
+        self._hooks = tuple(hooks)
+        self._process = os.getpid()
+        self._batch = int(getattr(embedder, "max_batch", BATCH))
+        self._loop = EventLoop()
+        self._documents = Lane("siltstone-embed-documents", self._loop)
+        self._queries = Lane("siltstone-embed-queries", self._loop)
+        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._stale = False  # another embedder took the place of this one
+        self._asked = 0  # passes that were asked for,
+        self._done = 0  # and those that are over
+        self._failures = 0  # passes in a row in which something failed
+        self._hurry = False  # somebody waits: no pause
+        self._anew = False  # vectors were deleted: look from the beginning
+        self._after = 0  # entries up to here have vectors, or are damaged
+
+    def wake(self, *, anew: bool = False) -> None:
+        """There may be entries without vectors; with *anew*, among those that had some."""
+        if os.getpid() == self._process:
+            with self._changed:
+                self._anew = self._anew or anew
+                self._ask()
+
+    def flush(self, timeout: float | None) -> bool:
+        """Waits until every entry has been tried. Whether all have vectors now."""
+        if os.getpid() != self._process:
+            return False
+        with self._changed:
+            wanted = self._ask()
+            self._hurry = True
+            self._changed.notify_all()
+            over = self._changed.wait_for(lambda: self._closed or self._done >= wanted, timeout)
+            return over and not self._closed and not self._stale and self._failures == 0
+
+    def query(self, text: str) -> bytes | None:
+        """The vector of a query as the core takes it; None where there is none in time."""
+        if os.getpid() != self._process or self._stale:
+            return None
+        with self._changed:
+            if text in self._known:
+                self._known.move_to_end(text)
+                return self._known[text]
+        try:
+            answer = self._queries.call(self._embedder.embed_query, text, self._query_seconds)
+            row = as_row(answer, self._embedder).astype("<f4").tobytes()
+        except LaneClosed:
+            return None
+        except Exception as error:
+            self._tell("query", error, 1)
+            return None
+        with self._changed:
+            self._known[text] = row
+            if len(self._known) > KNOWN:
+                self._known.popitem(last=False)
+        return row
+
+    def close(self) -> None:
+        """Stops the worker. What it has not done is found when the store is next opened."""
+        if os.getpid() != self._process:
+            return  # its threads, and whoever holds its locks, are in another process
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._documents.close()
+        self._queries.close()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_SECONDS)
+        self._loop.close()
+
+    def _ask(self) -> int:
+        """Asks for a pass, which begins later than now; the number of it."""
+        self._asked += 1
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._run, name="siltstone-vectors", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+        return self._asked
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._asked > self._done)
+                if self._closed or self._stale:
+                    self._done = self._asked
+                    self._changed.notify_all()
+                    return
+                asked, self._hurry = self._asked, False
+                if self._anew:
+                    self._after, self._anew = 0, False
+            whole = self._pass()
+            with self._changed:
+                self._done = asked
+                self._failures = 0 if whole else self._failures + 1
+                self._changed.notify_all()
+                if not whole:
+                    self._asked += 1  # those that failed are tried again
+                    pause = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS)) - 1]
+                    self._changed.wait_for(lambda: self._closed or self._hurry, pause)
+
+    def _pass(self) -> bool:
+        """Embeds what lacks vectors, as far as it can be; whether nothing is left."""
+        try:
+            if self._after == 0 and self._native.embedded()[1] == 0:
+                return True
+            return self._walk()
+        except (StoreClosedError, LaneClosed):
+            return True
+        except StoreConflictError as error:
+            self._stale = True
+            self._tell("documents", error, 0)
+            return True
+        except StoreError as error:
+            self._tell("documents", error, 0)
+            return False
+
+    def _walk(self) -> bool:
+        after, alone, failed, told, whole = self._after, 0, 0, False, True
+        while not self._closed:
+            rows, looked = self._native.missing_vectors(after, 1 if alone else self._batch)
+            if not rows and looked == after:
+                break
+            try:
+                if rows:
+                    self._native.store_vectors(self.key, self._embed(rows))
+                failed = 0
+            except (StoreError, LaneClosed):
+                raise
+            except Exception as error:
+                if not told:
+                    self._tell("documents", error, len(rows))
+                told = True
+                if len(rows) > 1:
+                    alone = len(rows)  # one of them may be to blame: each by itself
+                    continue
+                whole, failed = False, failed + 1
+                if failed == FAILURES:
+                    break
+            alone = max(0, alone - len(rows))
+            after = looked
+            if whole:
+                self._after = after
+        return whole
+
+    def _embed(self, rows: list[tuple[int, str, str, str | None]]) -> list[tuple[int, bytes]]:
+        texts = [(row[0], each) for row in rows for each in pieces(*row[1:])]
+        found = {row[0]: bytearray() for row in rows}
+        for start in range(0, len(texts), self._batch):
+            some = texts[start : start + self._batch]
+            given = [text for _, text in some]
+            answer = self._documents.call(self._embedder.embed_documents, given, DOCUMENT_SECONDS)
+            vectors = as_rows(answer, self._embedder, len(some)).astype("<f4")
+            for (entry_id, _), vector in zip(some, vectors, strict=True):
+                found[entry_id] += vector.tobytes()
+        return [(entry_id, bytes(numbers)) for entry_id, numbers in found.items()]
+
+    def _tell(self, purpose: Literal["documents", "query"], error: BaseException, texts: int) -> None:
+        reason: Reason = "raised"
+        message = f"{type(error).__name__}: {error}"
+        if isinstance(error, LaneTimeout):
+            seconds = self._query_seconds if purpose == "query" else DOCUMENT_SECONDS
+            reason, message = "timeout", f"embedder {self._embedder.id!r} gave no answer in {seconds} seconds"
+        elif isinstance(error, EmbeddingError):
+            reason, message = "invalid", str(error)
+        elif isinstance(error, StoreConflictError):
+            reason, message = "stale", str(error)
+        notify(self._hooks, EmbeddingFailed(self._embedder.id, purpose, reason, message, texts))

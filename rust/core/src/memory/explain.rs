@@ -1,0 +1,235 @@
+//! How did a score come about?
+
+use crate::bm25::{Part, Query};
+use crate::id::EntryId;
+use crate::index::Near;
+use crate::memory::options::Ranker;
+use crate::memory::rank::{Analysis, Ranked, Ranking};
+use crate::memory::scope::{Scope, fields};
+use crate::sqlite::NewEntry;
+
+/// How a score came about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Explanation {
+    /// What each term of the query adds, and what stands beside the entry.
+    Lexical(LexicalExplanation),
+    /// The cosine distance that the score was made of.
+    Cosine {
+        /// 0 for the same direction, 1 for nothing in common.
+        distance: f64,
+    },
+    /// What either side of the documented hybrid adds.
+    Hybrid {
+        /// The cosine of the hashed term frequencies; 0 where that side did not find the entry.
+        cosine: f64,
+        /// The part of the query's best BM25 that the entry has; 0 likewise.
+        share: f64,
+        /// The terms that this share comes from.
+        lexical: LexicalExplanation,
+    },
+    /// How near the vectors are.
+    Dense(Near),
+    /// What terms and vectors add.
+    Fused(FusedExplanation),
+}
+
+/// How a fused score came about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FusedExplanation {
+    /// What the entry has of the query's terms; the scores of the terms add up to `own`.
+    pub lexical: LexicalExplanation,
+    /// How near its vectors are; None where it has none yet.
+    pub near: Option<Near>,
+    /// By z-scores, or by ranks.
+    pub how: FusedBy,
+}
+
+/// How two sides became one score.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FusedBy {
+    /// By z-scores.
+    ZScore {
+        /// How many deviations each side is above the mean of the session, terms first; 0 without a vector.
+        z: [f64; 2],
+        /// What each side weighs.
+        weights: [f64; 2],
+        /// The weighted sum of both sides.
+        own: f64,
+        /// What stands beside the entry, and what it adds or takes.
+        neighbors: Vec<ExplainedNeighbor>,
+    },
+    /// By reciprocal ranks.
+    Ranks([Option<u32>; 2]),
+}
+
+/// How a lexical score came about. The scores are shares of the hit's: those of the terms and of the
+/// neighbours sum up to it, or to more where it is cut at 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LexicalExplanation {
+    /// The terms that the entry's best passage has in common with the query.
+    pub terms: Vec<ExplainedTerm>,
+    /// The number of that passage, from 0.
+    pub passage: u32,
+    /// How many passages the entry has.
+    pub passages: u32,
+    /// What that passage adds.
+    pub own: f64,
+    /// What stands beside the entry and has a term of the query: those before it first.
+    pub neighbors: Vec<ExplainedNeighbor>,
+}
+
+/// A term that a passage has in common with the query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExplainedTerm {
+    /// What it adds.
+    pub part: Part,
+    /// In which fields it stands, and how often.
+    pub fields: Vec<(&'static str, u32)>,
+}
+
+/// An entry beside one that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExplainedNeighbor {
+    /// Its id.
+    pub id: EntryId,
+    /// Where it stands: -2, -1, 1 or 2.
+    pub place: i64,
+    /// What it adds.
+    pub score: f64,
+}
+
+pub(super) fn explain(
+    scope: &Scope,
+    query: &Analysis,
+    ranking: &Ranking,
+    ranked: &Ranked,
+    entry: &NewEntry,
+) -> Explanation {
+    match query {
+        Analysis::Lexical(query) => {
+            Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
+        }
+        Analysis::Cosine(_) => Explanation::Cosine {
+            distance: 1.0 - ranked.parts.cosine,
+        },
+        Analysis::Dense(query, _) | Analysis::Fused(query, _)
+            if ranking.ranker == Ranker::Lexical =>
+        {
+            Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
+        }
+        Analysis::Dense(..) => ranked
+            .parts
+            .near
+            .map_or(Explanation::Cosine { distance: 1.0 }, Explanation::Dense),
+        Analysis::Fused(query, _) => {
+            Explanation::Fused(explain_fused(scope, query, ranking, ranked, entry))
+        }
+        Analysis::Hybrid(query, _) => Explanation::Hybrid {
+            cosine: ranked.parts.cosine,
+            share: ranked.parts.share,
+            lexical: by_itself(
+                explain_lexical(scope, query, ranked.point, entry),
+                ranked.parts.share,
+            ),
+        },
+    }
+}
+
+fn explain_fused(
+    scope: &Scope,
+    query: &Query,
+    ranking: &Ranking,
+    ranked: &Ranked,
+    entry: &NewEntry,
+) -> FusedExplanation {
+    let (parts, point) = (ranked.parts, ranked.point);
+    let lexical = explain_lexical(scope, query, point, entry);
+    let how = match &ranking.sides {
+        None => FusedBy::Ranks(parts.ranks),
+        Some(sides) => FusedBy::ZScore {
+            z: [
+                sides.spreads[0].z(sides.lexical[point as usize]),
+                parts
+                    .near
+                    .map_or(0.0, |near| sides.spreads[1].z(near.cosine)),
+            ],
+            weights: sides.weights,
+            own: sides.mix[point as usize],
+            neighbors: sides
+                .beside(scope, point)
+                .into_iter()
+                .map(|(neighbor, place, score)| ExplainedNeighbor {
+                    id: scope.id(neighbor),
+                    place,
+                    score,
+                })
+                .collect(),
+        },
+    };
+    FusedExplanation {
+        lexical,
+        near: parts.near,
+        how,
+    }
+}
+
+/// The explanation of an entry without what stands beside it: its terms add up to `share`.
+fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation {
+    let scale = if lexical.own > 0.0 {
+        share / lexical.own
+    } else {
+        0.0
+    };
+    lexical.neighbors.clear();
+    lexical.own = share;
+    for term in &mut lexical.terms {
+        term.part.score *= scale;
+    }
+    lexical
+}
+
+fn explain_lexical(
+    scope: &Scope,
+    query: &Query,
+    point: u32,
+    entry: &NewEntry,
+) -> LexicalExplanation {
+    let (why, fields) = (scope.why(query, point), fields(entry));
+    let passage = fields.passages().nth(why.passage as usize);
+    let text = passage.map_or(&[][..], |passage| &fields.text[passage]);
+    let places = [
+        ("text", text),
+        ("name", &fields.name),
+        ("date", &fields.date),
+    ];
+    let found_in = |hash: u64| {
+        let count = |terms: &[u64]| terms.iter().filter(|&&term| term == hash).count();
+        places
+            .iter()
+            .map(|&(field, terms)| (field, u32::try_from(count(terms)).unwrap_or(u32::MAX)))
+            .filter(|&(_, count)| count > 0)
+            .collect()
+    };
+    LexicalExplanation {
+        passage: why.passage,
+        passages: why.passages,
+        own: why.own,
+        neighbors: why
+            .neighbors
+            .iter()
+            .map(|neighbor| ExplainedNeighbor {
+                id: scope.id(neighbor.id),
+                place: neighbor.place,
+                score: neighbor.score,
+            })
+            .collect(),
+        terms: why
+            .parts
+            .into_iter()
+            .map(|part| ExplainedTerm {
+                fields: found_in(part.hash),
+                part,
+            })
+            .collect(),
+    }
+}

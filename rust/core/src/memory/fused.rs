@@ -1,0 +1,91 @@
+//! The `fused` ranker: terms and vectors in one score, lifted by what stands beside.
+//!
+//! ```text
+//! l(e)     = own(e) / ceiling, as of `lexical`, without neighbours
+//! c(e)     = the cosine of the nearest passage; the mean of all where the entry has no vector yet
+//! mix(e)   = w_l * l(e) + w_c * c(e), with the weights of z-scores (`fusion::weights`)
+//! beside(e)= 0.3 * (d(e-1) + d(e+1)) + 0.15 * (d(e-2) + d(e+2)), with d(e) = mix(e) - mean of mix
+//! score(e) = mix(e) + beside(e), cut to 0..1
+//! ```
+//!
+//! That is the order of the sums of z-scores over the session's entries, smoothed, on a scale that compares
+//! between queries. Entries at 0 are not found.
+
+use crate::bm25::{Query, SHARES};
+use crate::fusion::{Spread, weights};
+use crate::index::{DenseIndex, Near};
+use crate::memory::scope::Scope;
+
+/// Both sides of every entry of a session, for one query.
+pub(super) struct Sides {
+    /// What each entry has of the query's terms, as a share of the ceiling.
+    pub(super) lexical: Vec<f64>,
+    /// How near each entry is, None for one that has no vector yet.
+    pub(super) near: Vec<Option<Near>>,
+    pub(super) spreads: [Spread; 2],
+    pub(super) weights: [f64; 2],
+    pub(super) mix: Vec<f64>,
+    mean: f64,
+}
+
+impl Sides {
+    pub(super) fn of(scope: &Scope, query: &Query, index: &dyn DenseIndex, vector: &[f32]) -> Self {
+        let ceiling = scope.lexical.passages().scorer(query).ceiling();
+        let share = |own: f64| if own > 0.0 { own / ceiling } else { 0.0 };
+        let lexical: Vec<f64> = scope.lexical.own(query).into_iter().map(share).collect();
+        let near = near(scope, index, vector);
+        let cosines = near.iter().flatten().map(|near| near.cosine);
+        let spreads = [Spread::of(lexical.iter().copied()), Spread::of(cosines)];
+        let weights = weights(spreads);
+        let mix: Vec<f64> = lexical
+            .iter()
+            .zip(&near)
+            .map(|(lexical, near)| {
+                let cosine = near.map_or(spreads[1].mean, |near| near.cosine);
+                weights[0] * lexical + weights[1] * cosine
+            })
+            .collect();
+        let mean = Spread::of(mix.iter().copied()).mean;
+        Self {
+            lexical,
+            near,
+            spreads,
+            weights,
+            mix,
+            mean,
+        }
+    }
+
+    /// The score of an entry, not yet cut to 0..1.
+    pub(super) fn score(&self, scope: &Scope, point: u32) -> f64 {
+        let [before, after] = scope.lexical.neighbors(point);
+        let beside =
+            |step: usize| SHARES[step] * (self.lift(before[step]) + self.lift(after[step]));
+        self.mix[point as usize] + beside(0) + beside(1)
+    }
+
+    /// What stands beside an entry, where, and what it adds or takes: those before it first.
+    pub(super) fn beside(&self, scope: &Scope, point: u32) -> Vec<(u32, i64, f64)> {
+        let mut found = Vec::new();
+        for (side, sign) in scope.lexical.neighbors(point).into_iter().zip([-1, 1]) {
+            for (neighbor, (share, distance)) in side.into_iter().zip(SHARES.into_iter().zip(1..)) {
+                if let Some(id) = neighbor {
+                    found.push((id, sign * distance, share * self.lift(neighbor)));
+                }
+            }
+        }
+        found
+    }
+
+    /// How far a neighbour is above the mean; 0 where there is none.
+    fn lift(&self, neighbor: Option<u32>) -> f64 {
+        neighbor.map_or(0.0, |point| self.mix[point as usize] - self.mean)
+    }
+}
+
+/// How near each entry of the scope is, in order of number.
+pub(super) fn near(scope: &Scope, index: &dyn DenseIndex, vector: &[f32]) -> Vec<Option<Near>> {
+    let mut near = vec![None; scope.entries.len()];
+    index.for_each_near(vector, &mut |found| near[found.id as usize] = Some(found));
+    near
+}

@@ -1,0 +1,281 @@
+//! Which vectors do entries have, and whose are they?
+
+use hashbrown::HashMap;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::error::{ErrorKind, Result};
+use crate::id::EntryId;
+use crate::sqlite::allocator;
+use crate::sqlite::checksum::Checksum;
+use crate::sqlite::entry::{self, StoredEntry};
+use crate::sqlite::row::Columns;
+
+pub(super) const TABLE: &str = "vector";
+pub(super) const EMBEDDER: &str = "embedder";
+
+/// Bytes of a number.
+const F32: usize = size_of::<f32>();
+
+/// Ids that one look for entries without vectors covers: others read the database in between.
+const WINDOW: i64 = 10_000;
+
+/// The columns in the order of `read`, and then a condition.
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT entry, session, revision, embedder, data, checksum FROM vector ",
+            $condition
+        )
+    };
+}
+
+/// Every row, to be checked.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY entry");
+
+/// Every embedder, to be checked.
+pub(super) const SELECT_EMBEDDERS: &str =
+    "SELECT id, name, dimension, checksum FROM embedder ORDER BY id";
+
+/// Whose vectors a store has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbedderRow {
+    /// Its key; never that of another.
+    pub id: i64,
+    /// What the embedder calls itself.
+    pub name: String,
+    /// Numbers of a vector.
+    pub dimension: usize,
+}
+
+/// The vectors of an entry as the store holds them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct VectorRow {
+    pub entry: EntryId,
+    pub session: i64,
+    pub revision: i64,
+    pub embedder: i64,
+    /// The vectors of its passages, one after another.
+    pub numbers: Vec<f32>,
+}
+
+/// The embedder whose vectors there are, if one was ever used.
+pub(crate) fn embedder(connection: &Connection) -> Result<Option<EmbedderRow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name, dimension, checksum FROM embedder ORDER BY id DESC LIMIT 1",
+    )?;
+    let mut rows = statement.query([])?;
+    rows.next()?.map(read_embedder).transpose()
+}
+
+/// Makes this the embedder of the store: vectors of another one are deleted.
+pub(crate) fn replace(
+    transaction: &Transaction<'_>,
+    name: &str,
+    dimension: usize,
+) -> Result<EmbedderRow> {
+    transaction.execute("DELETE FROM vector", [])?;
+    transaction.execute("DELETE FROM embedder", [])?;
+    transaction.execute(
+        "INSERT INTO embedder (name, dimension, checksum) VALUES (?1, ?2, 0)",
+        params![name, integer(dimension)],
+    )?;
+    let row = EmbedderRow {
+        id: transaction.last_insert_rowid(),
+        name: name.to_owned(),
+        dimension,
+    };
+    transaction.execute(
+        "UPDATE embedder SET checksum = ?2 WHERE id = ?1",
+        [row.id, embedder_checksum(&row).finish()],
+    )?;
+    Ok(row)
+}
+
+/// How many entries have vectors, and how many have none.
+pub(crate) fn counts(connection: &Connection) -> Result<(i64, i64)> {
+    let mut statement = connection.prepare_cached(
+        "SELECT (SELECT COUNT(*) FROM vector), (SELECT COALESCE(SUM(entries), 0) FROM session)",
+    )?;
+    let (with, all): (i64, i64) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok((with, all - with))
+}
+
+/// At most `limit` entries above `after` that have no vectors, in order of id; and the id up to which was
+/// looked, which is `after` at the end.
+///
+/// A damaged entry is left out: what it says is not known.
+pub(crate) fn missing(
+    connection: &Connection,
+    after: EntryId,
+    limit: usize,
+) -> Result<(Vec<StoredEntry>, EntryId)> {
+    let last = allocator::high_water(connection)?;
+    if after.0 >= last {
+        return Ok((Vec::new(), after));
+    }
+    let until = after.0.saturating_add(WINDOW).min(last);
+    let mut statement = connection.prepare_cached(
+        "SELECT entry.id FROM entry LEFT JOIN vector ON vector.entry = entry.id
+         WHERE entry.id > ?1 AND entry.id <= ?2 AND vector.entry IS NULL ORDER BY entry.id LIMIT ?3",
+    )?;
+    let ids = statement
+        .query_map(params![after.0, until, integer(limit)], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<i64>>>()?;
+    let mut found = Vec::with_capacity(ids.len());
+    for &id in &ids {
+        match entry::get(connection, EntryId(id)) {
+            Ok(stored) => found.extend(stored),
+            Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let looked = match ids.last() {
+        Some(&last) if ids.len() == limit => last,
+        _ => until,
+    };
+    Ok((found, EntryId(looked)))
+}
+
+/// Writes the vectors of entries that are there and have none; the sessions that got some.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    embedder: i64,
+    rows: &[(EntryId, Vec<f32>)],
+) -> Result<usize> {
+    let mut revisions: HashMap<i64, i64> = HashMap::new();
+    let mut written = 0;
+    for (entry, numbers) in rows {
+        let session: Option<i64> = transaction
+            .prepare_cached("SELECT session FROM entry WHERE id = ?1")?
+            .query_row([entry.0], |row| row.get(0))
+            .optional()?;
+        let Some(session) = session else {
+            continue; // it was forgotten meanwhile
+        };
+        let revision = if let Some(&known) = revisions.get(&session) {
+            known
+        } else {
+            let next = self::revision(transaction, session)?.saturating_add(1);
+            revisions.insert(session, next);
+            next
+        };
+        let row = VectorRow {
+            entry: *entry,
+            session,
+            revision,
+            embedder,
+            numbers: numbers.clone(),
+        };
+        let data = bytes(numbers);
+        written += transaction
+            .prepare_cached(
+                "INSERT OR IGNORE INTO vector (entry, session, revision, embedder, data, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                entry.0,
+                session,
+                revision,
+                embedder,
+                data,
+                checksum(&row, &data).finish()
+            ])?;
+    }
+    Ok(written)
+}
+
+/// That of the newest vectors of the session; 0 where there are none.
+pub(crate) fn revision(connection: &Connection, session: i64) -> Result<i64> {
+    let mut statement = connection
+        .prepare_cached("SELECT COALESCE(MAX(revision), 0) FROM vector WHERE session = ?1")?;
+    Ok(statement.query_row([session], |row| row.get(0))?)
+}
+
+/// Hands over the vectors of the session that are newer than `revision`, in the order of their writing.
+///
+/// A damaged row is left out: what it says can be made again.
+pub(crate) fn for_each_after(
+    connection: &Connection,
+    session: i64,
+    revision: i64,
+    mut take: impl FnMut(VectorRow),
+) -> Result<()> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE session = ?1 AND revision > ?2 ORDER BY revision, entry"
+    ))?;
+    let mut rows = statement.query([session, revision])?;
+    while let Some(row) = rows.next()? {
+        match read(row) {
+            Ok(vectors) => take(vectors),
+            Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether they are one or more vectors of that dimension.
+pub(crate) fn is_whole(numbers: &[f32], dimension: usize) -> bool {
+    !numbers.is_empty() && numbers.len().is_multiple_of(dimension.max(1))
+}
+
+pub(super) fn read(row: &Row<'_>) -> Result<VectorRow> {
+    let columns = Columns::of(TABLE, row);
+    let data = columns.bytes(4)?;
+    let (chunks, rest) = data.as_chunks::<F32>();
+    let numbers: Vec<f32> = chunks
+        .iter()
+        .map(|&chunk| f32::from_le_bytes(chunk))
+        .collect();
+    let vectors = VectorRow {
+        entry: EntryId(columns.integer(0)?),
+        session: columns.integer(1)?,
+        revision: columns.integer(2)?,
+        embedder: columns.integer(3)?,
+        numbers,
+    };
+    columns.verify(checksum(&vectors, data), 5)?;
+    if !rest.is_empty() || !vectors.numbers.iter().all(|number| number.is_finite()) {
+        return Err(columns.damaged(4, "holds no finite numbers"));
+    }
+    Ok(vectors)
+}
+
+pub(super) fn read_embedder(row: &Row<'_>) -> Result<EmbedderRow> {
+    let columns = Columns::of(EMBEDDER, row);
+    let embedder = EmbedderRow {
+        id: columns.integer(0)?,
+        name: columns.text(1)?,
+        dimension: usize::try_from(columns.integer(2)?)
+            .map_err(|_| columns.damaged(2, "is no dimension"))?,
+    };
+    columns.verify(embedder_checksum(&embedder), 3)?;
+    Ok(embedder)
+}
+
+fn bytes(numbers: &[f32]) -> Vec<u8> {
+    numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
+}
+
+fn checksum(row: &VectorRow, data: &[u8]) -> Checksum {
+    Checksum::of(TABLE)
+        .integer(row.entry.0)
+        .integer(row.session)
+        .integer(row.revision)
+        .integer(row.embedder)
+        .bytes(data)
+}
+
+fn embedder_checksum(row: &EmbedderRow) -> Checksum {
+    Checksum::of(EMBEDDER)
+        .integer(row.id)
+        .text(&row.name)
+        .integer(integer(row.dimension))
+}
+
+fn integer(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,72 @@
+"""Embedders for the tests of stores: one that counts its calls, and ones that fail in every way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from siltstone import _native
+
+__all__ = ["Counting", "Failing", "Hanging"]
+
+
+class Counting:
+    """Words hashed to *dimension* buckets; notes which texts it was given."""
+
+    def __init__(self, dimension: int = 16, name: str = "test/counting") -> None:
+        self.id = name
+        self.dimension = dimension
+        self.documents: list[str] = []
+        self.queries: list[str] = []
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        self.documents.extend(texts)
+        return np.stack([self._row(text) for text in texts])
+
+    def embed_query(self, text: str) -> Any:
+        self.queries.append(text)
+        return self._row(text)
+
+    def _row(self, text: str) -> Any:
+        row = np.zeros(self.dimension, dtype=np.float32)
+        for word in _native.words(text):
+            row[_native.word_hash(word) % self.dimension] += 1
+        return row
+
+
+class Failing(Counting):
+    """Does what *answer* says wherever *wrong* says so of a text."""
+
+    def __init__(
+        self, answer: Callable[[list[str]], Any], wrong: Callable[[str], bool] = lambda _text: True
+    ) -> None:
+        super().__init__(4, "test/failing")
+        self.answer = answer
+        self.wrong = wrong
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        if any(map(self.wrong, texts)):
+            return self.answer(list(texts))
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Any:
+        return self.answer([text])[0] if self.wrong(text) else super().embed_query(text)
+
+
+class Hanging(Counting):
+    """Answers only once it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(4, "test/hanging")
+        self.go_on = threading.Event()
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        self.go_on.wait()
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Any:
+        self.go_on.wait()
+        return super().embed_query(text)

@@ -1,0 +1,306 @@
+"""An embedder that raises, hangs or gives no vectors costs nothing but the vectors, and is told of."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embedders import Counting, Failing, Hanging
+from siltstone import EmbeddingFailed, FunctionEmbedder, MemoryStore, SearchDegraded
+from siltstone.errors import InvalidEntryError, StoreClosedError
+from siltstone.memory import Entry, vectors
+from siltstone.memory.entry import MAX_QUERY_BYTES
+from storing import contents, entries
+
+
+def raising(_texts: list[str]) -> Any:
+    raise OSError("no route to the model")
+
+
+def leaving(_texts: list[str]) -> Any:
+    raise SystemExit(3)
+
+
+ANSWERS: dict[str, tuple[Any, str, str]] = {
+    "raises": (raising, "raised", "OSError: no route to the model"),
+    "exits": (leaving, "raised", "RuntimeError: SystemExit: 3"),
+    "dimension": (lambda texts: np.ones((len(texts), 3)), "invalid", "dimension"),
+    "nan": (lambda texts: np.full((len(texts), 4), np.nan), "invalid", "must give finite float32, got nan"),
+    "count": (lambda texts: np.ones((len(texts) + 1, 4)), "invalid", "vectors for"),
+    "ints": (lambda texts: np.ones((len(texts), 4), dtype=int), "invalid", "must give an array of floats"),
+    "nothing": (lambda _texts: None, "invalid", "must give an array of floats, got NoneType"),
+}
+
+
+def embedding_threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("siltstone")]
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_entries_are_found_by_their_words_and_the_failure_is_told(tmp_path: Path, kind: str) -> None:
+    answer, reason, message = ANSWERS[kind]
+    told: list[Any] = []
+    embedder = Failing(answer)
+    embedder.embed_query = lambda text: np.ones(4)  # type: ignore[method-assign]
+    with MemoryStore.open(tmp_path, embedder=embedder, hooks=[told.append]) as store:
+        store.index("a", entries("silt settles", "the kettle"))
+        assert not store.flush(60)
+        assert contents(store.search("a", "silt"))[0] == "silt settles"
+        failed, degraded = told[0], told[-1]
+        assert isinstance(failed, EmbeddingFailed)
+        assert (failed.embedder, failed.purpose, failed.reason) == ("test/failing", "documents", reason)
+        assert message in failed.message
+        assert failed.texts == 2
+        assert degraded == SearchDegraded("a", "fused", "no_vectors")
+        assert store.lacking_vectors == 2
+        assert store.check() == []
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_query_without_a_vector_is_answered_by_words(tmp_path: Path, kind: str) -> None:
+    answer, reason, _ = ANSWERS[kind]
+    told: list[Any] = []
+    embedder = Failing(answer, lambda text: not text.startswith("user:"))
+    if kind in {"count", "nothing"}:
+        embedder.embed_query = lambda _text: None  # type: ignore[method-assign]
+    with MemoryStore.open(tmp_path, "fused", embedder, hooks=[told.append]) as store:
+        store.index("a", entries("silt settles", "the kettle"))
+        assert store.flush(60)
+        hits = store.search("a", "silt", explain=True)
+        assert hits == store.search("a", "silt", ranker="lexical", explain=True)
+        assert [type(each) for each in told] == [EmbeddingFailed, SearchDegraded]
+        assert (told[0].purpose, told[0].reason, told[0].texts) == ("query", reason, 1)
+        assert told[1] == SearchDegraded("a", "fused", "no_query_vector")
+
+
+def test_one_text_that_fails_does_not_keep_the_others_from_their_vectors(tmp_path: Path) -> None:
+    told: list[Any] = []
+    embedder = Failing(raising, lambda text: "poison" in text)
+    with MemoryStore.open(tmp_path, "dense", embedder, hooks=[told.append]) as store:
+        store.index(
+            "a", entries(*(f"silt {n}" for n in range(40)), "poison", *(f"mud {n}" for n in range(40)))
+        )
+        assert not store.flush(60)
+        assert store.lacking_vectors == 1
+        assert len(store.search("a", "silt", limit=100)) == 80
+        assert told[0].reason == "raised"
+        embedder.wrong = lambda _text: False  # it is tried again
+        assert store.flush(60)
+        assert store.lacking_vectors == 0
+
+
+def test_an_embedder_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    embedder = Failing(raising)
+    with MemoryStore.open(tmp_path, embedder=embedder) as store:
+        store.index("a", entries(*(f"silt {n}" for n in range(50))))
+        assert not store.flush(60)
+        assert store.lacking_vectors == 50
+        embedder.wrong = lambda _text: False
+        assert store.flush(60)
+        assert len(embedder.documents) == 50
+
+
+def test_a_hanging_embedder_keeps_no_search_longer_than_was_said(tmp_path: Path) -> None:
+    told: list[Any] = []
+    embedder = Hanging()
+    try:
+        with MemoryStore.open(tmp_path, embedder=embedder, embed_timeout=0.05, hooks=[told.append]) as store:
+            store.index("a", entries("silt settles"))
+            assert not store.flush(0.05)
+            for _ in range(50):  # were each of them to wait, and not only the first, nobody would see it here
+                assert contents(store.search("a", "silt")) == ["silt settles"]
+            reasons = {(each.purpose, each.reason) for each in told if isinstance(each, EmbeddingFailed)}
+            assert reasons == {("query", "timeout")}
+            embedder.go_on.set()
+            assert store.flush(60)
+            assert store.search("a", "silt", ranker="dense")[0].score > 0.5
+    finally:
+        embedder.go_on.set()
+
+
+def test_a_store_is_closed_though_its_embedder_hangs_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "CLOSE_SECONDS", 0.05)
+    embedder = Hanging()
+    store = MemoryStore.open(tmp_path, embedder=embedder)
+    store.index("a", entries("silt settles"))
+    store.close()
+    store.close()
+    with pytest.raises(StoreClosedError):
+        store.search("a", "silt")
+    assert not store.flush(0)
+    embedder.go_on.set()  # what comes too late is dropped
+    with MemoryStore.open(tmp_path, embedder=embedder) as again:
+        assert again.flush(60)
+        assert contents(again.search("a", "silt", ranker="dense")) == ["silt settles"]
+        assert again.check() == []
+
+
+def test_a_call_for_documents_that_hangs_is_given_up_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "DOCUMENT_SECONDS", 0.05)
+    told: list[Any] = []
+    embedder = Hanging()
+    with MemoryStore.open(tmp_path, embedder=embedder, hooks=[told.append]) as store:
+        store.index("a", entries("silt settles"))
+        assert not store.flush(60)
+        assert (told[0].purpose, told[0].reason) == ("documents", "timeout")
+        assert "gave no answer in 0.05 seconds" in told[0].message
+        embedder.go_on.set()
+        while not store.flush(60):
+            pass
+        assert store.lacking_vectors == 0
+
+
+def test_async_embedders_run_on_one_loop_and_a_hanging_query_is_cancelled(tmp_path: Path) -> None:
+    loops, cancelled = set(), threading.Event()
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        loops.add(id(asyncio.get_running_loop()))
+        if "hang" in texts:
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+        await asyncio.sleep(0)
+        return [[1.0, float(len(text))] for text in texts]
+
+    told: list[Any] = []
+    embedder = FunctionEmbedder(embed, "test/async", 2)
+    with MemoryStore.open(tmp_path, embedder=embedder, embed_timeout=2.0, hooks=[told.append]) as store:
+        store.index("a", entries("silt settles", "we hang it up"))
+        assert store.flush(60)
+        assert contents(store.search("a", "hang"))[0] == "we hang it up"
+        assert cancelled.wait(60)
+        assert [each.reason for each in told] == ["timeout", "no_query_vector"]
+    assert len(loops) == 1
+
+
+def test_no_thread_runs_before_there_is_something_to_embed_nor_after_closing(tmp_path: Path) -> None:
+    before = embedding_threads()
+    with MemoryStore.open(tmp_path, embedder=Counting()) as store:
+        store.stats()
+        assert embedding_threads() == before
+        store.index("a", entries("silt"))
+        assert store.flush(60)
+        assert len(embedding_threads()) > len(before)
+    for each in threading.enumerate():
+        if each.name.startswith("siltstone"):
+            each.join(60)
+    assert embedding_threads() == []
+
+
+def test_a_store_that_nobody_holds_takes_its_threads_along(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path, embedder=Counting())
+    store.index("a", entries("silt"))
+    assert store.flush(60)
+    del store
+    for each in threading.enumerate():
+        if each.name.startswith("siltstone"):
+            each.join(60)
+    assert embedding_threads() == []
+
+
+def test_a_program_ends_though_its_embedder_hangs(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from embedders import Hanging\n"
+        "from siltstone import Entry, MemoryStore\n"
+        "store = MemoryStore.open(sys.argv[1], embedder=Hanging(), embed_timeout=0.05)\n"
+        "store.index('a', [Entry('silt')])\n"
+        "print(len(store.search('a', 'silt')))\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_neither_embeds_nor_hangs(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
+        "from embedders import Counting\n"
+        "from siltstone import Entry, MemoryStore\n"
+        "from siltstone.errors import StoreClosedError\n"
+        "store = MemoryStore.open(sys.argv[1], embedder=Counting())\n"
+        "store.index('a', [Entry('silt')]); store.flush()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    assert not store.flush(0)\n"
+        "    try:\n"
+        "        store.search('a', 'silt')\n"
+        "    except StoreClosedError:\n"
+        "        store.close()\n"
+        "        os._exit(7)\n"
+        "    os._exit(1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "print(len(store.search('a', 'silt', ranker='dense')), store.flush())\n"
+        "store.close()\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path), str(Path(__file__).parent.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("7\n1 True\n", "")
+
+
+def test_an_embedder_whose_place_was_taken_stops_and_says_so(tmp_path: Path) -> None:
+    told: list[Any] = []
+    with MemoryStore.open(tmp_path, embedder=Counting(), hooks=[told.append]) as old:
+        old.index("a", entries("silt settles"))
+        assert old.flush(60)
+        with MemoryStore.open(tmp_path, embedder=Counting(8, "test/new"), reembed=True) as new:
+            assert new.flush(60)
+            assert contents(old.search("a", "silt")) == ["silt settles"]
+            assert told[-1] == SearchDegraded("a", "fused", "stale")
+            new.close()
+        old.index("a", [Entry("mud", (5, 6))])
+        assert not old.flush(60)
+        assert told[-1].reason == "stale"
+
+
+QUERIES = {
+    "empty": "",
+    "white space": " \n\t",
+    "one character": "s",
+    "stop words": "what did the of and to",
+    "emoji": "😀🎉",
+    "operators": '"silt AND (NOT river* OR ^"',
+    "quotes": "'; DROP TABLE entry; -- \"",
+    "nul": "\x00",
+    "lone surrogate": "\ud800",
+    "the longest": "silt " * (MAX_QUERY_BYTES // 5),
+}
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid", "dense", "fused"])
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_any_query_has_results_or_none_by_every_ranker(tmp_path: Path, query: str, ranker: Any) -> None:
+    told: list[Any] = []
+    with MemoryStore.open(tmp_path, embedder=Counting(), hooks=[told.append]) as store:
+        store.index("a", entries("silt settles", "the river 😀", 'he said "AND (NOT" twice'))
+        assert store.flush(60)
+        hits = store.search("a", query, ranker=ranker, explain=True)
+        assert all(0.0 <= hit.score <= 1.0 and hit.explain for hit in hits)
+        assert hits == sorted(hits, key=lambda hit: -hit.score)
+        assert told == []
+        assert store.search("a", query, ranker=ranker, limit=0) == []
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid", "dense", "fused"])
+def test_a_query_of_a_megabyte_is_refused_before_anything_is_embedded(tmp_path: Path, ranker: Any) -> None:
+    embedder = Counting()
+    with MemoryStore.open(tmp_path, embedder=embedder) as store:
+        store.index("a", entries("silt settles"))
+        with pytest.raises(InvalidEntryError, match=f"at most {MAX_QUERY_BYTES} bytes, got 1000000 bytes"):
+            store.search("a", "silt " * 200_000, ranker=ranker)
+        assert embedder.queries == []

@@ -1,0 +1,196 @@
+"""What vectors find, alone and with words, held against the twin; and how a score is explained."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedders import Counting
+from siltstone import FunctionEmbedder, _native
+from siltstone._reference import fusion, lexical
+from siltstone.memory import Decay, Entry, MemoryStore
+from siltstone.memory.vectors import pieces
+from storing import contents, entries
+
+WORDS = ["silt", "river", "delta", "slow", "settles", "kettle", "naïve", "漢字", "?!"]
+DIMENSION = 11  # no multiple of the eight sums that run side by side
+
+
+def generated() -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+
+
+def embed(texts: list[str]) -> Any:
+    """Anything that depends on the text alone, with signs, and zero for what has no words."""
+    rows = []
+    for text in texts:
+        words = _native.words(text)
+        seed = sum(map(_native.word_hash, words)) % 2**32
+        rows.append(np.random.default_rng(seed).normal(size=DIMENSION) * bool(words))
+    return np.array(rows, dtype=np.float32)
+
+
+EMBEDDER = FunctionEmbedder(embed, "test/random", DIMENSION)
+
+
+def test_vectors_alone_and_with_words_rank_as_the_twin_ranks_them(tmp_path: Path) -> None:
+    sessions = itertools.count()
+    with (
+        MemoryStore.open(tmp_path, embedder=EMBEDDER) as store,
+        MemoryStore.open(tmp_path, embedder=EMBEDDER, fusion="rrf") as by_ranks,
+    ):
+
+        @given(
+            rows=st.lists(
+                st.tuples(generated(), st.integers(0, 20), st.integers(0, 1), st.integers(0, 2)),
+                min_size=1,
+                max_size=10,
+                unique_by=lambda row: row[:3],
+            ),
+            lacking=st.integers(0, 3),
+            query=generated(),
+        )
+        def check(rows: list[tuple[str, int, int, int]], lacking: int, query: str) -> None:
+            session = str(next(sessions))
+            given_ = [Entry(text, (at, at + size), created_at=day * 86_400.0) for text, at, size, day in rows]
+            ids = store.index(session, given_).entry_ids
+            assert store.flush(60)
+            twins = [
+                lexical.Entry(each.text, each.source_range, "user", None, row[3] * 86_400_000)
+                for each, row in zip(given_, rows, strict=True)
+            ]
+            vectors = [embed(pieces(each.text, "user", None)).tolist() for each in given_]
+            row = embed([query])[0].tolist()
+            for found, expected in (
+                (store.search(session, query, 100), fusion.fused(query, row, twins, vectors)),
+                (store.search(session, query, 100, "dense"), fusion.dense(row, twins, vectors)),
+                (by_ranks.search(session, query, 100), fusion.reciprocal(query, row, twins, vectors)),
+            ):
+                assert [(hit.entry_id, hit.score) for hit in found] == [
+                    (ids[place], pytest.approx(score, abs=1e-15)) for place, score in expected
+                ]
+
+        check()
+
+
+def test_entries_without_vectors_count_as_the_mean_and_are_found_by_their_words(tmp_path: Path) -> None:
+    embedder = FunctionEmbedder(lambda texts: embed(texts), "test/some", DIMENSION)
+    with MemoryStore.open(tmp_path, embedder=embedder) as store:
+        first = store.index("a", entries("silt settles", "the kettle", "the river")).entry_ids
+        assert store.flush(60)
+    with MemoryStore.open(tmp_path) as store:  # without an embedder: these get none
+        late = [Entry("delta silt", (9, 10), created_at=0), Entry("slow water", (20, 21), created_at=0)]
+        last = store.index("a", late).entry_ids
+    with MemoryStore.open(tmp_path, embedder=embedder, read_only=True) as store:
+        assert store.lacking_vectors == 2
+        assert store.flush(0)
+        hits = {hit.entry_id: hit for hit in store.search("a", "silt", 10, explain=True)}
+        assert store.search("a", "silt", ranker="dense")[0].entry_id in first
+    texts = ["silt settles", "the kettle", "the river"]
+    twins = [
+        *(
+            lexical.Entry(text, (n, n + 1), "user", None, 1_000_000 + n * 1_000)
+            for n, text in enumerate(texts)
+        ),
+        lexical.Entry("delta silt", (9, 10)),
+        lexical.Entry("slow water", (20, 21)),
+    ]
+    vectors = [embed([f"user: {text}"]).tolist() for text in texts]
+    expected = fusion.fused("silt", embed(["silt"])[0].tolist(), twins, [*vectors, None, None])
+    ids = [*first, *last]
+    assert {ids[place]: score for place, score in expected} == {
+        entry_id: pytest.approx(hit.score, abs=1e-15) for entry_id, hit in hits.items()
+    }
+    explain = hits[last[0] or 0].explain
+    assert explain is not None
+    assert (explain["cosine"], explain["z"]["dense"]) == (None, 0.0)
+    assert [term["term"] for term in explain["terms"]] == ["silt"]
+
+
+def test_a_fused_hit_explains_both_sides(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path, embedder=Counting(), decay=Decay(0.5, 0.5)) as store:
+        store.index("a", entries("silt settles in the delta", "the kettle is on", "slow rivers", name="Ann"))
+        assert store.flush(60)
+        hits = store.search("a", "where does Ann's silt settle?", explain=True)
+        for hit in hits:
+            explain = hit.explain
+            assert explain is not None
+            weights, z = explain["weights"], explain["z"]
+            assert weights["lexical"] + weights["dense"] == pytest.approx(1.0)
+            own = weights["lexical"] * explain["lexical"] + weights["dense"] * explain["cosine"]
+            assert own == pytest.approx(explain["own"], abs=1e-12)
+            beside = sum(each["score"] for each in explain["neighbors"])
+            assert (own + beside) * 0.5 == pytest.approx(hit.score, abs=1e-12)
+            assert explain["decay"] == 0.5
+            assert explain["score"] == hit.score
+            assert sum(term["score"] for term in explain["terms"]) == pytest.approx(explain["lexical"])
+            assert (explain["vector"], explain["vectors"]) == (0, 1)
+            assert set(z) == {"lexical", "dense"}
+        best = hits[0].explain
+        assert best is not None
+        assert {term["term"]: term["fields"] for term in best["terms"]} == {
+            "silt": {"text": 1},
+            "settl": {"text": 1},
+            "ann": {"name": 1},
+        }
+
+
+def test_a_dense_hit_explains_its_distance_and_which_piece_of_a_long_text_is_nearest(tmp_path: Path) -> None:
+    long = "the kettle is on. " * 200 + "silt settles"
+    with MemoryStore.open(tmp_path, "dense", Counting()) as store:
+        store.index("a", entries(long))
+        assert store.flush(60)
+        (hit,) = store.search("a", "silt settles", explain=True)
+        assert hit.explain is not None
+        assert (hit.explain["vector"], hit.explain["vectors"]) == (1, 2)
+        assert hit.score == pytest.approx(1 - hit.explain["distance"] / 2)
+        assert hit.explain["cosine"] == pytest.approx(1 - hit.explain["distance"])
+
+
+def test_ranks_are_explained_where_they_decide(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path, embedder=Counting(), fusion="rrf") as store:
+        store.index("a", entries("silt settles", "the kettle is on"))
+        assert store.flush(60)
+        hits = store.search("a", "silt settles", explain=True)
+        assert [hit.explain["ranks"] for hit in hits if hit.explain] == [
+            {"lexical": 1, "dense": 1},
+            {"lexical": 2, "dense": 2},
+        ]
+        assert hits[0].score == pytest.approx(1.0)
+
+
+def test_of_equal_scores_the_newer_comes_first_and_then_the_smaller_id(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path, embedder=Counting()) as store:
+        times = [10.0, 30.0, 20.0, 30.0]
+        ids = store.index("a", [Entry("silt", created_at=at) for at in times]).entry_ids
+        assert store.flush(60)
+        for ranker in ("dense", "fused"):
+            found = [hit.entry_id for hit in store.search("a", "silt", ranker=ranker)]  # type: ignore[arg-type]
+            assert found == [ids[1], ids[3], ids[2], ids[0]]
+
+
+def test_what_shares_no_word_is_found_by_its_meaning(tmp_path: Path) -> None:
+    near = {"a feline": [1.0, 0.1], "user: the cat sleeps": [1.0, 0.0], "user: taxes are due": [0.0, 1.0]}
+    embedder = FunctionEmbedder(lambda texts: [near[text] for text in texts], "test/meaning", 2)
+    with MemoryStore.open(tmp_path, embedder=embedder) as store:
+        store.index("a", [Entry("taxes are due", created_at=0), Entry("the cat sleeps", created_at=0)])
+        assert store.flush(60)
+        assert store.search("a", "a feline", ranker="lexical") == []
+        assert contents(store.search("a", "a feline", limit=1)) == ["the cat sleeps"]
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(0, [0]), (1, [1]), (2_000, [2_000]), (2_001, [2_000, 201]), (10**6, [2_000] * 64)],
+)
+def test_long_texts_are_embedded_in_pieces_that_overlap(length: int, expected: list[int]) -> None:
+    text = "".join(chr(0x4E00 + n % 20_000) for n in range(length))
+    found = [each.removeprefix("Ann: ") for each in pieces(text, "user", "Ann")]
+    assert [len(each) for each in found] == expected
+    assert all(one[-200:] == other[:200] for one, other in itertools.pairwise(found))
