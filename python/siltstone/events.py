@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from siltstone.usage import UsageRecord
 
@@ -20,6 +20,8 @@ __all__ = [
     "MemoryExpired",
     "MemoryIndexed",
     "SearchDegraded",
+    "StoreEvent",
+    "StoreHook",
     "notify",
 ]
 
@@ -187,13 +189,16 @@ Event: TypeAlias = (
     | MemoryIndexed
     | EntriesQuarantined
     | MemoryExpired
-    | EmbeddingFailed
-    | SearchDegraded
 )
 Hook: TypeAlias = Callable[[Event], Any]
 
+StoreEvent: TypeAlias = EmbeddingFailed | SearchDegraded
+StoreHook: TypeAlias = Callable[[StoreEvent], Any]
 
-def notify(hooks: Iterable[Hook], event: Event) -> None:
+_E = TypeVar("_E", bound=Event | StoreEvent)
+
+
+def notify(hooks: Iterable[Callable[[_E], Any]], event: _E) -> None:
     """Tells every hook of *event*. One that raises is logged and never breaks a turn."""
     for hook in hooks:
         try:

@@ -92,6 +92,33 @@ def level_1_measured(path: str, dataset: Dataset) -> None:
     assert_type(report.pooled.recall[10], float)
 
 
+def embed(texts: list[str]) -> list[list[float]]:
+    return [[0.0] for _ in texts]
+
+
+async def embed_later(texts: list[str]) -> list[list[float]]:
+    return embed(texts)
+
+
+def on_store_event(event: siltstone.EmbeddingFailed | siltstone.SearchDegraded) -> None:
+    assert isinstance(event, siltstone.EmbeddingFailed | siltstone.SearchDegraded)
+
+
+def level_1_by_meaning(path: str) -> None:
+    embedder: siltstone.Embedder = siltstone.FunctionEmbedder(embed, "one", 1)
+    embedders: list[siltstone.Embedder] = [
+        embedder,
+        siltstone.FunctionEmbedder(embed_later, "later", 1),
+        siltstone.MiniLMEmbedder(threads=2),
+        siltstone.TableEmbedder.load("table.npy"),
+    ]
+    with MemoryStore.open(path, embedder=embedders[0], fusion="rrf", hooks=[on_store_event]) as store:
+        assert_type(store.flush(), bool)
+        assert_type(store.lacking_vectors, int)
+        decay = siltstone.Decay(per_day=0.99)
+        assert_type(store.search("chat-1", "text", ranker="fused", decay=decay), list[SearchHit])
+
+
 def level_2() -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=50_000, recent_turn_budget=2))
     outcome = siltstone.compact(history, policy, model=summarise, hooks=[on_event])

@@ -11,7 +11,7 @@ from typing import Literal, NoReturn, Self
 from siltstone import _native
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StoreOpenError
-from siltstone.events import Hook
+from siltstone.events import StoreHook
 from siltstone.memory.convert import (
     MAX_INTEGER,
     entry_from_row,
@@ -83,7 +83,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         fusion: Fusion = "zscore",
         reembed: bool = False,
         embed_timeout: float = 5.0,
-        hooks: Iterable[Hook] = (),
+        hooks: Iterable[StoreHook] = (),
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 

@@ -9,7 +9,7 @@ from typing import get_args
 from siltstone import _native
 from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError
-from siltstone.events import Hook, SearchDegraded, notify
+from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.convert import MAX_INTEGER, hit_from_row
 from siltstone.memory.entry import MAX_QUERY_BYTES, Decay, Fusion, Ranker, SearchHit
 from siltstone.memory.vectors import Vectors
@@ -63,7 +63,7 @@ class Searcher:
     native: _native.Store
     options: Options
     vectors: Vectors | None
-    hooks: tuple[Hook, ...]
+    hooks: tuple[StoreHook, ...]
 
     @classmethod
     def of(
@@ -72,7 +72,7 @@ class Searcher:
         options: Options,
         embedder: Embedder | None,
         reembed: bool,
-        hooks: tuple[Hook, ...],
+        hooks: tuple[StoreHook, ...],
     ) -> Searcher:
         """Over *native*, which from now on has the vectors of *embedder* and of no other."""
         if embedder is None:

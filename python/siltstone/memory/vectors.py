@@ -11,7 +11,7 @@ from typing import Literal
 from siltstone import _native
 from siltstone.embedding.base import Embedder, as_row, as_rows
 from siltstone.errors import EmbeddingError, StoreClosedError, StoreConflictError, StoreError
-from siltstone.events import EmbeddingFailed, Hook, notify
+from siltstone.events import EmbeddingFailed, StoreHook, notify
 from siltstone.memory.lane import EventLoop, Lane, LaneClosed, LaneTimeout
 
 __all__ = ["Vectors", "pieces"]
@@ -48,7 +48,7 @@ class Vectors:
         embedder: Embedder,
         key: int,
         query_seconds: float,
-        hooks: Iterable[Hook],
+        hooks: Iterable[StoreHook],
     ) -> None:
         self.key = key
         self._native = native

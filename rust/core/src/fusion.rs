@@ -206,7 +206,7 @@ mod tests {
     fn the_first_of_both_has_all_that_reciprocal_ranks_give() {
         assert!((reciprocal([Some(1), Some(1)]) - 1.0).abs() < 1e-12);
         assert!((reciprocal([Some(1), None]) - 0.5).abs() < 1e-12);
-        // (1 / 61 + 1 / 62) / (2 / 61) = (1 + 61 / 62) / 2
-        assert!((reciprocal([Some(1), Some(2)]) - (1.0 + 61.0 / 62.0) / 2.0).abs() < 1e-12);
+        // (1 / 61 + 1 / 62) / (2 / 61) = (1 + 61 / 62) / 2 = 123 / 124
+        assert!((reciprocal([Some(1), Some(2)]) - 123.0 / 124.0).abs() < 1e-12);
     }
 }

@@ -133,8 +133,8 @@ fn dot(one: &[f32], other: &[f32]) -> f64 {
     for (lane, (&a, &b)) in lanes.iter_mut().zip(one_rest.iter().zip(other_rest)) {
         *lane += f64::from(a) * f64::from(b);
     }
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + b) + (c + d)) + ((e + f) + (g + h))
+    let pair = |first: usize| lanes[first] + lanes[first + 1];
+    (pair(0) + pair(2)) + (pair(4) + pair(6))
 }
 
 fn count(len: usize) -> u32 {

@@ -136,7 +136,7 @@ pub(crate) fn missing(
     Ok((found, EntryId(looked)))
 }
 
-/// Writes the vectors of entries that are there and have none; the sessions that got some.
+/// Writes the vectors of entries that are there and have none; how many were written.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     embedder: i64,
