@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from embedders import Counting, Failing, Hanging
 from siltstone import EmbeddingFailed, FunctionEmbedder, MemoryStore, SearchDegraded
-from siltstone.errors import InvalidEntryError, StoreClosedError
+from siltstone.errors import InvalidEntryError, StoreClosedError, StoreConflictError
 from siltstone.memory import Entry, vectors
 from siltstone.memory.entry import MAX_QUERY_BYTES
 from storing import contents, entries
@@ -266,6 +267,25 @@ def test_an_embedder_whose_place_was_taken_stops_and_says_so(tmp_path: Path) -> 
         old.index("a", [Entry("mud", (5, 6))])
         assert not old.flush(60)
         assert told[-1].reason == "stale"
+
+
+def test_a_search_during_which_the_embedder_changes_is_answered_by_words(tmp_path: Path) -> None:
+    """The core finds it out after the query was embedded."""
+    told: list[Any] = []
+    with MemoryStore.open(tmp_path, embedder=Counting(), hooks=[told.append]) as store:
+        store.index("a", entries("silt settles"))
+        assert store.flush(60)
+
+        class Changing:
+            def search(self, *arguments: Any) -> Any:
+                if arguments[-1] is not None:
+                    raise StoreConflictError("another embedder took the place of this one meanwhile")
+                return store._native.search(*arguments)
+
+        searcher = replace(store._searcher, native=Changing())  # type: ignore[arg-type]
+        hits, _ = searcher.search("a", "silt", 5, None, 0.0, False, None, 0)
+        assert contents(hits) == ["silt settles"]
+        assert told == [SearchDegraded("a", "fused", "stale")]
 
 
 QUERIES = {

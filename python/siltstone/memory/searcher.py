@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, TypeAlias, get_args
 
 from siltstone import _native
 from siltstone.embedding.base import Embedder, check_embedder
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.convert import MAX_INTEGER, hit_from_row
 from siltstone.memory.entry import MAX_QUERY_BYTES, Decay, Fusion, Ranker, SearchHit
 from siltstone.memory.vectors import Vectors
 
 __all__ = ["Options", "Searcher"]
+
+Found: TypeAlias = tuple[list[tuple[Any, ...]], str, int]
+"""Rows, who ranked them, and how many entries of the session lack vectors."""
 
 DENSE = ("dense", "fused")  # the rankers that need an embedder
 
@@ -97,18 +100,26 @@ class Searcher:
         decay = self.options.decay if decay is None else decay
         _check_embedder(ranker, self.vectors)
         vector = self._vector(session_id, query, ranker) if limit > 0 else None
-        rows, ranked_by, lacking = self.native.search(
-            session_id,
-            query,
-            max(-1, min(limit, MAX_INTEGER)),
-            ranker,
-            min_score,
-            explain,
-            None if decay is None else (decay.per_day, decay.floor),
-            now,
-            self.options.fusion,
-            vector,
-        )
+
+        def find(vector: tuple[int, bytes] | None) -> Found:
+            rows, ranked_by, lacking = self.native.search(
+                session_id,
+                query,
+                max(-1, min(limit, MAX_INTEGER)),
+                ranker,
+                min_score,
+                explain,
+                None if decay is None else (decay.per_day, decay.floor),
+                now,
+                self.options.fusion,
+                vector,
+            )
+            return [*rows], ranked_by, lacking
+
+        try:
+            rows, ranked_by, lacking = find(vector)
+        except StoreConflictError:  # another embedder took the place of this one just now
+            rows, ranked_by, lacking = find(None)
         if vector is not None and ranked_by != ranker and (lacking or rows):
             notify(self.hooks, SearchDegraded(session_id, ranker, "no_vectors" if lacking else "stale"))
         return [hit_from_row(row) for row in rows], lacking
