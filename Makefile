@@ -105,8 +105,9 @@ $(PEERS): pyproject.toml
 	$(PEERS_PY) -m pip install --quiet --group peers
 	@touch $@
 
-quality: install $(PEERS) ## What each ranker and its peers find of recorded conversations (SILTSTONE_DATA)
+quality: install $(PEERS) ## What rankers and peers find, and what summaries keep, of recorded conversations (SILTSTONE_DATA)
 	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record
+	PYTHONPATH=python $(PEERS_PY) benches/quality/evidence.py --record benches/record
 
 docs: install ## Build the documentation of the crates and run the examples of README and docs/
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)

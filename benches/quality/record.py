@@ -34,8 +34,8 @@ def page(
     lines = [
         f"# Retrieval quality, {datetime.now(UTC):%Y-%m-%d}",
         "",
-        f"`{command}` on commit {_commit()}, siltstone {siltstone.__version__}.",
-        f"{_machine()}{_versions()}.",
+        f"`{command}` on commit {commit()}, siltstone {siltstone.__version__}.",
+        f"{machine()}{_versions()}.",
         "All figures but the times, and those of MiniLM to the last digits, are the same in every run.",
         "The times of MiniLM are with embedding the query.",
         "Questions of category `adversarial` are in no pooled figure; equal scores go to the earlier turn.",
@@ -84,7 +84,9 @@ def _row(name: str, report: Report) -> str:
     return f"| {name} | {' | '.join(cells)} | {pooled.tokens[10]:.0f} | {times} |"
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that is measured, and whether the checkout differs from it."""
+
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(CHECKOUT), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
@@ -93,7 +95,8 @@ def _commit() -> str:
     return f"{commit} with changes" if git("status", "--porcelain", "--untracked-files=no") else commit
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Processor, system, interpreter and database."""
     python = f"CPython {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, {python}"
 

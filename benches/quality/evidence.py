@@ -1,0 +1,154 @@
+"""Quality without a model: of how many questions does the evidence survive a compaction?
+
+make quality
+python benches/quality/evidence.py --record benches/record
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import siltstone
+from record import commit, machine
+from siltstone import Dataset, DatasetError, _native
+from siltstone.evaluation import RECORDED, Conversation, load_dataset
+from survival import (
+    LEAST,
+    SEEDS,
+    Calls,
+    Survival,
+    Writer,
+    alone,
+    answerable,
+    as_messages,
+    calls_of,
+    in_session,
+    writers,
+)
+
+COMMAND = "python benches/quality/evidence.py --record benches/record"
+WINDOWS = (6_000, 8_000, 12_000, 16_000, 20_000)  # tokens; the sessions have 22,000 and 31,000
+SHARES = (0.05, 0.1, 0.2)  # of a conversation's tokens: what one summary of all of it may have
+
+
+def main() -> int:
+    """2 where there is nothing to measure."""
+    parser = argparse.ArgumentParser(prog="evidence", description=__doc__.splitlines()[0])
+    parser.add_argument("--record", type=Path, metavar="DIR", help="write DIR/DATE-evidence.md as well")
+    arguments = parser.parse_args()
+    if _native.build_profile != "release":
+        print("a debug build is not worth measuring: make install", file=sys.stderr)
+        return 2
+    try:
+        datasets = [load_dataset(name) for name in RECORDED]
+    except DatasetError as error:
+        print(error, file=sys.stderr)
+        return 2
+    written = "\n".join(page(datasets)) + "\n"
+    print(written)
+    if arguments.record:
+        arguments.record.mkdir(parents=True, exist_ok=True)
+        target = arguments.record / f"{datetime.now(UTC):%Y-%m-%d}-evidence.md"
+        target.write_text(written, encoding="utf-8")
+        print(f"written to {target}")
+    return 0
+
+
+def page(datasets: Sequence[Dataset]) -> Iterator[str]:
+    """The whole record as lines of Markdown."""
+    agents = next(each for each in datasets if each.name == "agent-dev")
+    yield from [
+        f"# Evidence that survives a compaction, {datetime.now(UTC):%Y-%m-%d}",
+        "",
+        f"`{COMMAND}` on commit {commit()}, siltstone {siltstone.__version__}.",
+        f"{machine()}.",
+        "No model is asked, and all figures are the same in every run.",
+        "",
+        f"The evidence of a question survives in a text that has at least {LEAST:.0%} of its rare words:",
+        "those whose idf over the turns is above the median, taken over every word of every turn.",
+        f"Random sentences are the mean of {len(SEEDS)} seeds.",
+        "Every writer has the same budget; questions of category `adversarial` are left out.",
+        "",
+        "Recorded data: transcripts of marot/spotter (MIT), LoCoMo (Maharana et al., ACL 2024,",
+        "CC BY-NC 4.0), MADial-Bench (MIT).",
+        "",
+        "## In an agent's session",
+        "",
+        "`agent-dev`: two sessions of an agent, 51 questions, `ThresholdCompactor()` in a `Session`, with",
+        "`prepare()` before each of the agent's steps.",
+        "The summary has an eighth of the window at most, and is written anew at each of many compactions.",
+        "*lost*: questions whose evidence is not in the messages that stayed.",
+        "*of those*: the share of the lost whose evidence survives in the summary.",
+        "",
+        "| window | writer | tokens of a summary | lost | of those | summary + context | + top-5 search |",
+        "| ---: | :--- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for window in WINDOWS:
+        for name, found in measured(agents, session_of(window)).items():
+            yield _session_row(f"{window:,}", name, found, len(agents.conversations))
+    yield from [
+        "",
+        "## One summary of everything",
+        "",
+        "The writer is shown a whole conversation at once, and nothing stays beside the summary.",
+        "`madial` is lists of facts of which none is more telling than another, and no conversation.",
+        "",
+        f"| dataset | questions | writer | {' | '.join(f'{share:.0%} of the tokens' for share in SHARES)} |",
+        f"| :--- | ---: | :--- | {' | '.join(['---:'] * len(SHARES))} |",
+    ]
+    for dataset in datasets:
+        columns = [measured(dataset, summary_of(share)) for share in SHARES]
+        for name in writers():
+            cells = [f"{column[name].in_context / column[name].questions:.3f}" for column in columns]
+            yield f"| {dataset.name} | {columns[0][name].questions:.0f} | {name} | {' | '.join(cells)} |"
+
+
+Run = Callable[[Conversation, Calls, Writer], Survival]
+
+
+def measured(dataset: Dataset, run: Run) -> dict[str, Survival]:
+    """What *run* finds with each writer, summed over conversations; the mean over the seeds of a writer."""
+    calls = calls_of(dataset)
+    asked = answerable(dataset)
+    return {
+        name: sum((run(each, calls, writer) for writer in same for each in asked), Survival()) / len(same)
+        for name, same in writers().items()
+    }
+
+
+def session_of(window: int) -> Run:
+    """A session in a window of *window* tokens."""
+
+    def run(conversation: Conversation, calls: Calls, writer: Writer) -> Survival:
+        with tempfile.TemporaryDirectory(prefix="siltstone-evidence-") as place:
+            messages = as_messages(conversation, calls)
+            return in_session(conversation, messages, writer, window, Path(place, "store"))
+
+    return run
+
+
+def summary_of(share: float) -> Run:
+    """One summary of *share* of the conversation's tokens."""
+
+    def run(conversation: Conversation, calls: Calls, writer: Writer) -> Survival:
+        return alone(conversation, as_messages(conversation, calls), writer, share)
+
+    return run
+
+
+def _session_row(window: str, name: str, found: Survival, sessions: int) -> str:
+    of_lost = found.of_lost / found.lost if found.lost else 0.0
+    shares = found.in_context / found.questions, found.with_search / found.questions
+    return (
+        f"| {window} | {name} | {found.tokens / sessions:,.0f} | {found.lost:.0f} | {of_lost:.3f} "
+        f"| {shares[0]:.3f} | {shares[1]:.3f} |"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
