@@ -44,7 +44,7 @@ from siltstone.outcome import (
 )
 from siltstone.usage import UsageRecord
 
-__all__ = ["acompact", "attempt", "check_room", "compact", "plan", "rescue"]
+__all__ = ["acompact", "attempt", "check_room", "compact", "plan", "planned", "rescue"]
 
 
 def compact(
@@ -114,10 +114,11 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
     budget, or the largest halving of it with which the history shrinks; so ``tokens_after`` is an upper
     bound.
     """
-    return _planned(policy, *_manual(messages, context_window, None))
+    return planned(policy, *_manual(messages, context_window, None))
 
 
-def _planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
+def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
+    """What an :func:`attempt` would do: a rehearsal, which calls nothing of the caller's."""
     before = policy.token_rule.count(history)
     requests, result = rehearse(policy, history, trigger)
     if not isinstance(result, Compaction):
@@ -181,8 +182,8 @@ def attempt(
     """
     run = _Attempt(policy, history, trigger, hooks, last_input_tokens, clock)
     try:
-        if guards.before and (planned := _planned(policy, history, trigger)).compacts:
-            said = yield HookCall("on_before_compact", guards.before, planned, guards.timeout)
+        if guards.before and (due := planned(policy, history, trigger)).compacts:
+            said = yield HookCall("on_before_compact", guards.before, due, guards.timeout)
             trigger, veto = guided(trigger, said, history)
             if veto:
                 return run.skipped(Skip("vetoed", veto))

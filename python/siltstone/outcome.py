@@ -107,7 +107,7 @@ class Plan:
 
     Attributes:
         compacts: Something would be discarded.
-        reason: Why nothing would be, where nothing would be.
+        reason: Why nothing would be, where nothing would be; of a session also ``not_due``, ``no_policy``.
         retained: Messages that would stay.
         discarded: Messages that would leave.
         covers: Half-open ranges of the positions that the summary would stand for.

@@ -160,6 +160,7 @@ def level_3(path: str) -> None:
         assert_type(prepared, Prepared)
         assert_type(prepared.tokens, int)
         session.prepare(policy=None)
+        assert_type(session.plan(), Plan)
         assert_type(session.search("text", limit=3), list[SearchHit])
         assert_type(session.compact(focus="the plan"), Compacted | Skipped | Failed)
         assert_type(session.usage, UsageRecord)
@@ -175,6 +176,7 @@ async def level_3_async(path: str) -> None:
     ) as session:
         await session.append(history[0])
         assert_type(await session.prepare(), Prepared)
+        assert_type(await session.plan(), Plan)
 
 
 def refused() -> None:

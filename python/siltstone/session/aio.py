@@ -12,7 +12,7 @@ from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
 from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
-from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome
+from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import Core
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
@@ -90,6 +90,10 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         if prepared is None:
             prepared = await _drive(self._boundary(policy), self._model)
         return prepared
+
+    async def plan(self) -> Plan:
+        """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed."""
+        return await _in_thread(self._plan)
 
     async def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not."""

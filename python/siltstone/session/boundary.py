@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
-from siltstone.engine import attempt, check_room, rescue
+from siltstone.engine import attempt, check_room, planned, rescue
 from siltstone.errors import ContextOverflowError, IllegalHistoryError
 from siltstone.events import Event
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
 from siltstone.messages import Message, RawMessage, validate_history
-from siltstone.outcome import Compacted, Failed, Outcome, Skipped
+from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.core import Core
 
-__all__ = ["Prepared", "again", "boundary", "compaction", "prepared"]
+__all__ = ["Prepared", "again", "boundary", "compaction", "forecast", "prepared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,26 @@ def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None)
         outcomes += yield from _within(core, policy, core.context_window, at)
     core.pass_boundary()
     return prepared(core, outcomes, policy)
+
+
+def forecast(core: Core, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
+    """What :func:`boundary` would do now. Nothing of the caller's is called, nothing is changed."""
+    core.check_open()
+    core.refresh()
+    with core.lock:
+        view = core.view if policy is None else core.view.recounted(policy.token_rule)
+        pins = frozenset(core.cadence.pins)
+    name = "" if policy is None else policy.name
+    idle = Plan(False, "no_policy", len(view), 0, (), 0, view.tokens, view.tokens, name)
+    if policy is None:
+        return idle
+    trigger = asked or policy.should_compact(_context(core, policy))
+    if trigger is None and core.context_window is not None:
+        net = rescue(view.tokens, policy, core.context_window, core.fixed_tokens)
+        policy, trigger = net or (policy, None)
+    if trigger is None:
+        return replace(idle, reason="not_due")
+    return planned(policy, view.messages(), replace(trigger, pins=pins))
 
 
 def _check_room(core: Core, policy: Compactor) -> None:

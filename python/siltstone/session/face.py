@@ -9,8 +9,8 @@ from siltstone.errors import ConfigError
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import ForgetReport, SearchHit
 from siltstone.messages import RawMessage
-from siltstone.outcome import Outcome, Skipped
-from siltstone.session.boundary import Prepared, again, boundary, compaction
+from siltstone.outcome import Outcome, Plan, Skipped
+from siltstone.session.boundary import Prepared, again, boundary, compaction, forecast
 from siltstone.session.core import Core
 from siltstone.session.forgetting import Criteria, forgetting
 from siltstone.session.opening import check_overhead, check_policy
@@ -129,6 +129,9 @@ class Face(Generic[ModelT]):
         prepared = yield from boundary(self._core, chosen, asked)
         self._last = (self._core.mark, prepared) if own else None
         return again(prepared)
+
+    def _plan(self) -> Plan:
+        return forecast(self._core, self._policy, self._asked)
 
     def _recovery(self, error: Exception) -> Steps[Prepared]:
         seen, retries = self._retried

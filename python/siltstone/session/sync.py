@@ -13,7 +13,7 @@ from siltstone.llm import Models
 from siltstone.memory.base import Store
 from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
-from siltstone.outcome import AfterCompact, BeforeCompact, Outcome
+from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session.boundary import Prepared
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
 from siltstone.session.forgetting import Criteria
@@ -159,6 +159,17 @@ class Session(Lineage, Face[Models]):
                 ``check=True``. It was illegal when it came: nothing was changed.
         """
         return self._known(policy) or llm.run(self._boundary(policy), self._model)
+
+    def plan(self) -> Plan:
+        """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed.
+
+        Returns:
+            The plan of the compaction that is due, the emergency net's where that alone is. With nothing
+            due ``compacts`` is False and ``reason`` is ``"not_due"``, or ``"no_policy"``; that costs
+            microseconds at any length. ``covers`` are sequence numbers of the log. The net may have to
+            follow a compaction that leaves more than the window; it is not in the plan then.
+        """
+        return self._plan()
 
     def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not.
