@@ -83,6 +83,7 @@ def page(datasets: Sequence[Dataset]) -> Iterator[str]:
         "`prepare()` before each of the agent's steps.",
         "The summary has an eighth of the window at most, and is written anew at each of many compactions.",
         "*lost*: questions whose evidence is not in the messages that stayed.",
+        "A smaller summary puts the next compaction off, so what has left differs between writers.",
         "*of those*: the share of the lost whose evidence survives in the summary.",
         "",
         "| window | writer | tokens of a summary | lost | of those | summary + context | + top-5 search |",
