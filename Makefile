@@ -33,10 +33,10 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow torture faults load demo bench quality docs ci clean
+.PHONY: help install build format lint test test-slow torture faults load demo bench bench-peers quality docs ci clean
 
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(INSTALLED) ## Make .venv: the release build, the siltstone command, the tools of lint and test
 
@@ -104,6 +104,9 @@ $(PEERS): pyproject.toml
 	$(PEERS_PY) -m pip install --quiet --upgrade 'pip>=25.1'
 	$(PEERS_PY) -m pip install --quiet --group peers
 	@touch $@
+
+bench-peers: install $(PEERS) ## The indexes beside hnswlib, usearch, faiss, tantivy, bm25s and others; takes an hour
+	PYTHONPATH=python $(PEERS_PY) benches/peers --record benches/record --plot docs/design/growth.svg
 
 quality: install $(PEERS) ## What rankers and peers find, and what summaries keep, of recorded conversations (SILTSTONE_DATA)
 	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record

@@ -4,9 +4,9 @@
     python benches/peers --record benches/record
     python benches/peers --quick --only text_search
 
-Each part runs in a process of its own, on one thread. Other packages than NumPy are optional: what is absent
-is said and left out. Texts, vectors and the numbers of the parts stay in ``--work``, and ``--report`` writes the
-page again from these.
+Each part runs in a process of its own, on one thread. Packages other than NumPy are optional: what is
+absent is said and left out. Texts, vectors and the numbers of the parts stay in ``--work``, and
+``--report`` writes the page again from these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dense rows of 384: ``HnswIndex`` beside hnswlib and usearch, and which ``ef`` gives the recall of a peer."""
+"""Dense rows: ``HnswIndex`` beside hnswlib and usearch, and which ``ef`` gives the recall of a peer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How contenders are timed: in turns, each query by its quickest pass, here or under another path of the kernels."""
+"""How contenders are timed: in turns, a query by its quickest pass, on this path of kernels or another."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from typing import Any, Protocol
 
@@ -111,7 +112,7 @@ def _serve(pipe: Any, module: str, maker: str, arguments: tuple[Any, ...]) -> No
         if what == "name":
             answer = contender.name
         elif what == "add":
-            answer = _spent(lambda rows=given[0]: contender.add(rows))
+            answer = _spent(partial(contender.add, given[0]))
         elif what == "ready":
             answer = _spent(contender.ready)
         elif what == "prepare":
@@ -140,7 +141,7 @@ def fill(contenders: Sequence[Any], rows: Any, piece: int) -> dict[str, float]:
         some = rows[first : first + piece]
         for each in contenders:
             there = isinstance(each, Elsewhere)
-            spent[each.name] += each.call("add", some) if there else _spent(lambda e=each: e.add(some))
+            spent[each.name] += each.call("add", some) if there else _spent(partial(each.add, some))
     for each in contenders:
         spent[each.name] += each.call("ready") if isinstance(each, Elsewhere) else _spent(each.ready)
     return {name: seconds / count * 1e6 for name, seconds in spent.items()}
