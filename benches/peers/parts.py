@@ -209,7 +209,7 @@ def opening(sizes: list[int], place: Path) -> Numbers:
     return found
 
 
-def crossover(sizes: list[int], place: Path) -> Numbers:
+def crossover(_sizes: list[int], place: Path) -> Numbers:
     """A scan of bytes beside the graph over the same rows, from few rows to many and for four dimensions."""
     rows, queries = kept_vectors(REAL, place)
     rows, queries = rows[:16_000], queries[:100]
