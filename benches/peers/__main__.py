@@ -18,6 +18,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SIZES = {
@@ -84,12 +85,17 @@ def measure(part: str, most: int, work: Path) -> int:
     if _native.build_profile != "release":
         print("a debug build is not worth measuring: make install", file=sys.stderr)
         return 2
-    sizes = sorted({min(size, most) for size in SIZES[part]})
-    before = machine()
-    numbers = PARTS[part](sizes, work)
-    answer = {"machine": before, "numbers": numbers}
-    (work / f"{part}.json").write_text(json.dumps(answer), "utf-8")
+    before, numbers = machine(), {}
+    for size in sorted({min(size, most) for size in SIZES[part]}):
+        numbers = merged(numbers, PARTS[part](size, work))
+        (work / f"{part}.json").write_text(json.dumps({"machine": before, "numbers": numbers}), "utf-8")
     return 0
+
+
+def merged(numbers: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """*numbers* and *more*, and what both have a dict of, merged."""
+    both = {name: merged(numbers[name], more[name]) for name in numbers if isinstance(more.get(name), dict)}
+    return numbers | more | both
 
 
 if __name__ == "__main__":

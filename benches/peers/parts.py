@@ -23,7 +23,9 @@ from measure import PORTABLE, Elsewhere, compare, times
 
 ROUNDS = 5
 QUERIES = {"windows": 200, "LoCoMo": 100}
-OPENINGS = 7
+OPENINGS = 3
+FEW = 10_000  # entries up to which the slow peers take part
+AGREEMENT = 0.95  # of the ten best, with bm25s on the same terms
 WORD = re.compile(r"[^\W_]+")  # words-1, for texts of Latin letters and punctuation
 BEYOND = re.compile(r"[^\x00-\u012f\u0131-\u024f\u2000-\u206f]")  # where it would not do
 
@@ -47,92 +49,83 @@ def asked_of(source: Corpus) -> dict[str, list[str]]:
     return {"windows": windows(source, QUERIES["windows"]), "LoCoMo": questions(QUERIES["LoCoMo"])}
 
 
-def text_search(sizes: list[int], place: Path) -> Numbers:
-    """Cosine over texts, beside graphs over 4,096 floats up to 10,000 and beside column slices above."""
-    found: Numbers = {}
-    for size in sizes:
-        source = corpus(size, place)
-        queries = asked_of(source)
-        every = [query for group in queries.values() for query in group]
-        makers: list[Callable[[], Any]] = [
-            cosine.Exact,
-            lambda: Elsewhere(PORTABLE, "cosine", "Exact"),
-            cosine.Columns,
+def text_search(size: int, place: Path) -> Numbers:
+    """Cosine over texts, beside graphs over 4,096 floats up to 10,000 and beside column slices."""
+    source = corpus(size, place)
+    queries = asked_of(source)
+    every = [query for group in queries.values() for query in group]
+    makers: list[Callable[[], Any]] = [
+        cosine.Exact,
+        lambda: Elsewhere(PORTABLE, "cosine", "Exact"),
+        cosine.Columns,
+    ]
+    if size <= FEW:
+        makers += [
+            cosine.SparseGraph,
+            lambda: Elsewhere(PORTABLE, "cosine", "SparseGraph"),
+            lambda: cosine.Hnswlib(size),
+            lambda: cosine.Usearch("i8"),
+            cosine.Faiss,
+            cosine.Product,
         ]
-        if size <= 10_000:
-            makers += [
-                cosine.SparseGraph,
-                lambda: Elsewhere(PORTABLE, "cosine", "SparseGraph"),
-                lambda size=size: cosine.Hnswlib(size),
-                lambda: cosine.Usearch("i8"),
-                cosine.Faiss,
-                cosine.Product,
-            ]
-        oracle = cosine.Oracle(source.texts, every)
-        contenders = present(makers)
-        figures = compare(contenders, source.texts, queries, oracle.recall, ROUNDS)
-        oracle.check(contenders[0].index, every)
-        found[str(size)] = [asdict(each) for each in figures]
-        found[f"{size} ours at ef"] = dense_search.at_each_ef(contenders, oracle.recall, every)
-    return found
+    oracle = cosine.Oracle(source.texts, every)
+    contenders = present(makers)
+    figures = compare(contenders, source.texts, queries, oracle.recall, ROUNDS)
+    oracle.check(contenders[0].index, every)
+    return {
+        str(size): [asdict(each) for each in figures],
+        f"{size} ours at ef": dense_search.at_each_ef(contenders, oracle.recall, every),
+    }
 
 
-def words(sizes: list[int], place: Path) -> Numbers:
+def words(size: int, place: Path) -> Numbers:
     """BM25 over texts."""
-    found: Numbers = {}
-    for size in sizes:
-        source = corpus(size, place)
-        queries = asked_of(source)
-        every = [query for group in queries.values() for query in group]
-        makers: list[Callable[[], Any]] = [
-            lexical.Bm25,
-            lambda: Elsewhere(PORTABLE, "lexical", "Bm25"),
-            lexical.Tantivy,
-            lexical.Bm25s,
-            lexical.Fts5,
-        ]
-        if size <= 10_000:
-            makers.append(lexical.RankBm25)
-        judge = lexical.Agreement(source.texts, every)
-        figures = compare(present(makers), source.texts, queries, judge.recall, ROUNDS)
-        if figures[0].recall < 0.95:
-            raise SystemExit(f"Bm25Index agrees with bm25s on {figures[0].recall:.3f} of the answers only")
-        found[str(size)] = [asdict(each) for each in figures]
-    return found
+    source = corpus(size, place)
+    queries = asked_of(source)
+    every = [query for group in queries.values() for query in group]
+    makers: list[Callable[[], Any]] = [
+        lexical.Bm25,
+        lambda: Elsewhere(PORTABLE, "lexical", "Bm25"),
+        lexical.Tantivy,
+        lexical.Bm25s,
+        lexical.Fts5,
+    ]
+    if size <= FEW:
+        makers.append(lexical.RankBm25)
+    judge = lexical.Agreement(source.texts, every)
+    figures = compare(present(makers), source.texts, queries, judge.recall, ROUNDS)
+    if figures[0].recall < AGREEMENT:
+        raise SystemExit(f"Bm25Index agrees with bm25s on {figures[0].recall:.3f} of the answers only")
+    return {str(size): [asdict(each) for each in figures]}
 
 
-def vectors(sizes: list[int], place: Path) -> Numbers:
+def vectors(size: int, place: Path) -> Numbers:
     """Dense rows of 384, beside hnswlib and usearch."""
     rows, queries = kept_vectors(REAL, place)
-    return {str(size): dense_search.compared(rows[:size], queries[:200], ROUNDS) for size in sizes}
+    return {str(size): dense_search.compared(rows[:size], queries[:200], ROUNDS)}
 
 
-def growth(sizes: list[int], place: Path) -> Numbers:
-    """What a query costs as an index grows, in process; and what the index takes."""
+def growth(size: int, place: Path) -> Numbers:
+    """What a query costs as an index grows, and what the index takes."""
     found: Numbers = {}
-    for size in sizes:
-        source = corpus(size, place)
-        queries = asked_of(source)["windows"]
-        for contender in (cosine.Exact(), lexical.Bm25()):
-            for first in range(0, size, 10_000):
-                contender.add(source.texts[first : first + 10_000])
-            passes = [times(contender, queries) for _ in range(ROUNDS)]
-            least = [min(each) / 1e3 for each in zip(*passes, strict=True)]
-            found.setdefault(contender.name, {})[str(size)] = {
-                "query": statistics.median(least),
-                "bytes": contender.size() / size,
-            }
+    source = corpus(size, place)
+    queries = asked_of(source)["windows"]
+    for contender in (cosine.Exact(), lexical.Bm25()):
+        for first in range(0, size, 10_000):
+            contender.add(source.texts[first : first + 10_000])
+        passes = [times(contender, queries) for _ in range(ROUNDS)]
+        least = [min(each) / 1e3 for each in zip(*passes, strict=True)]
+        numbers = {"query": statistics.median(least), "bytes": contender.size() / size}
+        found[contender.name] = {str(size): numbers}
     return found
 
 
-def embedding(sizes: list[int], place: Path) -> Numbers:
+def embedding(size: int, place: Path) -> Numbers:
     """``embed_sparse`` beside a Python loop over xxhash, on texts of about 600 bytes."""
     from xxhash import xxh3_64_intdigest
 
     texts = [
-        text
-        for text in corpus(max(sizes), place).texts
-        if 500 <= len(text) <= 700 and not BEYOND.search(text)
+        text for text in corpus(size, place).texts if 500 <= len(text) <= 700 and not BEYOND.search(text)
     ]
 
     def loop(text: str) -> dict[int, int]:
@@ -151,13 +144,13 @@ def embedding(sizes: list[int], place: Path) -> Numbers:
     for _ in range(3 * ROUNDS):
         ours.append(_cpu(lambda: siltstone.embed_sparse(texts)))
         theirs.append(_cpu(lambda: [loop(text) for text in texts]))
-    size = sum(len(text.encode()) for text in texts)
+    taken = sum(len(text.encode()) for text in texts)
     return {
         "texts": len(texts),
-        "bytes": size / len(texts),
+        "bytes": taken / len(texts),
         "embed_sparse": min(ours) / len(texts) * 1e6,
         "python": min(theirs) / len(texts) * 1e6,
-        "MB/s": size / min(ours) / 1e6,
+        "MB/s": taken / min(ours) / 1e6,
     }
 
 
@@ -167,14 +160,14 @@ def _cpu(action: Callable[[], object]) -> float:
     return time.thread_time() - start
 
 
-def opening(sizes: list[int], place: Path) -> Numbers:
+def opening(size: int, place: Path) -> Numbers:
     """Opening a store and its first answer, each time in a process of its own."""
     import json
     import os
     import subprocess
     import tempfile
 
-    texts = corpus(max(sizes), place).texts
+    texts = corpus(size, place).texts
     script = (
         "import json, sys, time\n"
         "import siltstone\n"
@@ -209,7 +202,7 @@ def opening(sizes: list[int], place: Path) -> Numbers:
     return found
 
 
-def crossover(_sizes: list[int], place: Path) -> Numbers:
+def crossover(_size: int, place: Path) -> Numbers:
     """A scan of bytes beside the graph over the same rows, from few rows to many and for four dimensions."""
     rows, queries = kept_vectors(REAL, place)
     rows, queries = rows[:16_000], queries[:100]
@@ -240,7 +233,7 @@ def crossover(_sizes: list[int], place: Path) -> Numbers:
     return found
 
 
-PARTS: dict[str, Callable[[list[int], Path], Numbers]] = {
+PARTS: dict[str, Callable[[int, Path], Numbers]] = {
     "embedding": embedding,
     "text_search": text_search,
     "words": words,

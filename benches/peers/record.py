@@ -141,7 +141,7 @@ def _rest(numbers: Numbers) -> list[str]:
         lines += ["", "## Opening a store", ""]
         lines.append(
             f"{opened['entries']:,} entries, to the first answer, in a new process, pages in memory; the "
-            "least of seven. There is no postings cache: all of it is from rows."
+            "least of three. There is no postings cache: all of it is from rows."
         )
         for ranker in ("cosine", "lexical"):
             spent = opened[ranker]

@@ -139,7 +139,8 @@ def graphs(by_name: dict[str, Numbers], by_ef: Numbers, ours: str, size: str) ->
         recall = theirs["recall"]
         quick = [theirs["query"] / at_recall(by_ef[name], recall) for name in (ours, ours + PORTABLE)]
         what = f"HNSW 384-d query at recall {recall:.3f}, {peer}, {said(size)}"
-        found.append(Target(what, *query, *quick))
+        if 0 not in quick:
+            found.append(Target(what, *query, *quick))
         found += ratios(by_name, ours, peer, "insert", f"HNSW 384-d insert, {peer}, {said(size)}", insert)
         if peer == "usearch i8":
             at_200 = ratios(
@@ -163,7 +164,7 @@ def sparse_graphs(by_name: dict[str, Numbers], by_ef: Numbers) -> list[Target]:
     insert = ratios(
         by_name, SPARSE, "hnswlib f32", "insert", "sparse HNSW insert, hnswlib f32, 10,000", (8, 20)
     )
-    return [Target(what, 10, 30, *quick), *insert]
+    return [Target(what, 10, 30, *quick), *insert] if 0 not in quick else insert
 
 
 def paths(texts: Numbers, words: Numbers, rows: Numbers) -> list[Target]:

@@ -1,6 +1,6 @@
 """What a reader waits while a writer inserts 2,000 entries a second, and what the writer waits for readers.
 
-One session of a ``MemoryStore`` on disk, 20,000 entries to begin with; the writer hands over 20 entries 100
+One session of a ``MemoryStore`` on disk, 10,000 entries to begin with; the writer hands over 20 entries 100
 times a second, each call durable when it returns. Readers ask one query after another, each in a thread of
 its own, and so does the writer. With fewer cores than threads the tail is the scheduler's: the quantum after
 which a thread that was put aside goes on.
@@ -23,9 +23,9 @@ from pydoc_data.topics import topics
 
 from siltstone import Entry, MemoryStore, _native
 
-FIRST = 20_000  # entries before anything is timed
+FIRST = 10_000  # entries before anything is timed
 RATE, CALLS = 2_000, 100  # entries and calls a second of the writer
-SECONDS = 6.0
+SECONDS = 5.0
 READERS = 3
 SESSION = "one"
 
@@ -55,6 +55,9 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder, MemoryStore.open(folder, ranker) as store:
                 for first in range(0, FIRST, 2_000):
                     store.index(SESSION, entries(texts, first, 2_000))
+                store.search(
+                    SESSION, texts[0], limit=10
+                )  # the session is read into memory by its first search
                 waits = run(store, texts, readers, writer)
                 if len(store.enumerate(SESSION, offset=FIRST, limit=1_000_000).entries) != waits.written:
                     print("entries are missing")
