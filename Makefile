@@ -33,7 +33,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow torture faults load demo bench bench-peers quality docs ci clean
+.PHONY: help install build format lint test test-slow torture faults load sanitize demo bench bench-peers quality docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,15 @@ faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, da
 
 load: install ## Eight processes on one store for a minute; prints throughput and p99
 	SILTSTONE_LOAD_SECONDS=$(LOAD_SECONDS) $(PY) -m pytest -q -s tests/memory/test_load.py
+
+# The sanitizer comes with the stable compiler, and is switched on by flags that it keeps for itself.
+# SQLite is compiled with it too, which needs clang.
+sanitize: ## AddressSanitizer over the core's tests of threads, damaged files and lineage (Linux, clang)
+	@command -v clang >/dev/null || { echo "SQLite must be compiled with the sanitizer too, and there is no clang on PATH" >&2; exit 1; }
+	RUSTC_BOOTSTRAP=1 CC=clang CFLAGS=-fsanitize=address RUSTFLAGS='-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer' \
+	  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none CARGO_TARGET_DIR=target/address \
+	  cargo test --release --target $$(rustc -vV | sed -n 's/^host: //p') -p siltstone-core $(CARGO_FLAGS) \
+	  --test threads --test reopen --test lineage
 
 demo: install ## An agent reads the standard library through a small window, and remembers
 	$(BIN)/siltstone demo --picture
