@@ -1,14 +1,16 @@
 //! Bits flip and ends go missing, in the file and in the log: no answer is wrong in silence.
 //!
 //! A store is closed, or its files are taken as they are while it works. One bit is flipped, or one file
-//! is cut, and everything is asked again: each answer is right, or an error.
+//! is cut, and everything is asked again: each answer is right, or an error, or lacks entries that are
+//! counted as damaged.
 //!
 //! Where the log is damaged in its last commit, or cut, it looks as it does when power is lost in the
 //! middle of that commit. The store is then found whole as it was after an earlier one, and that is
-//! counted.
+//! counted. A file that is cut to nothing, with no log beside it, is a creation that was killed.
 #![cfg(unix)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::path::Path;
 
 use siltstone_core::id::EntryId;
@@ -25,56 +27,89 @@ const STEPS: [usize; 2] = [60, 25];
 const FILE: &str = "memory.sqlite3";
 const LOG: &str = "memory.sqlite3-wal";
 
+/// What a store answers to one question.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    /// All of it is right, or none is.
+    Whole(String),
+    /// Entries: what they are, what they score, and how many are counted as left out.
+    Entries(Vec<String>, String, usize),
+}
+
 /// What a store answers, each call by itself.
-type Answers = Vec<Result<String>>;
+type Answers = Vec<Result<Answer>>;
+
+fn whole(answer: Result<impl Debug>) -> Result<Answer> {
+    answer.map(|answer| Answer::Whole(format!("{answer:?}")))
+}
+
+fn found(store: &Store, name: &str, query: &str) -> Result<Answer> {
+    let (session, options) = (
+        session(name),
+        SearchOptions {
+            limit: 1_000,
+            ..SearchOptions::default()
+        },
+    );
+    let hits = store.search(&session, query, &options)?;
+    let left_out = store.quarantined(&session)?.len();
+    let entries = hits.iter().map(|hit| format!("{:?}", hit.stored)).collect();
+    let scores = format!("{:?}", hits.iter().map(|hit| hit.score).collect::<Vec<_>>());
+    Ok(Answer::Entries(entries, scores, left_out))
+}
+
+fn listed(store: &Store) -> Result<Answer> {
+    let page = store.page(&session("a"), None, None, 0, 1_000)?;
+    let entries = page.entries.iter().map(|stored| format!("{stored:?}"));
+    let next = format!("{:?}", page.next_offset);
+    Ok(Answer::Entries(entries.collect(), next, page.damaged.len()))
+}
 
 fn ask(store: &Store) -> Answers {
     let a = session("a");
-    let all = SearchOptions {
-        limit: 1_000,
-        ..SearchOptions::default()
-    };
-    let told =
-        |answer: Result<Box<dyn std::fmt::Debug>>| answer.map(|answer| format!("{answer:?}"));
     let mut answers = vec![
-        told(store.log_state(&a).map(|is| Box::new(is) as _)),
-        told(store.messages(&a, 0, 10_000).map(|is| Box::new(is) as _)),
-        told(store.compactions(&a).map(|is| Box::new(is) as _)),
-        told(
-            store
-                .page(&a, None, None, 0, 1_000)
-                .map(|is| Box::new(is) as _),
-        ),
-        told(
-            store
-                .search(&a, "mud one", &all)
-                .map(|is| Box::new(is) as _),
-        ),
-        told(store.sessions().map(|is| Box::new(is) as _)),
-        told(store.figures(None).map(|is| {
-            // The bytes of all texts are summed up, and not read.
-            let counts = is.counts;
-            let rows = (
+        whole(store.log_state(&a)),
+        whole(store.messages(&a, 0, 10_000)),
+        whole(store.compactions(&a)),
+        listed(store),
+        found(store, "a", "mud one"),
+        whole(store.sessions()),
+        // The bytes of all texts are summed up, and not read.
+        whole(store.figures(None).map(|figures| {
+            let counts = figures.counts;
+            (
                 counts.sessions,
                 counts.messages,
                 counts.entries,
                 counts.compactions,
-            );
-            Box::new(rows) as _
+            )
         })),
     ];
     for guest in 0..9 {
-        let guest = session(&format!("guest {guest}"));
-        answers.push(told(
-            store
-                .search(&guest, "silt canary", &all)
-                .map(|is| Box::new(is) as _),
-        ));
+        answers.push(found(store, &format!("guest {guest}"), "silt canary"));
     }
     for id in 1..40 {
-        answers.push(told(store.get(EntryId(id)).map(|is| Box::new(is) as _)));
+        answers.push(whole(store.get(EntryId(id))));
     }
     answers
+}
+
+/// Whether that is the answer of the whole store, or an error, or lacks what is counted as left out.
+fn agrees(answer: &Result<Answer>, right: &Result<Answer>) -> bool {
+    match (answer, right) {
+        (Err(_), _) => true,
+        (Ok(Answer::Entries(entries, _, left_out @ 1..)), Ok(Answer::Entries(right, _, 0))) => {
+            let once: BTreeSet<_> = entries.iter().collect();
+            once.len() == entries.len()
+                && entries.iter().all(|entry| right.contains(entry))
+                && entries.len() + left_out >= right.len()
+        }
+        (Ok(answer), right) => right.as_ref().is_ok_and(|right| answer == right),
+    }
+}
+
+fn leaves_out(answer: &Result<Answer>) -> bool {
+    matches!(answer, Ok(Answer::Entries(_, _, 1..)))
 }
 
 /// Opens the store there and asks it.
@@ -148,7 +183,11 @@ enum Outcome {
     Right,
     Error,
     SomeErrors,
+    /// Entries are left out, and counted; all else is right, or an error.
+    LeftOut,
     EarlierCommit,
+    /// A file with nothing in it and nothing beside it: a store that nobody has written to.
+    New,
 }
 
 /// How the store answers with `files`; a message where an answer is wrong.
@@ -171,9 +210,9 @@ fn outcome(
         }
     }
     // An entry that cannot be found any more is an error too, though it says less than it might.
-    let agrees = |right: &Answers| {
+    let all_agree = |right: &Answers| {
         let mut pairs = answers.iter().zip(right);
-        pairs.all(|(answer, right)| answer.is_err() || answer.as_ref().ok() == right.as_ref().ok())
+        pairs.all(|(answer, right)| agrees(answer, right))
     };
     let absent = |right: &Answers| {
         let pairs = answers.iter().zip(right);
@@ -182,18 +221,32 @@ fn outcome(
             .count()
             > errors
     };
-    match whole.answers.iter().rposition(agrees) {
+    match whole.answers.iter().rposition(all_agree) {
         None => {
             let last = whole.answers.last().expect("an answer");
             let mut pairs = answers.iter().zip(last);
-            let wrong =
-                pairs.find(|pair| pair.0.is_ok() && pair.0.as_ref().ok() != pair.1.as_ref().ok());
+            let wrong = pairs.find(|(answer, right)| !agrees(answer, right));
             Err(format!("wrong: {wrong:?}"))
         }
         Some(at) if at + 1 < whole.answers.len() => Ok(Outcome::EarlierCommit),
+        Some(_) if answers.iter().any(leaves_out) => Ok(Outcome::LeftOut),
         Some(at) if errors > 0 || absent(&whole.answers[at]) => Ok(Outcome::SomeErrors),
         Some(_) => Ok(Outcome::Right),
     }
+}
+
+/// Whether the store has nothing at all.
+fn is_new(answers: &Answers) -> bool {
+    answers.iter().all(|answer| match answer {
+        Ok(Answer::Entries(entries, _, left_out)) => entries.is_empty() && *left_out == 0,
+        Ok(Answer::Whole(answer)) => [
+            "[]",
+            "(0, 0, 0, 0)",
+            "LogState { next_seq: 0, head: None, cadence: \"\", redactions: 0, dropped: false }",
+        ]
+        .contains(&answer.as_str()),
+        Err(error) => error.kind() == ErrorKind::EntryNotFound,
+    })
 }
 
 fn expected(error: &siltstone_core::Error) -> std::result::Result<(), String> {
@@ -229,11 +282,9 @@ fn a_flipped_bit_gives_an_error_or_the_right_answer() {
         *outcomes.entry((name, outcome)).or_default() += 1;
     }
     println!("{FLIPS} flips: {outcomes:?}");
-    assert!(
-        outcomes
-            .get(&(FILE, Outcome::SomeErrors))
-            .is_some_and(|&count| count > FLIPS / 20)
-    );
+    let count = |outcome| outcomes.get(&(FILE, outcome)).copied().unwrap_or_default();
+    let (errors, left_out) = (count(Outcome::SomeErrors), count(Outcome::LeftOut));
+    assert!(errors + left_out > FLIPS / 20 && left_out > 0 && errors > 0);
     assert!(
         outcomes
             .get(&(LOG, Outcome::Error))
@@ -257,6 +308,13 @@ fn a_missing_end_gives_an_error_or_an_earlier_commit() {
         }
         let damaged = whole.files.with(name, bytes[..length].to_vec());
         let told = format!("{name} cut to {length} of {} bytes", bytes.len());
+        if length == 0 && whole.files.get(LOG).is_none() {
+            damaged.lay(&place.files);
+            let answers = open_and_ask(&place.path, false).unwrap();
+            assert!(is_new(&answers), "{told}: {answers:?}");
+            *outcomes.entry((name, Outcome::New)).or_default() += 1;
+            continue;
+        }
         let outcome = outcome(&damaged, whole, &place, chance.percent(50));
         let outcome = outcome.unwrap_or_else(|why| panic!("{told}: {why}"));
         assert!(outcome != Outcome::EarlierCommit || name == LOG, "{told}");
