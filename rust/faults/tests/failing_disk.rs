@@ -4,7 +4,7 @@
 //! or from then on. What raised has changed nothing: not for who has the store open, not for who opens the
 //! files as they are at that moment, not after the disk was mended. Then the store takes the step.
 //!
-//! `SILTSTONE_REFUSALS=all` refuses every call in turn (`make failing-disk`); a run of the tests takes one
+//! `SILTSTONE_REFUSALS=all` refuses every call in turn (`make faults`); a run of the tests takes one
 //! in a few of them.
 #![cfg(unix)]
 

@@ -5,7 +5,7 @@
 //! and must be what was acknowledged, or one step on. One of them is where the next recording begins, so
 //! what a store does after a power cut is cut as well.
 //!
-//! `SILTSTONE_POWER_CUTS` says how many states (`make power-cut`: 20,000).
+//! `SILTSTONE_POWER_CUTS` says how many states (`make faults`: 20,000).
 #![cfg(unix)]
 
 use siltstone_core::Result;
@@ -15,10 +15,14 @@ use siltstone_faults::{
     Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
 };
 
+/// What says how many states are wanted.
+const WANTED: &str = "SILTSTONE_POWER_CUTS";
 /// States of a run of the tests.
 const STATES: usize = 2_000;
-/// States that a mutant is given to be caught in; most are in the first ten.
+/// States that a mutant is given to be caught in; most are in the first ten, where a run of the tests stops.
 const MUTANT_STATES: usize = 400;
+/// Of so many states one is cut after failures of the disk.
+const FAILING: usize = 10;
 /// Steps between opening and closing the store.
 const STEPS: usize = 30;
 /// States that are made of one recording.
@@ -191,8 +195,13 @@ fn cut(count: usize, mutant: Mutant, seed: u64, impatient: bool) -> Tally {
 
 /// As many states as are asked for, or else `usual`.
 fn states(usual: usize) -> usize {
-    let wanted = std::env::var("SILTSTONE_POWER_CUTS");
+    let wanted = std::env::var(WANTED);
     wanted.map_or(usual, |wanted| wanted.parse().expect("a number of states"))
+}
+
+/// Whether the mutants are to be counted, and not only caught.
+fn is_long() -> bool {
+    std::env::var_os(WANTED).is_some()
 }
 
 #[test]
@@ -210,7 +219,7 @@ fn nothing_acknowledged_is_lost_and_history_is_never_ahead_of_the_index() {
 /// What a sync did not bring to the disk, no later one does; so nobody may take a later one's word for it.
 #[test]
 fn nothing_is_lost_when_the_disk_fails_before_the_power_does() {
-    let tally = cut(states(STATES) / 4, Mutant::Failing, 3, true);
+    let tally = cut(states(STATES) / FAILING, Mutant::Failing, 3, true);
     println!("{} states after failures of the disk", tally.states);
     assert_eq!(tally.first, None, "after {} states", tally.states);
 }
@@ -225,7 +234,7 @@ fn every_mutant_is_caught() {
         Mutant::EarlyWord,
         Mutant::HistoryFirst,
     ] {
-        let tally = cut(MUTANT_STATES, mutant, 2, false);
+        let tally = cut(MUTANT_STATES, mutant, 2, !is_long());
         println!(
             "{mutant:?}: of {} states {} lost something, {} had history ahead, {} were corrupt",
             tally.states, tally.lost, tally.ahead, tally.corrupt
