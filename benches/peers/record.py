@@ -63,7 +63,7 @@ def page(numbers: Numbers, command: str) -> str:
     for title, part in (("Cosine over texts", "text_search"), ("BM25 over texts", "words")):
         for size, figures in _part(numbers, part).items():
             if size.isdigit():
-                lines += ["", f"## {title}, {int(size):,} entries", "", *_figures(figures)]
+                lines += ["", *_heading(title, int(size), figures), *_figures(figures)]
             elif figures:
                 lines += ["", *_efs(figures)]
     for size, found in _part(numbers, "vectors").items():
@@ -76,6 +76,13 @@ def page(numbers: Numbers, command: str) -> str:
 def _part(numbers: Numbers, part: str) -> Numbers:
     found: Numbers = numbers.get(part, {}).get("numbers", {})
     return found
+
+
+def _heading(title: str, size: int, figures: list[Numbers]) -> list[str]:
+    asked = max(each["asked"] for each in figures)
+    fewer = ", ".join(f"{each['name']} {each['asked']}" for each in figures if each["asked"] < asked)
+    some = f"; {fewer}" if fewer else ""
+    return [f"## {title}, {size:,} entries", "", f"Queries: {asked}{some}.", ""]
 
 
 def _figures(figures: list[Numbers]) -> list[str]:
@@ -104,12 +111,14 @@ def _growth(numbers: Numbers) -> list[str]:
     lines = ["", "## Growth", "", f"| | {' | '.join(f'{int(size):,}' for size in sizes)} |"]
     lines.append("| :--- |" + " ---: |" * len(sizes))
     for name, by_size in grown.items():
-        lines.append(f"| {name}, us a query | {' | '.join(_number(by_size[s]['query']) for s in sizes)} |")
-        lines.append(
-            f"| {name}, bytes an entry | {' | '.join(_number(by_size[s]['bytes']) for s in sizes)} |"
-        )
-        total = " | ".join(f"{by_size[s]['bytes'] * int(s) / 1e6:.1f}" for s in sizes)
-        lines.append(f"| {name}, MB | {total} |")
+        there = [by_size.get(size, {}) for size in sizes]
+        total = [each["bytes"] * int(s) / 1e6 if each else None for s, each in zip(sizes, there, strict=True)]
+        for what, values in (
+            ("us a query", [each.get("query") for each in there]),
+            ("bytes an entry", [each.get("bytes") for each in there]),
+            ("MB", total),
+        ):
+            lines.append(f"| {name}, {what} | {' | '.join(map(_number, values))} |")
     return lines
 
 
