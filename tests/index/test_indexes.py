@@ -305,13 +305,13 @@ def test_rows_of_counts_are_found_by_their_exact_distances():
 
 
 def test_the_plan_follows_the_size_and_can_be_forced():
-    index = HnswIndex(1000)
-    rows = rows_of(1501, 1000)
+    index = HnswIndex(4000)
+    rows = rows_of(1501, 4000)
     index.add(rows[:1500])
     assert index.stats()["plan"] == "scan"
     index.add(rows[1500:])
     assert index.stats() == {
-        "index": "hnsw", "entries": 1501, "removed": 0, "lingering": 0, "dim": 1000, "storage": "i8",
+        "index": "hnsw", "entries": 1501, "removed": 0, "lingering": 0, "dim": 4000, "storage": "i8",
         "layers": index.stats()["layers"], "plan": "graph",
     }  # fmt: skip
     exact = index.search(rows[0], 20, plan="scan")

@@ -21,4 +21,4 @@ pub use flat::FlatIndex;
 pub use flat_rows::FlatRows;
 pub use frame::{read_file, write_file};
 pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
-pub use plan::{Plan, SCANNED};
+pub use plan::{Plan, SCANNED, SCANNED_ROWS};
