@@ -16,7 +16,7 @@ use crate::simd::rows::Rows;
 /// Rows are filled up with zeros to a multiple of so many bytes.
 pub const LANES: usize = 64;
 /// Rows that are asked for ahead of the one at hand.
-const AHEAD: usize = 4;
+const AHEAD: usize = 8;
 
 /// The sum of the products of `a` and `b`, which are of one length, a multiple of [`LANES`].
 ///
@@ -54,7 +54,10 @@ pub fn dot_each(level: Level, query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: 
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
-        _ => ahead(rows, ids, |row| dots.push(scalar(query, row))),
+        _ => {
+            let one = |row: &[i8]| scalar(query, row);
+            ahead(rows, ids, dots, |four| four.map(one), one);
+        }
     }
 }
 
@@ -92,18 +95,25 @@ fn scalar(a: &[i8], b: &[i8]) -> i32 {
         .sum()
 }
 
-/// Calls `visit` with each row, and asks for the rows that come.
+/// Calls `four` with four rows at a time and `one` with each of the rest, and asks for the rows that come.
 #[inline(always)]
-fn ahead<'a>(rows: &'a Rows<i8>, ids: &[u32], mut visit: impl FnMut(&'a [i8])) {
+fn ahead<'a>(
+    rows: &'a Rows<i8>,
+    ids: &[u32],
+    dots: &mut Vec<i32>,
+    four: impl Fn([&'a [i8]; 4]) -> [i32; 4],
+    one: impl Fn(&'a [i8]) -> i32,
+) {
     for &id in ids.iter().take(AHEAD) {
         rows.prefetch(id);
     }
-    for (place, &id) in ids.iter().enumerate() {
-        if let Some(&next) = ids.get(place + AHEAD) {
-            rows.prefetch(next);
-        }
-        visit(rows.get(id));
+    let (fours, rest) = ids.as_chunks::<4>();
+    for (place, ids_of_four) in fours.iter().enumerate() {
+        let coming = ids.get(4 * place + AHEAD..).unwrap_or_default();
+        coming.iter().take(4).for_each(|&id| rows.prefetch(id));
+        dots.extend(four(ids_of_four.map(|id| rows.get(id))));
     }
+    dots.extend(rest.iter().map(|&id| one(rows.get(id))));
 }
 
 /// 128 times the sum of the query: what it costs to shift the rows' bytes to 0..=255, as the instruction
@@ -139,14 +149,56 @@ unsafe fn avx512(query: &[i8], row: &[i8], bias: i32) -> i32 {
     _mm512_reduce_add_epi32(sums) - bias
 }
 
+/// Four rows at a time: the query is loaded once, and their lanes are added up together.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn avx512_four(query: &[i8], rows: [&[i8]; 4], bias: i32) -> [i32; 4] {
+    let shift = _mm512_set1_epi8(-128);
+    let mut sums = [_mm512_setzero_si512(); 4];
+    for start in (0..query.len()).step_by(LANES) {
+        // SAFETY: all are of one length, a multiple of 64, so 64 bytes lie at `start` in each.
+        let query = unsafe { _mm512_loadu_si512(query.as_ptr().add(start).cast()) };
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            // SAFETY: as above.
+            let row = unsafe { _mm512_loadu_si512(row.as_ptr().add(start).cast()) };
+            *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(row, shift), query);
+        }
+    }
+    let halves = sums.map(|sum| {
+        _mm256_add_epi32(
+            _mm512_castsi512_si256(sum),
+            _mm512_extracti64x4_epi64::<1>(sum),
+        )
+    });
+    let pairs = _mm256_hadd_epi32(
+        _mm256_hadd_epi32(halves[0], halves[1]),
+        _mm256_hadd_epi32(halves[2], halves[3]),
+    );
+    let all = _mm_add_epi32(
+        _mm256_castsi256_si128(pairs),
+        _mm256_extracti128_si256::<1>(pairs),
+    );
+    let mut dots = [0; 4];
+    // SAFETY: there is room for four.
+    unsafe {
+        _mm_storeu_si128(
+            dots.as_mut_ptr().cast(),
+            _mm_sub_epi32(all, _mm_set1_epi32(bias)),
+        );
+    };
+    dots
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn avx512_each(query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec<i32>) {
     // SAFETY: this has the instructions that it needs.
     let bias = unsafe { bias(query) };
     // SAFETY: the caller checked that rows are as long as the query.
-    ahead(rows, ids, |row| {
-        dots.push(unsafe { avx512(query, row, bias) });
+    let four = |rows| unsafe { avx512_four(query, rows, bias) };
+    // SAFETY: as above.
+    ahead(rows, ids, dots, four, |row| unsafe {
+        avx512(query, row, bias)
     });
 }
 
@@ -192,7 +244,13 @@ unsafe fn avx2(a: &[i8], b: &[i8]) -> i32 {
 #[target_feature(enable = "avx2")]
 unsafe fn avx2_each(query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec<i32>) {
     // SAFETY: the caller checked that rows are as long as the query.
-    ahead(rows, ids, |row| dots.push(unsafe { avx2(query, row) }));
+    ahead(
+        rows,
+        ids,
+        dots,
+        |four| four.map(|row| unsafe { avx2(query, row) }),
+        |row| unsafe { avx2(query, row) },
+    );
 }
 
 #[cfg(target_arch = "x86_64")]

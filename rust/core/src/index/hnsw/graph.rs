@@ -34,6 +34,12 @@ impl Default for Line {
 pub(super) struct Slots<'a>(pub(super) &'a [Line]);
 
 impl<'a> Slots<'a> {
+    /// How many places there are.
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        self.0.len() * SLOTS
+    }
+
     /// Every place, empty or not.
     #[inline]
     pub(super) fn places(self) -> impl Iterator<Item = &'a AtomicU32> {

@@ -1,8 +1,6 @@
 //! Algorithms 2 and 5: the nearest nodes on a layer, and the way down to it.
 
-use std::sync::atomic::Ordering;
-
-use crate::index::hnsw::graph::{EMPTY, Graph, target};
+use crate::index::hnsw::graph::{Graph, target};
 use crate::index::hnsw::pool::Pool;
 use crate::index::hnsw::visited::Visited;
 use crate::index::space::Space;
@@ -109,20 +107,12 @@ impl<S: Space> Scratch<S> {
             self.pool.offer(id, distance, is_gone);
         }
         while let Some(node) = self.pool.look() {
-            self.ids.clear();
-            for place in graph.slots(node, layer).places() {
-                let link = place.load(Ordering::Relaxed);
-                let id = target(link);
-                // A node that is too new for this search may not be whole yet.
-                if link != EMPTY && id < count && self.visited.insert(id) {
-                    self.ids.push(id);
-                }
-            }
+            let ids = self.visited.take_new(graph.slots(node, layer));
             if let Some(coming) = self.pool.coming() {
                 prefetch(graph.slots(coming, layer).0);
             }
-            space.distances(&mut self.query, &self.ids, &mut self.distances);
-            for (&id, &distance) in self.ids.iter().zip(&self.distances) {
+            space.distances(&mut self.query, ids, &mut self.distances);
+            for (&id, &distance) in ids.iter().zip(&self.distances) {
                 if distance <= self.pool.limit() {
                     self.pool.offer(id, distance, is_gone);
                 }

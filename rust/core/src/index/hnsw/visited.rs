@@ -1,49 +1,104 @@
-//! Which nodes has this search seen? One bit each, taken back one by one.
+//! Which nodes has this search seen? One bit each, taken back when the next search begins.
 
-/// Numbers that were seen. Emptying it takes as long as filling it did, however many there could be.
+use std::sync::atomic::Ordering;
+
+use crate::index::hnsw::graph::{Slots, target};
+
+/// Nodes that were seen, in the order they were.
 #[derive(Debug, Default)]
 pub(super) struct Visited {
     words: Vec<u64>,
-    touched: Vec<u32>,
+    seen: Vec<u32>,
+    /// Nodes from here on are none of this search's, and count as seen.
+    count: u32,
 }
 
 impl Visited {
-    /// Empties the set, and makes room for the numbers below `count`.
+    /// Forgets all nodes, and makes room for those below `count`.
     pub(super) fn reset(&mut self, count: u32) {
-        for word in self.touched.drain(..) {
-            self.words[word as usize] = 0;
+        if self.seen.len() < self.words.len() {
+            for id in self.seen.drain(..) {
+                self.words[word(id)] = 0;
+            }
+            // What stands for all nodes that are too new.
+            if let Some(word) = self.words.get_mut(word(self.count)) {
+                *word = 0;
+            }
+        } else {
+            self.words.fill(0);
+            self.seen.clear();
         }
-        let words = count.div_ceil(u64::BITS) as usize;
-        if self.words.len() < words {
-            self.words.resize(words, 0);
+        if self.words.len() <= word(count) {
+            self.words.resize(word(count) + 1, 0);
         }
+        self.count = count;
+        self.words[word(count)] |= bit(count);
     }
 
-    /// Adds a number; says whether it was not there yet.
-    #[inline]
-    pub(super) fn insert(&mut self, number: u32) -> bool {
-        let (place, bit) = (number / u64::BITS, 1 << (number % u64::BITS));
-        let word = &mut self.words[place as usize];
-        if *word == 0 {
-            self.touched.push(place);
-        }
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
+    /// Marks a node that was not seen yet.
+    pub(super) fn insert(&mut self, id: u32) {
+        self.words[word(id)] |= bit(id);
+        self.seen.push(id);
     }
+
+    /// The nodes that links lead to and that were not seen yet; they are from now on.
+    ///
+    /// Whether a node is new is as good as a coin toss, so there is no branch on it.
+    #[inline]
+    pub(super) fn take_new(&mut self, slots: Slots<'_>) -> &[u32] {
+        let start = self.seen.len();
+        self.seen.resize(start + slots.len(), 0);
+        let (room, mut taken) = (&mut self.seen[start..], 0);
+        for place in slots.places() {
+            // A node that is too new may not be whole yet, and no link is as one to such a node.
+            let id = target(place.load(Ordering::Relaxed)).min(self.count);
+            let word = &mut self.words[word(id)];
+            room[taken] = id;
+            taken += usize::from(*word & bit(id) == 0);
+            *word |= bit(id);
+        }
+        self.seen.truncate(start + taken);
+        &self.seen[start..]
+    }
+}
+
+#[inline]
+fn word(id: u32) -> usize {
+    (id / u64::BITS) as usize
+}
+
+#[inline]
+fn bit(id: u32) -> u64 {
+    1 << (id % u64::BITS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::hnsw::graph::{EMPTY, GUARD, Line};
 
     #[test]
-    fn a_number_is_new_once_until_the_set_is_emptied() {
+    fn a_node_is_new_once_until_the_next_search() {
         let mut visited = Visited::default();
-        for count in [10, 1_000, 70] {
-            visited.reset(count);
-            assert!((0..count).rev().all(|number| visited.insert(number)));
-            assert!((0..count).all(|number| !visited.insert(number)));
+        // Few of many, many of few, and a search of fewer nodes than the one before.
+        for count in [10_u32, 100_000, 70, 64, 1_000] {
+            for _ in 0..2 {
+                visited.reset(count);
+                visited.insert(3);
+                let wanted = [5, 3, 9 | GUARD, EMPTY, 5, count, count - 1, count + 1, 0];
+                let lines = [Line::default()];
+                for link in wanted.into_iter().filter(|&link| link != EMPTY) {
+                    Slots(&lines).put(link);
+                }
+                let taken = visited.take_new(Slots(&lines));
+                let expected = if count == 10 {
+                    vec![5, 9, 0]
+                } else {
+                    vec![5, 9, count - 1, 0]
+                };
+                assert_eq!(taken, expected, "{count}");
+                assert!(visited.take_new(Slots(&lines)).is_empty());
+            }
         }
     }
 }
