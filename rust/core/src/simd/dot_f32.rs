@@ -14,6 +14,9 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+use crate::simd::halve::halve;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::halve::{halve_avx2, halve_avx512};
 use crate::simd::level::{Level, Path};
 use crate::simd::rows::{Number, Rows};
 
@@ -189,17 +192,6 @@ fn scalar<T: Float>(query: &[f32], row: &[T]) -> f32 {
     halve(std::array::from_fn(|lane| low[lane] + high[lane]))
 }
 
-/// The sum of sixteen lanes.
-#[inline(always)]
-fn halve(mut lanes: [f32; 16]) -> f32 {
-    for half in [8, 4, 2, 1] {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
-        }
-    }
-    lanes[0]
-}
-
 /// The twin of the sums in float64. It is compiled again for each path: rounding leaves no choice.
 #[inline(always)]
 fn exact(query: &[f32], row: &[f32]) -> (f64, f64) {
@@ -250,10 +242,7 @@ unsafe fn avx512_each<T: Float>(query: &[f32], rows: &Rows<T>, ids: &[u32], dots
                 *sum = _mm512_add_ps(*sum, _mm512_mul_ps(query, row));
             }
         }
-        let mut lanes = [0_f32; 16];
-        // SAFETY: there is room for 16.
-        unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), _mm512_add_ps(sums[0], sums[1])) };
-        dots.push(halve(lanes));
+        dots.push(halve_avx512(_mm512_add_ps(sums[0], sums[1])));
     });
 }
 
@@ -275,13 +264,11 @@ unsafe fn avx2_each<T: Float>(query: &[f32], rows: &Rows<T>, ids: &[u32], dots: 
                 *sum = _mm256_add_ps(*sum, _mm256_mul_ps(query, row));
             }
         }
-        let mut lanes = [0_f32; 16];
-        // SAFETY: there is room for twice 8.
-        unsafe {
-            _mm256_storeu_ps(lanes.as_mut_ptr(), _mm256_add_ps(sums[0], sums[2]));
-            _mm256_storeu_ps(lanes.as_mut_ptr().add(8), _mm256_add_ps(sums[1], sums[3]));
-        }
-        dots.push(halve(lanes));
+        let (low, high) = (
+            _mm256_add_ps(sums[0], sums[2]),
+            _mm256_add_ps(sums[1], sums[3]),
+        );
+        dots.push(halve_avx2(low, high));
     });
 }
 

@@ -16,6 +16,9 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+use crate::simd::halve::halve;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::halve::{halve_avx2, halve_avx512};
 use crate::simd::level::{Level, Path};
 
 /// Rows are filled up to a multiple of so many codes with 0, which counts nothing.
@@ -25,6 +28,20 @@ pub const BUCKETS: usize = 4096;
 
 /// A weight for every bucket.
 pub type Table = [f32; BUCKETS];
+
+/// The bucket that a code names.
+#[inline]
+#[must_use]
+pub fn bucket(code: u16) -> usize {
+    usize::from(code & 0xFFF)
+}
+
+/// The count of a code, 0 to 15.
+#[inline]
+#[must_use]
+pub fn count(code: u16) -> f32 {
+    f32::from(code >> 12)
+}
 
 /// The sum over `codes` of the count times the weight of the bucket.
 ///
@@ -54,24 +71,14 @@ fn scalar(table: &Table, codes: &[u16]) -> f32 {
     let mut lanes = [0_f32; LANES];
     for codes in codes.chunks_exact(LANES) {
         for (lane, &code) in lanes.iter_mut().zip(codes) {
-            *lane += f32::from(code >> 12) * table[usize::from(code & 0xFFF)];
+            *lane += count(code) * table[bucket(code)];
         }
     }
     halve(lanes)
 }
 
-#[inline(always)]
-fn halve(mut lanes: [f32; LANES]) -> f32 {
-    for half in [8, 4, 2, 1] {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
-        }
-    }
-    lanes[0]
-}
-
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx2,avx512f")]
 unsafe fn avx512(table: &Table, codes: &[u16]) -> f32 {
     let mut sums = _mm512_setzero_ps();
     for codes in codes.chunks_exact(LANES) {
@@ -84,10 +91,7 @@ unsafe fn avx512(table: &Table, codes: &[u16]) -> f32 {
             sums = _mm512_add_ps(sums, _mm512_mul_ps(counts, weights));
         }
     }
-    let mut lanes = [0_f32; LANES];
-    // SAFETY: there is room for 16.
-    unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), sums) };
-    halve(lanes)
+    halve_avx512(sums)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -107,13 +111,7 @@ unsafe fn avx2(table: &Table, codes: &[u16]) -> f32 {
             }
         }
     }
-    let mut lanes = [0_f32; LANES];
-    // SAFETY: there is room for twice 8.
-    unsafe {
-        _mm256_storeu_ps(lanes.as_mut_ptr(), sums[0]);
-        _mm256_storeu_ps(lanes.as_mut_ptr().add(8), sums[1]);
-    }
-    halve(lanes)
+    halve_avx2(sums[0], sums[1])
 }
 
 #[cfg(test)]

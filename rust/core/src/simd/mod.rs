@@ -10,6 +10,7 @@ pub mod columns;
 pub mod dot_f32;
 pub mod dot_i8;
 pub mod gather;
+mod halve;
 pub mod level;
 pub mod rows;
 pub mod scan;

@@ -28,11 +28,15 @@ pub struct SparseWriter {
 pub struct SparseQuery {
     level: Level,
     table: Box<gather::Table>,
+    /// What the table was made of.
+    codes: Vec<u16>,
+    /// For exact distances.
     row: SparseRow,
     inverse: f32,
 }
 
 impl Sparse {
+    #[inline]
     fn run(&self, id: u32) -> (&[u16], f32) {
         let facts = self.facts.get(id);
         (self.codes.run(facts[0], facts[1]), f32::from_bits(facts[2]))
@@ -46,15 +50,17 @@ impl Sparse {
 }
 
 impl SparseQuery {
-    fn set(&mut self, row: SparseRow) {
-        for (bucket, _) in self.row.iter() {
-            self.table[usize::from(bucket)] = 0.0;
+    /// Sets the table. A count above 15 is several codes, whose sum is exact below 2^24.
+    fn set(&mut self, codes: &[u16], inverse: f32) {
+        for &code in &self.codes {
+            self.table[gather::bucket(code)] = 0.0;
         }
-        for (bucket, count) in row.iter() {
-            self.table[usize::from(bucket)] = rounded(count);
+        self.codes.clear();
+        self.codes.extend_from_slice(codes);
+        for &code in codes {
+            self.table[gather::bucket(code)] += gather::count(code);
         }
-        self.inverse = inverse(&row);
-        self.row = row;
+        self.inverse = inverse;
     }
 }
 
@@ -96,6 +102,7 @@ impl Space for Sparse {
         SparseQuery {
             level: Level::current(),
             table: Box::new([0.0; BUCKETS]),
+            codes: Vec::new(),
             row: SparseRow::default(),
             inverse: 0.0,
         }
@@ -103,12 +110,14 @@ impl Space for Sparse {
 
     fn ask(&self, item: &SparseRow, query: &mut SparseQuery) -> bool {
         query.level = Level::current();
-        query.set(item.clone());
+        query.set(item.codes(), inverse(item));
+        query.row = item.clone();
         !item.is_zero()
     }
 
     fn load(&self, id: u32, query: &mut SparseQuery) {
-        query.set(self.row(id));
+        let (codes, inverse) = self.run(id);
+        query.set(codes, inverse);
     }
 
     fn distances(&self, query: &mut SparseQuery, ids: &[u32], distances: &mut Vec<f32>) {
@@ -158,15 +167,11 @@ impl Space for Sparse {
 }
 
 impl Sparse {
+    #[inline]
     fn prefetch(&self, id: u32) {
         let facts = self.facts.get(id);
         crate::simd::rows::prefetch(self.codes.run(facts[0], facts[1]));
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for quick distances")]
-fn rounded(count: u32) -> f32 {
-    count as f32
 }
 
 #[expect(
