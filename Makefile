@@ -12,6 +12,8 @@ SLOW_CASES ?= 10000
 TORTURE_RUNS ?= 1000
 POWER_CUTS ?= 20000
 LOAD_SECONDS ?= 60
+FUZZ_RUNS ?= 4000000
+FUZZ_STORES ?= 20000
 
 ifeq ($(OS),Windows_NT)
   BIN := .venv/Scripts
@@ -33,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow torture faults load sanitize demo bench bench-peers quality docs ci clean
+.PHONY: help install build format lint test test-slow torture faults load sanitize fuzz demo bench bench-peers quality docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +101,17 @@ sanitize: ## AddressSanitizer over the core's tests of threads, damaged files an
 	  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none CARGO_TARGET_DIR=target/address \
 	  cargo test --release --target $$(rustc -vV | sed -n 's/^host: //p') -p siltstone-core $(CARGO_FLAGS) \
 	  --test threads --test reopen --test lineage
+
+# What cargo-fuzz would pass, so that it need not be installed; `cargo fuzz run text` works as well.
+fuzz: ## libFuzzer over texts, histories, files of indexes (FUZZ_RUNS each) and stores with changed bytes
+	cd fuzz && RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=target RUSTFLAGS="-Cpasses=sancov-module \
+	  -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	  -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+	  -Ccodegen-units=1 --cfg fuzzing" \
+	  cargo build --release --target $$(rustc -vV | sed -n 's/^host: //p')
+	cd fuzz && for target in text history indexes; do \
+	  target/*/release/$$target -runs=$(FUZZ_RUNS) -max_len=256 -print_final_stats=1; done
+	cd fuzz && target/*/release/stored -runs=$(FUZZ_STORES) -max_len=32 -print_final_stats=1
 
 demo: install ## An agent reads the standard library through a small window, and remembers
 	$(BIN)/siltstone demo --picture

@@ -1,0 +1,162 @@
+//! Files of indexes that nobody wrote, with a checksum that fits: an error, or an index that works.
+#![no_main]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use siltstone_core::SparseRow;
+use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
+use siltstone_core::embed::hash::HashRule;
+use siltstone_core::embed::hashed_tf::counts;
+use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
+use siltstone_core::index::{ExactIndex, FlatRows, Hnsw, HnswParams, Plan, VectorIndex};
+
+const DIMENSION: usize = 3;
+const ROWS: [[f32; DIMENSION]; 6] = [
+    [1.0, 0.0, 0.0],
+    [0.9, 0.1, 0.0],
+    [0.0, 1.0, 0.5],
+    [0.0, 0.0, 0.0],
+    [-1.0, 0.0, 0.25],
+    [0.5, 0.5, 0.5],
+];
+const TEXTS: [&str; 4] = [
+    "silt settles",
+    "where water is slow",
+    "silt silt silt",
+    "and sand",
+];
+/// Bytes at the beginning that every file of its kind has: the name and the version.
+const HEADER: usize = 12;
+const CHECKSUM: usize = 8;
+
+/// A file of each kind, as it is written.
+static FILES: LazyLock<[Vec<u8>; 7]> = LazyLock::new(|| {
+    let flat = FlatRows::new(DIMENSION).expect("a dimension");
+    flat.add(ROWS.iter().map(<[f32; DIMENSION]>::as_slice))
+        .expect("rows");
+    flat.remove(&[1]).expect("it is there");
+    let sparse = Hnsw::<Sparse>::new(4_096, params()).expect("a dimension");
+    sparse.add(&TEXTS.map(row)).expect("rows");
+    let mut exact = ExactIndex::default();
+    let mut bm25 = Bm25Index::new(Bm25Params::default());
+    for text in TEXTS {
+        exact.add(&row(text));
+        bm25.add(&Document::of(text));
+    }
+    bm25.remove(2);
+    exact.save(&PLACE, "label").expect("room");
+    let exact = fs::read(&*PLACE).expect("a file");
+    bm25.save(&PLACE, "label").expect("room");
+    let bm25 = fs::read(&*PLACE).expect("a file");
+    let hnsw = [graph::<Float32>(), graph::<Float16>(), graph::<Int8>()];
+    let [float32, float16, int8] = hnsw;
+    [
+        flat.to_bytes(),
+        float32,
+        float16,
+        int8,
+        sparse.to_bytes(),
+        exact,
+        bm25,
+    ]
+});
+
+/// Where files are that are read by their path.
+static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let directory = tempfile::tempdir().expect("a directory").keep();
+    directory.join("index")
+});
+
+fn params() -> HnswParams {
+    HnswParams::new(4, 20, 20, 16, 0).expect("they are within bounds")
+}
+
+fn row(text: &str) -> SparseRow {
+    counts(text, HashRule::Xxh3)
+}
+
+fn graph<S: Space<Item = [f32]>>() -> Vec<u8> {
+    let index = Hnsw::<S>::new(DIMENSION, params()).expect("a dimension");
+    index
+        .add(ROWS.iter().map(<[f32; DIMENSION]>::as_slice))
+        .expect("rows");
+    index.remove(&[1]).expect("it is there");
+    index.to_bytes()
+}
+
+// The first byte says which kind, and whether what follows is the contents, or edits of a file that was
+// written: two bytes for a place, and one to put there.
+fuzz_target!(|data: &[u8]| {
+    let Some((&kind, data)) = data.split_first() else {
+        return;
+    };
+    let written = &FILES[usize::from(kind & 0x7F) % FILES.len()];
+    let mut file = written[..written.len() - CHECKSUM].to_vec();
+    if kind & 0x80 == 0 {
+        for edit in data.chunks_exact(3) {
+            let place = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % file.len();
+            file[place] = edit[2];
+        }
+    } else {
+        file.truncate(HEADER);
+        file.extend(data);
+    }
+    let checksum = xxhash_rust::xxh3::xxh3_64(&file);
+    file.extend(checksum.to_le_bytes());
+    match usize::from(kind & 0x7F) % FILES.len() {
+        0 => {
+            if let Ok(index) = FlatRows::from_bytes(&file) {
+                let _ = index.search(&vec![0.5; index.dimension()], 9);
+                let again = FlatRows::from_bytes(&index.to_bytes()).expect("it was written");
+                assert_eq!(again.len(), index.len());
+            }
+        }
+        1 => dense::<Float32>(&file),
+        2 => dense::<Float16>(&file),
+        3 => dense::<Int8>(&file),
+        4 => {
+            if let Ok(index) = Hnsw::<Sparse>::from_bytes(&file) {
+                both(&index, &row(TEXTS[0]));
+            }
+        }
+        5 => {
+            fs::write(&*PLACE, &file).expect("room");
+            if let Ok((index, ())) =
+                ExactIndex::load(&PLACE, |label| (label == "label").then_some(()))
+            {
+                index.for_each_near(&row(TEXTS[0]), |near| f64::from(near.distance));
+            }
+        }
+        _ => {
+            fs::write(&*PLACE, &file).expect("room");
+            if let Ok(index) = Bm25Index::load(&PLACE, "label") {
+                for found in index.search(&Query::of(TEXTS[0]), 9) {
+                    assert!((0.0..=1.0).contains(&found.score), "{}", found.score);
+                }
+            }
+        }
+    }
+});
+
+fn dense<S: Space<Item = [f32]>>(file: &[u8]) {
+    if let Ok(index) = Hnsw::<S>::from_bytes(file) {
+        let query = vec![0.5; index.dimension()];
+        both(&index, &query);
+        index
+            .add([query.as_slice()])
+            .expect("a row of the dimension");
+    }
+}
+
+/// With room for all rows, the graph gives what a scan does.
+fn both<S: Space>(index: &Hnsw<S>, query: &S::Item) {
+    let count = index.figures().rows;
+    let scanned = index.search(query, count, Some(count), Some(Plan::Scan));
+    assert_eq!(
+        index.search(query, count, Some(count), Some(Plan::Graph)),
+        scanned
+    );
+}
