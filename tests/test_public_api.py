@@ -22,12 +22,12 @@ PROMISED = {
     "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError",
     "Decay", "Embedder", "EmbeddingError", "EmbeddingFailed", "Emergency", "EntriesQuarantined", "Entry",
     "ExactIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex", "ForgetReport", "FunctionEmbedder",
-    "Guidance", "HnswIndex", "HnswParams", "InvalidMessageError", "MemoryExpired", "MemoryIndexed",
-    "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "Report",
-    "Retention", "SearchDegraded", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore",
-    "Skipped", "SourceRange", "StoreError", "TableEmbedder", "ThresholdCompactor", "TokenizerRule",
-    "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact", "embed",
-    "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
+    "Guidance", "HnswIndex", "HnswMemoryStore", "HnswParams", "InvalidMessageError", "MemoryExpired",
+    "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan",
+    "Prepared", "Report", "Retention", "SearchDegraded", "SearchHit", "Session", "SiltstoneError",
+    "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError", "TableEmbedder", "ThresholdCompactor",
+    "TokenizerRule", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact",
+    "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

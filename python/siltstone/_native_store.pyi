@@ -132,6 +132,7 @@ class Store:
         query: str,
         limit: int,
         ranker: str,
+        index: str,
         min_score: float,
         explain: bool,
         decay: tuple[float, float] | None,
@@ -150,6 +151,7 @@ class Store:
             query: Natural language.
             limit: At most so many.
             ranker: How to score.
+            index: ``"exact"`` or ``"hnsw"``: what the ranker ``cosine`` looks into.
             min_score: 0..1.
             explain: Whether to say how scores came about.
             decay: What a day leaves of a score, and what is left at least; None is the ranker's own habit.
@@ -163,7 +165,7 @@ class Store:
             that was looked at.
 
         Raises:
-            ConfigError: an unknown ranker or fusion, or a decay out of 0..1.
+            ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
             InvalidEntryError: a vector of another length than those of the store.
         """
 

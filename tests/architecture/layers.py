@@ -52,6 +52,7 @@ FAMILIES = {
         "database_checks database_log database_stages forgetting searcher simple_entry simple_log",
         "simple_stages",
         "indexed simple",
+        "hnsw",
     ],
     "index": ["arrays texts vectors", "bm25 exact flat hnsw"],
     "compaction": [

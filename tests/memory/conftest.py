@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from siltstone.memory import Decay, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Decay, HnswMemoryStore, MemoryStore, SimpleMemoryStore, Store
 
 MEMBERS: dict[str, Callable[[Path], Store]] = {
     "lexical": MemoryStore.open,
     "cosine": lambda path: MemoryStore.open(path, "cosine"),
     "poly31": lambda path: MemoryStore.open(path, "cosine", hash_rule="poly31"),
+    "hnsw": HnswMemoryStore.open,
     "hybrid": lambda path: MemoryStore.open(path, "hybrid", decay=Decay(per_day=1.0)),
     "simple": lambda path: SimpleMemoryStore(),
 }

@@ -14,11 +14,13 @@ from siltstone.memory.entry import (
     Receipt,
     ReconcileReport,
     SearchHit,
+    SearchIndex,
     SourceRange,
     Stage,
     StoredEntry,
     StoreStats,
 )
+from siltstone.memory.hnsw import HnswMemoryStore
 from siltstone.memory.indexed import MemoryStore
 from siltstone.memory.simple import SimpleMemoryStore
 
@@ -30,12 +32,14 @@ __all__ = [
     "Finding",
     "ForgetReport",
     "Fusion",
+    "HnswMemoryStore",
     "MemoryStore",
     "Page",
     "Ranker",
     "Receipt",
     "ReconcileReport",
     "SearchHit",
+    "SearchIndex",
     "SimpleMemoryStore",
     "SourceRange",
     "Stage",

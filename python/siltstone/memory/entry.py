@@ -25,6 +25,7 @@ __all__ = [
     "Receipt",
     "ReconcileReport",
     "SearchHit",
+    "SearchIndex",
     "SourceRange",
     "Stage",
     "StoreStats",
@@ -33,6 +34,7 @@ __all__ = [
 
 Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
 Fusion: TypeAlias = Literal["zscore", "rrf"]
+SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine`` looks into
 MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks for
 MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
 #: The ``min_score`` for what is placed before a model unasked, on the scale of ``lexical``.

@@ -32,6 +32,7 @@ from siltstone.memory.entry import (
     Ranker,
     Receipt,
     SearchHit,
+    SearchIndex,
     StoredEntry,
 )
 from siltstone.memory.forgetting import REPLACEMENT, Criteria, targets
@@ -78,6 +79,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         embedder: Embedder | None = None,
         *,
         hash_rule: Literal["xxh3", "poly31"] | None = None,
+        index: SearchIndex = "exact",
         read_only: bool = False,
         decay: Decay | None = None,
         fusion: Fusion = "zscore",
@@ -95,6 +97,9 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
                 are embedded in the background, see :meth:`flush`.
             hash_rule: How a new store hashes words for ``cosine``: ``xxh3`` where not given. An existing
                 store knows its own.
+            index: What ``cosine`` looks into. ``exact`` finds the best of all entries; ``hnsw``, a graph over
+                each session's rows, is approximate above 200 entries and slower in a store of any size: for
+                those who need the documented form, see :class:`HnswMemoryStore`. Either can open any store.
             read_only: Open an existing store for reading; none is made. A store whose file or directory
                 cannot be written is opened like that by itself, see :attr:`read_only`.
             decay: What age takes of scores, in searches that do not say. None is the ranker's own: nothing,
@@ -108,10 +113,10 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         Raises:
             StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
             StoreVersionError: written by a newer siltstone. It is left as it was.
-            ConfigError: an unknown ranker or rule, a rule that is not the store's, an embedder that is none,
-                or one whose vectors are not those of the store.
+            ConfigError: an unknown ranker, index or rule, a rule that is not the store's, an embedder that is
+                none, or one whose vectors are not those of the store.
         """
-        options = Options.of(ranker, embedder, decay, fusion, embed_timeout)
+        options = Options.of(ranker, embedder, index, decay, fusion, embed_timeout)
         path = os.fspath(path)
         try:
             os.fsencode(path)
@@ -382,7 +387,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
 
     def __repr__(self) -> str:
         mode = ", read_only=True" if self.read_only else ""
-        return f"MemoryStore.open({self.path!r}, ranker={self.ranker!r}{mode})"
+        return f"{type(self).__name__}.open({self.path!r}, ranker={self.ranker!r}{mode})"
 
     def _wake(self, *, anew: bool = False) -> None:
         if self._searcher.vectors is not None and not self.read_only:

@@ -11,7 +11,7 @@ from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.convert import MAX_INTEGER, hit_from_row
-from siltstone.memory.entry import MAX_QUERY_BYTES, Decay, Fusion, Ranker, SearchHit
+from siltstone.memory.entry import MAX_QUERY_BYTES, Decay, Fusion, Ranker, SearchHit, SearchIndex
 from siltstone.memory.vectors import Vectors
 
 __all__ = ["Options", "Searcher"]
@@ -27,6 +27,7 @@ class Options:
     """What of a search a store decides, where the search does not."""
 
     ranker: Ranker
+    index: SearchIndex
     decay: Decay | None
     fusion: Fusion
     embed_timeout: float
@@ -36,6 +37,7 @@ class Options:
         cls,
         ranker: Ranker | None,
         embedder: Embedder | None,
+        index: SearchIndex,
         decay: Decay | None,
         fusion: Fusion,
         embed_timeout: float,
@@ -43,20 +45,19 @@ class Options:
         """These, checked; the ranker that fits the embedder, where None is given."""
         if ranker is None:
             ranker = "lexical" if embedder is None else "fused"
-        _check_ranker(ranker, embedder)
+        _check("ranker", ranker, get_args(Ranker))
+        _check_embedder(ranker, embedder)
         if embedder is not None:
             check_embedder(embedder)
-        if fusion not in get_args(Fusion):
-            raise ConfigError(
-                f"fusion must be one of {get_args(Fusion)!r}, got {fusion!r}", field="fusion", value=fusion
-            )
+        _check("index", index, get_args(SearchIndex))
+        _check("fusion", fusion, get_args(Fusion))
         if not 0 < embed_timeout < math.inf:
             raise ConfigError(
                 f"embed_timeout must be a finite number of seconds above 0, got {embed_timeout!r}",
                 field="embed_timeout",
                 value=embed_timeout,
             )
-        return cls(ranker, decay, fusion, embed_timeout)
+        return cls(ranker, index, decay, fusion, embed_timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Searcher:
                 query,
                 max(-1, min(limit, MAX_INTEGER)),
                 ranker,
+                self.options.index,
                 min_score,
                 explain,
                 None if decay is None else (decay.per_day, decay.floor),
@@ -137,12 +139,9 @@ class Searcher:
         return self.vectors.key, numbers
 
 
-def _check_ranker(ranker: Ranker, embedder: object) -> None:
-    if ranker not in get_args(Ranker):
-        raise ConfigError(
-            f"ranker must be one of {get_args(Ranker)!r}, got {ranker!r}", field="ranker", value=ranker
-        )
-    _check_embedder(ranker, embedder)
+def _check(field: str, value: object, known: tuple[object, ...]) -> None:
+    if value not in known:
+        raise ConfigError(f"{field} must be one of {known!r}, got {value!r}", field=field, value=value)
 
 
 def _check_embedder(ranker: Ranker, embedder: object) -> None:

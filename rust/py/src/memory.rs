@@ -185,6 +185,7 @@ impl Store {
         query: Text,
         limit: i64,
         ranker: Text,
+        index: Text,
         min_score: f64,
         explain: bool,
         decay: Option<(f64, f64)>,
@@ -195,6 +196,7 @@ impl Store {
         let options = OptionsIn {
             limit,
             ranker,
+            index,
             min_score,
             explain,
             decay,

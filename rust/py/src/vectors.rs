@@ -15,6 +15,7 @@ use crate::text::Text;
 pub(crate) struct OptionsIn {
     pub(crate) limit: i64,
     pub(crate) ranker: Text,
+    pub(crate) index: Text,
     pub(crate) min_score: f64,
     pub(crate) explain: bool,
     pub(crate) decay: Option<(f64, f64)>,
@@ -37,6 +38,7 @@ pub(crate) fn search<'py>(
         let options = SearchOptions {
             limit: options.limit,
             ranker: options.ranker.parse()?,
+            index: options.index.parse()?,
             min_score: options.min_score,
             explain: options.explain,
             decay: decay.transpose()?,

@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
+use crate::memory::options::SearchIndex;
 use crate::memory::options::invalid;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
@@ -220,6 +221,7 @@ impl Store {
                 let found = self.with_scope(
                     session,
                     None,
+                    SearchIndex::Exact,
                     Scope::sizes,
                     |transaction, scope, row, sizes| {
                         let counts = figures::of_session(transaction, row)?;
@@ -249,6 +251,7 @@ impl Store {
         let damaged = self.with_scope(
             session,
             None,
+            SearchIndex::Exact,
             |_| (),
             |_, scope, _, ()| Ok(scope.damaged().to_vec()),
         )?;

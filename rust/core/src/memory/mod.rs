@@ -37,6 +37,7 @@ mod examine;
 mod explain;
 mod forget;
 mod fused;
+mod graph;
 mod handle;
 mod log;
 mod options;
@@ -58,7 +59,9 @@ pub use explain::{
 pub use forget::{Forgotten, Target};
 pub use handle::Handle;
 pub use log::{Committed, Expected, LogState, Undone};
-pub use options::{Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchOptions};
+pub use options::{
+    Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,
+};
 pub use scope::IndexSizes;
 pub use search::{Found, Hit};
 pub use staging::Reconciled;

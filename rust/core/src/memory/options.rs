@@ -105,6 +105,33 @@ impl FromStr for Ranker {
     }
 }
 
+/// What is behind the cosine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SearchIndex {
+    /// Inverted lists: every entry that shares a bucket with the query, at its exact distance.
+    #[default]
+    Exact,
+    /// A graph over the rows of the session, with the documented parameters: approximate above 200 entries.
+    Hnsw,
+}
+
+impl FromStr for SearchIndex {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "exact" => Ok(Self::Exact),
+            "hnsw" => Ok(Self::Hnsw),
+            _ => {
+                let message = format!("index must be 'exact' or 'hnsw', got {name:?}");
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "index")
+                    .with("value", name))
+            }
+        }
+    }
+}
+
 /// What a search returns, besides what it searches for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchOptions {
@@ -112,6 +139,8 @@ pub struct SearchOptions {
     pub limit: i64,
     /// How hits are scored.
     pub ranker: Ranker,
+    /// What the ranker `Cosine` looks into; others have an index of their own.
+    pub index: SearchIndex,
     /// Leaves out hits with a lower score, 0 to 1.
     pub min_score: f64,
     /// Whether hits say how their scores came about.
@@ -129,6 +158,7 @@ impl Default for SearchOptions {
         Self {
             limit: 5,
             ranker: Ranker::default(),
+            index: SearchIndex::default(),
             min_score: 0.0,
             explain: false,
             decay: None,
@@ -139,6 +169,14 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
+    /// The index that a search needs beside those that every session has.
+    pub(super) fn needs(&self) -> SearchIndex {
+        match self.ranker {
+            Ranker::Cosine => self.index,
+            Ranker::Lexical | Ranker::Hybrid | Ranker::Dense | Ranker::Fused => SearchIndex::Exact,
+        }
+    }
+
     /// How many hits are wanted of a search for `query`.
     pub(super) fn check(&self, query: &str) -> Result<usize> {
         if query.len() > MAX_QUERY_BYTES {

@@ -9,7 +9,7 @@ use crate::fusion::{self, Decay};
 use crate::id::EntryId;
 use crate::index::{Near, VectorIndex};
 use crate::memory::fused::{Sides, near};
-use crate::memory::options::{Fusion, QueryVector, Ranker, SearchOptions};
+use crate::memory::options::{Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
 use crate::memory::scope::Scope;
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
@@ -161,13 +161,19 @@ impl Scope {
         let (mut lacking, mut sides) = (0, None);
         let ranker = match query {
             Analysis::Lexical(query) => self.by_terms(query, limit, &mut best),
+            Analysis::Cosine(row) if options.index == SearchIndex::Hnsw => {
+                // Without a graph the search starts over, with one.
+                let graph = self.graph.iter();
+                for (id, distance) in graph.flat_map(|graph| graph.nearest(row, limit)) {
+                    if let Some(point) = self.point(id) {
+                        best.offer(point, cosine_score(distance), of_distance(distance));
+                    }
+                }
+                Ranker::Cosine
+            }
             Analysis::Cosine(row) => {
                 self.cosine.for_each_near(row, |neighbor| {
-                    let cosine = 1.0 - neighbor.distance;
-                    let parts = Parts {
-                        cosine,
-                        ..Parts::default()
-                    };
+                    let parts = of_distance(neighbor.distance);
                     farthest(best.offer(neighbor.id, cosine_score(neighbor.distance), parts))
                 });
                 Ranker::Cosine
@@ -286,6 +292,14 @@ impl Scope {
             point,
             parts,
         }
+    }
+}
+
+/// What a score by cosine is made of.
+fn of_distance(distance: f64) -> Parts {
+    Parts {
+        cosine: 1.0 - distance,
+        ..Parts::default()
     }
 }
 

@@ -9,6 +9,8 @@ use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::{DenseIndex, DenseScan, ExactIndex, VectorIndex};
+use crate::memory::graph::Graph;
+use crate::memory::options::SearchIndex;
 use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};
 use crate::vector::SparseRow;
@@ -72,6 +74,8 @@ pub(super) struct Scope {
     pub(super) cosine: ExactIndex,
     /// Vectors of an embedder, once a search wanted them.
     pub(super) dense: Option<Dense>,
+    /// Where a search asked for one.
+    pub(super) graph: Option<Graph>,
 }
 
 /// The vectors that one embedder made of a session's entries, as they were at one revision.
@@ -94,12 +98,21 @@ impl Scope {
             lexical: LexicalIndex::new(Bm25Params::default()),
             cosine: ExactIndex::default(),
             dense: None,
+            graph: None,
         }
     }
 
     /// Whether it indexes the session as `row` describes it.
     pub(super) fn is_of(&self, row: &SessionRow) -> bool {
         self.session == row.id && self.revision == row.revision
+    }
+
+    /// Whether a search finds the index that it needs.
+    pub(super) fn has(&self, index: SearchIndex) -> bool {
+        match index {
+            SearchIndex::Exact => true,
+            SearchIndex::Hnsw => self.graph.is_some(),
+        }
     }
 
     /// Whether its vectors are those of that embedder, as they are at that revision.
@@ -153,13 +166,26 @@ impl Scope {
         }
         self.revision = NO_REVISION;
         for (id, analysed) in added {
-            self.add(id, analysed);
+            if self.add(id, analysed).is_err() {
+                return; // of no state: the next search builds it anew, and says what is wrong
+            }
         }
         self.revision = after.revision;
     }
 
-    /// Brings it to the state that `row` describes: reads what is new, or everything.
-    pub(super) fn catch_up(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
+    /// Brings it to the state that `row` describes, with the `index` that is needed: reads what is new, or
+    /// everything.
+    pub(super) fn catch_up(
+        &mut self,
+        connection: &Connection,
+        row: &SessionRow,
+        index: SearchIndex,
+    ) -> Result<()> {
+        if !self.has(index) {
+            // The rows for a graph are in the database alone.
+            *self = Self::new(self.hash_rule);
+            self.graph = Some(Graph::new()?);
+        }
         if self.is_of(row) {
             return Ok(());
         }
@@ -169,10 +195,20 @@ impl Scope {
         }
         // New, half changed, of a session that was dropped since, or of one that lost entries.
         if !self.is_of(row) {
+            let graph = self.graph.take();
+            let is_same = self.session == row.id;
             *self = Self::new(self.hash_rule);
+            self.graph = match graph {
+                Some(graph) if is_same && !graph.is_mostly_gone() => Some(graph),
+                Some(_) => Some(Graph::new()?),
+                None => None,
+            };
             self.session = row.id;
             self.epoch = row.epoch;
             self.load(connection, row)?;
+            if let Some(graph) = &mut self.graph {
+                graph.keep(&self.entries)?;
+            }
         }
         if self.is_of(row) {
             return Ok(());
@@ -191,6 +227,7 @@ impl Scope {
         self.revision = NO_REVISION;
         let last = self.entries.last().map(|&(id, _)| id);
         let last = last.max(self.damaged.last().copied());
+        let mut outcome = Ok(());
         entry::for_each_after(
             connection,
             row.id,
@@ -198,11 +235,14 @@ impl Scope {
             |found| match found {
                 Listed::Whole(stored) => {
                     let analysed = Analysed::of(&stored.entry, self.hash_rule);
-                    self.add(stored.id, analysed);
+                    if outcome.is_ok() {
+                        outcome = self.add(stored.id, analysed);
+                    }
                 }
                 Listed::Damaged(id) => self.damaged.push(id),
             },
         )?;
+        outcome?;
         if i64::try_from(self.found()).is_ok_and(|found| found == row.entries) {
             self.revision = row.revision;
         }
@@ -214,10 +254,14 @@ impl Scope {
         self.entries.len() + self.damaged.len()
     }
 
-    fn add(&mut self, id: EntryId, analysed: Analysed) {
+    fn add(&mut self, id: EntryId, analysed: Analysed) -> Result<()> {
+        if let Some(graph) = &mut self.graph {
+            graph.add(id, &analysed.row)?;
+        }
         self.cosine.add(&analysed.row);
         self.lexical.add(analysed.passages, analysed.range);
         self.entries.push((id, analysed.created_at));
+        Ok(())
     }
 
     /// The rows that it leaves out because they cannot be believed.
@@ -233,6 +277,12 @@ impl Scope {
     /// How the lexical score of a point came about.
     pub(super) fn why(&self, query: &Query, point: u32) -> Why {
         self.lexical.why(query, point)
+    }
+
+    /// The point of an entry that it indexes.
+    pub(super) fn point(&self, id: EntryId) -> Option<u32> {
+        let place = self.entries.binary_search_by_key(&id, |&(id, _)| id);
+        place.ok().and_then(|place| u32::try_from(place).ok())
     }
 
     /// The id of a point.

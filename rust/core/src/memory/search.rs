@@ -5,7 +5,7 @@ use rusqlite::Transaction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::explain::{Explanation, explain};
-use crate::memory::options::{QueryVector, Ranker, SearchOptions};
+use crate::memory::options::{QueryVector, Ranker, SearchIndex, SearchOptions};
 use crate::memory::rank::Analysis;
 use crate::memory::scope::Scope;
 use crate::memory::store::Store;
@@ -85,6 +85,7 @@ impl Store {
         let found = self.with_scope(
             session,
             analysis.embedder(),
+            options.needs(),
             |scope| scope.rank(&analysis, limit, options),
             |transaction, scope, row, ranking| {
                 let mut hits = Vec::with_capacity(ranking.best.len());
@@ -130,14 +131,16 @@ impl Store {
     ///
     /// Ranking holds no lock of the database, so that searches run side by side. Afterwards the session's
     /// revision says whether another writer, in this process or elsewhere, was faster; then the scope
-    /// catches up, and the search starts over. None for a session that does not exist.
+    /// catches up, and the search starts over; likewise where it lacks the `index` that is needed. With an
+    /// `embedder`, its vectors must be those of that state too. None for a session that does not exist.
     ///
-    /// With an `embedder`, its vectors must be those of that state too. A row that was damaged after it was
-    /// indexed is found out when it is fetched: the scope is then made anew, without it.
+    /// A row that was damaged after it was indexed is found out when it is fetched: the scope is then made
+    /// anew, without it.
     pub(super) fn with_scope<R, T>(
         &self,
         session: &SessionId,
         embedder: Option<i64>,
+        index: SearchIndex,
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -157,7 +160,9 @@ impl Store {
                     both.is_none_or(|(embedder, revision)| scope.has_vectors(embedder, revision))
                 };
                 match (&guard, ranked) {
-                    (Some(scope), Some(ranked)) if scope.is_of(&row) && has_vectors(scope) => {
+                    (Some(scope), Some(ranked))
+                        if scope.is_of(&row) && scope.has(index) && has_vectors(scope) =>
+                    {
                         fetch(transaction, scope, &row, ranked).map(Outcome::Done)
                     }
                     _ => Ok(Outcome::Stale),
@@ -174,20 +179,25 @@ impl Store {
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
                     drop(guard);
-                    self.catch_up(session, embedder)?;
+                    self.catch_up(session, embedder, index)?;
                 }
             }
         }
     }
 
-    fn catch_up(&self, session: &SessionId, embedder: Option<i64>) -> Result<()> {
+    fn catch_up(
+        &self,
+        session: &SessionId,
+        embedder: Option<i64>,
+        index: SearchIndex,
+    ) -> Result<()> {
         let scope = self.scopes.get_or_create(session);
         let mut scope = scope.write();
         self.database.read(|transaction| {
             let Some(row) = session::find(transaction, session)? else {
                 return Ok(());
             };
-            scope.catch_up(transaction, &row)?;
+            scope.catch_up(transaction, &row, index)?;
             let Some(asked) = embedder else {
                 return Ok(());
             };
