@@ -100,3 +100,37 @@ def test_the_environment_forces_a_path_and_a_wrong_one_is_refused():
     for name in ("avx2", "avx512"):
         printed = at_level(name)  # the same numbers, or the reason why it cannot be
         assert printed == at_level("") or printed.startswith(f"SILTSTONE_SIMD '{name}' SILTSTONE_SIMD is")
+
+
+CHILD = """
+import sys
+sys.path[:] = {path!r}
+try:
+    import siltstone._native
+except ImportError as error:
+    print(error, flush=True)
+"""
+
+TWO_INTERPRETERS = """
+import sys
+try:
+    import _interpreters as interpreters
+    child = interpreters.create("legacy")  # one that shares the GIL
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    child = interpreters.create()
+from siltstone import _native
+interpreters.run_string(child, sys.argv[1].format(path=sys.path))
+del sys.modules["siltstone._native"]
+from siltstone import _native  # the first may load it as often as it likes
+print(_native.words("still here"))
+"""
+
+
+def test_a_second_interpreter_is_refused_and_the_first_goes_on():
+    command = [sys.executable, "-c", TWO_INTERPRETERS, CHILD]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    refused, printed = ran.stdout.splitlines()
+    assert refused.startswith("siltstone works in one interpreter of a process")
+    assert printed == "['still', 'here']"

@@ -8,6 +8,7 @@ mod entries;
 mod error;
 mod exact;
 mod explain;
+mod interpreter;
 mod json;
 mod memory;
 mod outline;
@@ -47,6 +48,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::refuse_a_second(module.py())?;
         let profile = if cfg!(debug_assertions) {
             "debug"
         } else {
