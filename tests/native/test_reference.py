@@ -44,25 +44,65 @@ def test_bm25_worked_by_hand():
     # "aac", dl = 3: 1 - b + b * 3 / 1.5 = 1.75; a: 2 * 2.2 / (2 + 1.2 * 1.75), c: 2.2 / (1 + 2.1)
     # "ab", dl = 2: 1 - b + b * 2 / 1.5 = 1.25; a: 2.2 / (1 + 1.2 * 1.25)
     a, c = math.log(2), math.log(10 / 3)
-    sums, ceiling = bm25.sums(*bags("ac"), bags("ab", "aac", "d", ""))
-    assert sums == [pytest.approx(a * 2.2 / 2.5), pytest.approx(a * 4.4 / 4.1 + c * 2.2 / 3.1), 0, 0]
+    parts, ceiling = bm25.parts(*bags("ac"), bags("ab", "aac", "d", ""))
+    assert parts == [
+        [pytest.approx(a * 2.2 / 2.5), 0],
+        [pytest.approx(a * 4.4 / 4.1), pytest.approx(c * 2.2 / 3.1)],
+        [0, 0],
+        [0, 0],
+    ]
     assert ceiling == pytest.approx(0.75 * 2.2 * (a + c))
 
 
 def test_unknown_terms_and_repeated_terms_count_for_the_ceiling():
     # idf of an unknown term is ln(1 + 4.5 / 0.5) = ln 10
-    _, ceiling = bm25.sums(*bags("ddz"), bags("ab", "aac", "d", ""))
+    _, ceiling = bm25.parts(*bags("ddz"), bags("ab", "aac", "d", ""))
     assert ceiling == pytest.approx(0.75 * 2.2 * (2 * math.log(10 / 3) + math.log(10)))
 
 
+def test_with_k3_what_a_query_repeats_counts_for_less_each_time():
+    # k3 2: twice weighs 2 * 3 / (2 + 2) = 1.5; "d", dl = 1: 1 - b + b / 1.5 = 0.75
+    parts, ceiling = bm25.parts(*bags("dd"), bags("ab", "aac", "d", ""), k3=2, ceiling=1.2)
+    weight = 1.5 * math.log(10 / 3)
+    assert parts[2] == [pytest.approx(weight * 2.2 / (1 + 1.2 * 0.75))]
+    assert ceiling == pytest.approx(1.2 * 2.2 * weight)
+
+
 def test_neighbours_are_lifted_by_their_shares():
-    texts = ["silt", "mud", "clay", "sand", "loam"]
+    texts = ["silt", "mud", "clay", "sand", "loam", "marl"]
     entries = [lexical.Entry(text, (n, n + 1)) for n, text in enumerate(texts)]
     [found] = lexical.search(["silt"], entries)
-    scores = dict(found)
-    assert [place for place, _ in found] == [0, 1, 2]
-    assert scores[1] == pytest.approx(0.3 * scores[0])
-    assert scores[2] == pytest.approx(0.15 * scores[0])
+    assert [place for place, _ in found] == [0, 1, 2, 3, 4]
+    best = found[0][1]
+    assert [score / best for _, score in found] == pytest.approx([1, 0.41, 0.4, 0.3, 0.2])
+
+
+def test_a_neighbour_that_repeats_a_term_adds_less_than_one_that_brings_another():
+    def score(beside: str, far: str) -> float:
+        texts = {0: "silt clay", 1: beside, 10: far, 20: "mud", 30: "mud"}
+        entries = [lexical.Entry(text, (place, place + 1)) for place, text in texts.items()]
+        return dict(lexical.search(["silt delta"], entries)[0])[0]
+
+    assert score("silt clay", "delta clay") < score("delta clay", "silt clay")
+
+
+def test_a_day_is_one_text_among_days():
+    """Worked by hand: days of one and of two entries, each a word and the three of its date; "silt" on one.
+
+    idf(silt) among two days is ln(1 + 1.5 / 1.5); dl = 8, avgdl = (4 + 8) / 2 = 6.
+    """
+    moments = [0, 86_400_000, 86_400_000 + 5]
+    entries = [
+        lexical.Entry(text, (n * 10, n * 10 + 1), created_at=moment)
+        for n, (text, moment) in enumerate(zip(["mud", "silt", "clay"], moments, strict=True))
+    ]
+    facts = [lexical.Entry(each.text, created_at=each.created_at) for each in entries]
+    [[(place, score)]] = lexical.search(["silt"], entries)
+    [[(_, without)]] = lexical.search(["silt"], facts)
+    idf = math.log(1 + 2.5 / 1.5)
+    day = math.log(2) * 3 / (1 + 2 * (0.25 + 0.75 * 8 / 6))
+    assert place == 1
+    assert score - without == pytest.approx(day / (1.2 * 2.2 * idf))
 
 
 def test_a_gap_of_three_messages_parts_neighbours():

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from quality.measures import Figures, conversations, measure, text_only
-from siltstone import MiniLMEmbedder
+from siltstone import MiniLMEmbedder, evaluate
+from siltstone.evaluation import load_dataset
 from siltstone.memory import MemoryStore, SearchHit
 
 
@@ -27,10 +28,10 @@ def by_cosine(store: MemoryStore, session: str, query: str) -> list[SearchHit]:
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("locomo-dev", Figures(0.63, 0.72, 0.55, 910)),
-        ("agent-dev", Figures(0.66, 0.77, 0.58, 51)),
-        ("madial-en", Figures(0.43, 0.53, 0.42, 160)),
-        ("madial-zh", Figures(0.39, 0.52, 0.39, 160)),
+        ("locomo-dev", Figures(0.66, 0.76, 0.56, 910)),
+        ("agent-dev", Figures(0.70, 0.80, 0.58, 51)),
+        ("madial-en", Figures(0.43, 0.55, 0.43, 160)),
+        ("madial-zh", Figures(0.43, 0.545, 0.425, 160)),
     ],
 )
 def test_the_default_ranker_finds_what_it_should(
@@ -43,10 +44,23 @@ def test_the_default_ranker_finds_what_it_should(
     assert found.ndcg_10 >= least.ndcg_10, found
 
 
-def test_the_text_alone_is_enough_for_two_thirds(data_dir: Path, tmp_path: Path) -> None:
+def test_the_text_alone_is_enough_for_seven_tenths(data_dir: Path, tmp_path: Path) -> None:
     bare = [text_only(each) for each in conversations(data_dir, "locomo-dev")]
     found = measure(tmp_path, bare, by_default)
-    assert found.recall_10 >= 0.67, found
+    assert found.recall_10 >= 0.71, found
+
+
+@pytest.mark.parametrize("name", ["locomo-dev", "agent-dev"])
+def test_the_right_sitting_comes_first_and_what_is_off_topic_scores_low(
+    data_dir: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    report = evaluate(
+        lambda: MemoryStore.open(tmp_path_factory.mktemp("store")), load_dataset(name, data_dir)
+    )
+    assert report.abstention is not None
+    assert min(report.abstention.auc, report.abstention.auc_nameless) >= 0.84, report.abstention
+    if sittings := report.pooled.session_hit:
+        assert (sittings[1] >= 0.75, sittings[5] >= 0.94) == (True, True), sittings
 
 
 @pytest.mark.parametrize(

@@ -3,42 +3,67 @@
 Terms are known by their 64-bit hashes. ``idf`` is Lucene's, which is never negative::
 
     idf(t)     = ln(1 + (N - df(t) + 0.5) / (df(t) + 0.5))
-    part(t, d) = qtf(t) * idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
+    w(t)       = qtf(t) * idf(t)
+    part(t, d) = w(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
     sum(d)     = sum of part(t, d)
-    ceiling    = 0.75 * (k1 + 1) * sum of qtf(t) * idf(t)
+    ceiling    = 0.75 * (k1 + 1) * sum of w(t)
 
-A term that no text has counts for the ceiling, with ``df = 0``.
+A term that no text has counts for the ceiling, with ``df = 0``. With ``k3`` what the query repeats counts for
+less each time: ``w(t) = qtf(t) * (k3 + 1) / (qtf(t) + k3) * idf(t)``.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["K1", "B", "sums"]
+__all__ = ["K1", "B", "parts", "sums", "total"]
 
 K1 = 1.2
 B = 0.75
 CEILING = 0.75  # the part of the largest possible sum that already counts as 1
 
 
-def sums(wanted: Counter[int], documents: Sequence[Counter[int]]) -> tuple[list[float], float]:
-    """The sum of each document, in order, and the ceiling; terms are taken in ascending order of hash."""
+def parts(
+    wanted: Counter[int],
+    documents: Sequence[Counter[int]],
+    *,
+    k1: float = K1,
+    k3: float | None = None,
+    ceiling: float = CEILING,
+) -> tuple[list[list[float]], float]:
+    """For each document the part of each term, in ascending order of hash; and the ceiling."""
     average = sum(document.total() for document in documents) / len(documents) if documents else 0.0
-    idf = {term: _idf(term, documents) for term in wanted}
-    weights = 0.0
-    for term in sorted(wanted):  # not sum(): it compensates its rounding from Python 3.12 on
-        weights += wanted[term] * idf[term]
+    terms = sorted(wanted)
+    weights = {term: _saturated(wanted[term], k3) * _idf(term, documents) for term in terms}
     found = []
     for document in documents:
-        total = 0.0
-        for term in sorted(wanted):
-            if tf := document[term]:
-                length = 1 - B + B * document.total() / average
-                total += wanted[term] * idf[term] * tf * (K1 + 1) / (tf + K1 * length)
-        found.append(total)
-    return found, CEILING * (K1 + 1) * weights
+        length = 1 - B + B * document.total() / average if document else 1.0
+        row = [
+            weights[term] * tf * (k1 + 1) / (tf + k1 * length) if (tf := document[term]) else 0.0
+            for term in terms
+        ]
+        found.append(row)
+    return found, ceiling * (k1 + 1) * total(weights[term] for term in terms)
+
+
+def sums(wanted: Counter[int], documents: Sequence[Counter[int]]) -> tuple[list[float], float]:
+    """The sum of each document, in order, and the ceiling."""
+    rows, ceiling = parts(wanted, documents)
+    return [total(row) for row in rows], ceiling
+
+
+def total(addends: Iterable[float]) -> float:
+    """Their sum from the first to the last. Python's own compensates its rounding from 3.12 on."""
+    found = 0.0
+    for addend in addends:
+        found += addend
+    return found
+
+
+def _saturated(count: int, k3: float | None) -> float:
+    return float(count) if k3 is None else count * (k3 + 1) / (count + k3)
 
 
 def _idf(term: int, documents: Sequence[Counter[int]]) -> float:

@@ -36,6 +36,7 @@ VECTOR, BM25 = 0.7, 0.3
 PER_DAY, FLOOR = 0.995, 0.0
 DAY = 86_400_000  # milliseconds
 RRF_K = 60
+SHARES = (0.3, 0.15)  # of the nearest neighbour on either side, and of the one behind it
 
 Vectors: TypeAlias = Sequence[Sequence[float]] | None
 """Those of an entry; None for one that has none yet."""
@@ -90,7 +91,7 @@ def fused(
     found = {}
     for place, sides in enumerate(lexical.neighbors(entries)):
         score = mix[place]
-        for step, share in enumerate(lexical.SHARES):
+        for step, share in enumerate(SHARES):
             before, after = (sum(mix[each] - middle for each in side[step : step + 1]) for side in sides)
             score += share * (before + after)
         if score > 0:

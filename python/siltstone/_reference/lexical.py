@@ -1,17 +1,20 @@
-"""The ranker ``lexical``: BM25 over passages, each entry lifted by what stands beside it.
+"""The ranker ``lexical``: BM25 over passages, each entry lifted by what stands beside it and by its day.
 
-The formula::
+The formula, ``t`` being the terms of the query, BM25 with ``k3`` 2 and a ceiling of 1.2::
 
-    own(e)   = the largest sum of BM25 over the passages of the entry
-    sum(e)   = own(e) + 0.3 * (own(e-1) + own(e+1)) + 0.15 * (own(e-2) + own(e+2))
-    score(e) = min(1, sum(e) / ceiling)
+    own(e)     = the largest sum of BM25 over the passages of the entry
+    part(t, e) = the part of t in that passage, the first of equal ones
+    near(e)    = sum over t of sqrt(part(t, e)**2 + share(k)**2 * (part(t, e-k)**2 + part(t, e+k)**2) ...)
+    day(e)     = the sum of BM25 of all that was said on the day of the entry, among all days
+    score(e)   = min(1, (near(e) + day(e)) / ceiling)
 
 Neighbours follow each other in the order of the messages they came from, with at most two messages
-missing between them. Entries with a score of 0 are not found.
+missing between them; those up to four places away count. Entries whose ``near`` is 0 are not found.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +24,12 @@ from siltstone._reference.embed import word_hash
 
 __all__ = ["Entry", "neighbors", "own", "search"]
 
-SHARES = (0.3, 0.15)  # of the nearest neighbour on either side, and of the one behind it
+SQUARES = (0.1681, 0.16, 0.09, 0.04)  # of the shares of the nearest neighbour on either side, and of the next
 MAX_GAP = 2  # messages that may be missing between neighbours
+K3 = 2.0  # how soon a repeated term of a query stops counting for more
+CEILING = 1.2  # what scores 1, in parts of the most that a passage can have of the query by itself
+K1_OF_DAYS = 2.0
+MILLISECONDS_OF_DAY = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,70 +45,98 @@ class Entry:
 
 def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
     """For each query, places of the entries with their scores: best first, then newer, then by place."""
-    passages, beside = _passages(entries), neighbors(entries)
-    return [_search(query, entries, passages, beside) for query in queries]
-
-
-def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
-    """What each entry has of the query by itself, and the ceiling of that."""
-    return _own(query, len(entries), _passages(entries))
+    passages = [_passages(entry) for entry in entries]
+    days = _days(entries, passages)
+    beside = neighbors(entries)
+    return [_search(_bag(analyse.terms(query)), entries, passages, beside, days) for query in queries]
 
 
 def _search(
-    query: str,
+    query: Counter[int],
     entries: Sequence[Entry],
-    passages: tuple[list[Counter[int]], list[int]],
+    passages: Sequence[list[Counter[int]]],
     beside: Sequence[tuple[list[int], list[int]]],
+    days: dict[int, Counter[int]],
 ) -> list[tuple[int, float]]:
-    alone, ceiling = _own(query, len(entries), passages)
+    every = [passage for each in passages for passage in each]
+    rows, ceiling = bm25.parts(query, every, k3=K3, ceiling=CEILING)
+    parts = _best(rows, passages)
+    of_days = _sums_of_days(query, days)
     found = []
     for place, entry in enumerate(entries):
-        smoothed = alone[place]
-        for step, share in enumerate(SHARES):
-            before, after = (sum(alone[each] for each in side[step : step + 1]) for side in beside[place])
-            smoothed += share * (before + after)
-        if smoothed > 0:
-            found.append((-min(1.0, smoothed / ceiling), -entry.created_at, place))
+        near = bm25.total(math.sqrt(_square(term, parts, place, beside[place])) for term in range(len(query)))
+        if near > 0:
+            day = of_days.get(_day(entry), 0.0) if _came_from_messages(entry) else 0.0
+            found.append((-min(1.0, (near + day) / ceiling), -entry.created_at, place))
     return [(place, -score) for score, _, place in sorted(found)]
 
 
-def _own(
-    query: str, entries: int, passages: tuple[list[Counter[int]], list[int]]
-) -> tuple[list[float], float]:
-    documents, owners = passages
-    sums, ceiling = bm25.sums(_bag(analyse.terms(query)), documents)
-    alone = [0.0] * entries
-    for owner, total in zip(owners, sums, strict=True):
-        alone[owner] = max(alone[owner], total)
-    return alone, ceiling
+def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
+    """What each entry has of the query by itself, as plain BM25 counts it, and the ceiling of that."""
+    passages = [_passages(entry) for entry in entries]
+    rows, ceiling = bm25.parts(_bag(analyse.terms(query)), [passage for each in passages for passage in each])
+    return [bm25.total(row) for row in _best(rows, passages)], ceiling
 
 
-def _passages(entries: Sequence[Entry]) -> tuple[list[Counter[int]], list[int]]:
-    """Every passage, and the place of the entry that it is of."""
-    documents, owners = [], []
-    for place, entry in enumerate(entries):
-        for document in _documents(entry):
-            documents.append(document)
-            owners.append(place)
-    return documents, owners
+def _best(rows: Sequence[list[float]], passages: Sequence[list[Counter[int]]]) -> list[list[float]]:
+    """For each entry those of its best passage, the first of equal ones, of the *rows* of all passages."""
+    taken = iter(rows)
+    return [max((next(taken) for _ in each), key=bm25.total) for each in passages]
 
 
-def _documents(entry: Entry) -> list[Counter[int]]:
+def _square(term: int, parts: Sequence[list[float]], place: int, sides: tuple[list[int], list[int]]) -> float:
+    """What an entry has of a term, squared, and the shares of its neighbours."""
+    square = parts[place][term] * parts[place][term]
+    for step, share in enumerate(SQUARES):
+        before, after = (parts[side[step]][term] if step < len(side) else 0.0 for side in sides)
+        square += share * (before * before + after * after)
+    return square
+
+
+def _passages(entry: Entry) -> list[Counter[int]]:
     """Each passage of the text, with the name and the date."""
     name = analyse.terms(analyse.name_of(entry.role, entry.name))
     date = [term for word in analyse.date_words(entry.created_at) for term in analyse.terms(word)]
     return [_bag(passage + name + date) for passage in analyse.passages(analyse.terms(entry.text))]
 
 
+def _days(entries: Sequence[Entry], passages: Sequence[list[Counter[int]]]) -> dict[int, Counter[int]]:
+    """All that was said on a day, for each day in the order they come."""
+    days: dict[int, Counter[int]] = {}
+    for entry, each in zip(entries, passages, strict=True):
+        if _came_from_messages(entry):
+            day = days.setdefault(_day(entry), Counter())
+            for passage in each:
+                day += passage
+    return days
+
+
+def _sums_of_days(query: Counter[int], days: dict[int, Counter[int]]) -> dict[int, float]:
+    """The sum of BM25 of each day; none where all was said on one."""
+    if len(days) < 2:
+        return {}
+    rows, _ = bm25.parts(query, list(days.values()), k1=K1_OF_DAYS, k3=K3)
+    return {day: bm25.total(row) for day, row in zip(days, rows, strict=True)}
+
+
+def _day(entry: Entry) -> int:
+    return entry.created_at // MILLISECONDS_OF_DAY
+
+
+def _came_from_messages(entry: Entry) -> bool:
+    return entry.source_range[0] < entry.source_range[1]
+
+
 def neighbors(entries: Sequence[Entry]) -> list[tuple[list[int], list[int]]]:
-    """For each entry the two before it and the two after it, the nearest first, as far as there are any."""
-    order = [place for place, entry in enumerate(entries) if entry.source_range[0] < entry.source_range[1]]
+    """For each entry those before it and those after it, the nearest first, as far as there are any."""
+    order = [place for place, entry in enumerate(entries) if _came_from_messages(entry)]
     order.sort(key=lambda place: (entries[place].source_range[0], place))
+    reach = len(SQUARES)
     found: list[tuple[list[int], list[int]]] = [([], []) for _ in entries]
     for at, place in enumerate(order):
         found[place] = (
-            _chain(entries, order[max(0, at - 2) : at + 1][::-1])[1:],
-            _chain(entries, order[at : at + 3])[1:],
+            _chain(entries, order[max(0, at - reach) : at + 1][::-1])[1:],
+            _chain(entries, order[at : at + reach + 1])[1:],
         )
     return found
 

@@ -51,7 +51,8 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
 
     Rankers:
         ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, lifted by the entries beside
-        it, as a share of what the query could reach at best; words that no entry has lower every score.
+        it and by its day, as a share of what the query could reach at best; words that no entry has lower
+        every score.
         How it works: docs/how-search-ranks.md. ``cosine``: cosine distance of the hashed term
         frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. ``hybrid``:
         the documented ``0.7 * cosine + 0.3 * bm25``, BM25 as a share of the query's best, times 0.995 a day
@@ -195,14 +196,15 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
 
         An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
         parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
-        "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …]}``;
-        the scores of terms sum up to ``own``, and with those of the neighbours to the hit's (or to more,
-        where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``: ``{"cosine", "bm25",
-        "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``. ``dense``: ``{"cosine",
-        "distance", "vector", "vectors"}``, the nearest of the entry's vectors, from 0, and how many it has.
-        ``fused``: both, with None for an entry without vectors, and ``{"lexical", "z", "weights", "own",
-        "neighbors"}``: ``own = weights["lexical"] * lexical + weights["dense"] * cosine``, and neighbours
-        add or take what they are above or below the mean; with ``rrf``, ``{"lexical", "ranks"}``.
+        "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …],
+        "day"}``; the scores of terms sum up to ``own``, and with those of the neighbours and of the day to
+        the hit's (or to more, where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``:
+        ``{"cosine", "bm25", "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``.
+        ``dense``: ``{"cosine", "distance", "vector", "vectors"}``, the nearest of the entry's vectors, from
+        0, and how many it has. ``fused``: both, with None for an entry without vectors, and ``{"lexical",
+        "z", "weights", "own", "neighbors"}``: ``own = weights["lexical"] * lexical + weights["dense"] *
+        cosine``, and neighbours add or take what they are above or below the mean; with ``rrf``,
+        ``{"lexical", "ranks"}``.
 
         Returns:
             Hits that share a word with the query or, by ``lexical``, stand beside one that does: the

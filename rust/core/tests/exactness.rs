@@ -2,10 +2,10 @@
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use siltstone_core::SparseRow;
 use siltstone_core::analyse::terms;
 use siltstone_core::bm25::{Bm25Params, Document, LexicalIndex, Query};
 use siltstone_core::index::{ExactIndex, FlatIndex, Neighbor, VectorIndex};
+use siltstone_core::{SparseRow, TopK};
 
 /// Few buckets and small counts, so that rows often share buckets and distances are often equal.
 fn row() -> impl Strategy<Value = SparseRow> {
@@ -86,8 +86,32 @@ proptest! {
             let beside: f64 = why.neighbors.iter().map(|neighbor| neighbor.score).sum();
             prop_assert!(hit.score > 0.0 && hit.score <= 1.0);
             prop_assert!((own - why.own).abs() < 1e-12);
-            prop_assert!(((own + beside).min(1.0) - hit.score).abs() < 1e-12, "{} {}", own + beside, hit.score);
+            let sum = own + beside + why.day;
+            prop_assert!((sum.min(1.0) - hit.score).abs() < 1e-12, "{sum} {}", hit.score);
         }
+    }
+
+    #[test]
+    fn the_best_lexical_matches_are_the_best_of_all(
+        texts in vec((text(), 0_i64..40, 0_i64..2), 0..30),
+        query in text(),
+        limit in 1_usize..12,
+        min_score in prop::sample::select(vec![0.0, 0.2, 1.0]),
+    ) {
+        let (query, index) = (Query::of(&query), lexical(&texts));
+        let mut all = Vec::new();
+        index.for_each_match(&query, |hit| all.push((hit.score.to_bits(), hit.id)));
+        all.retain(|&(score, _)| f64::from_bits(score) >= min_score);
+        all.sort_unstable_by(|one, other| other.cmp(one)); // scores are positive: their bits are in order
+        all.truncate(limit);
+        let mut best = TopK::new(limit);
+        index.for_each_best(&query, |hit| {
+            if hit.score >= min_score {
+                best.offer((hit.score.to_bits(), hit.id));
+            }
+            best.least().map_or(min_score, |&(score, _)| f64::from_bits(score))
+        });
+        prop_assert_eq!(best.into_best_first(), all);
     }
 
     #[test]
@@ -111,7 +135,11 @@ proptest! {
 fn lexical(texts: &[(String, i64, i64)]) -> LexicalIndex {
     let mut index = LexicalIndex::new(Bm25Params::default());
     for (text, start, length) in texts {
-        index.add([Document::of(text)], (*start, start + length));
+        index.add(
+            [Document::of(text)],
+            (*start, start + length),
+            start % 3 * 86_400_000,
+        );
     }
     index
 }

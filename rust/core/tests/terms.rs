@@ -150,13 +150,13 @@ proptest! {
     }
 
     #[test]
-    fn smoothing_leaves_out_none_of_the_best(
+    fn a_search_leaves_out_none_of_the_best(
         pool in vec(text(), 1..10),
         stretches in vec((any::<usize>(), 1_usize..300, -300_i64..300, 0_i64..2), 1..8),
         query in text(),
         limit in 1_usize..8,
     ) {
-        let mut index = LexicalIndex::new(Bm25Params::default());
+        let (mut index, mut facts) = (LexicalIndex::new(Bm25Params::default()), LexicalIndex::new(Bm25Params::default()));
         let documents: Vec<[Document; 2]> = pool.iter().map(|text| [Document::of(text), Document::of("sea")]).collect();
         let mut ranges: Vec<(i64, i64)> = Vec::new();
         for (from, count, gap, length) in stretches {
@@ -165,28 +165,33 @@ proptest! {
                 let which = from.wrapping_add(number);
                 let passages = [1, 1, 1, 2, 0][which % 5];
                 ranges.push((start, start + length));
-                index.add(documents[which % pool.len()][..passages].iter().cloned(), (start, start + length));
+                let passages = &documents[which % pool.len()][..passages];
+                index.add(passages.iter().cloned(), (start, start + length), start % 3 * 86_400_000);
+                facts.add(passages.iter().cloned(), (0, 0), 0);
             }
         }
         let query = Query::of(&query);
+        let mut alone = vec![0.0; ranges.len()];
+        facts.for_each_match(&query, |found| alone[found.id as usize] = found.score);
         let mut all = Vec::new();
         index.for_each_match(&query, |found| all.push(found));
         prop_assert!(all.is_sorted_by_key(|found| found.id));
-        let own = |id: u32| index.why(&query, id).own;
         for found in all.iter().step_by(17) {
-            // As it is written: the sum of an entry and of those that stand beside it, as `why` has them.
+            // The sum of an entry, of those that stand beside it and of its day, as `why` has them.
             let why = index.why(&query, found.id);
             let beside: f64 = why.neighbors.iter().map(|neighbor| neighbor.score).sum();
-            prop_assert!((found.score - (why.own + beside).min(1.0)).abs() < 1e-12);
+            prop_assert!((found.score - (why.own + beside + why.day).min(1.0)).abs() < 1e-12);
             for neighbor in &why.neighbors {
-                let share = if neighbor.place.abs() == 1 { 0.3 } else { 0.15 };
-                prop_assert!((neighbor.score - share * own(neighbor.id)).abs() < 1e-12);
+                let shares = [0.41, 0.4, 0.3, 0.2];
+                let share = shares[usize::try_from(neighbor.place.abs() - 1).unwrap()];
+                let most = share * alone[neighbor.id as usize];
+                prop_assert!(neighbor.score > 0.0 && neighbor.score <= most + 1e-12);
             }
         }
         let order = |one: &Match, other: &Match| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id));
         all.sort_by(order);
         let mut best: Vec<Match> = Vec::new();
-        index.for_each_above(&query, limit, |found| {
+        index.for_each_best(&query, |found| {
             best.push(found);
             best.sort_by(order);
             best.get(limit - 1).map_or(0.0, |last| last.score)

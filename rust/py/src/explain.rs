@@ -42,6 +42,7 @@ fn explanation_out(
         Explanation::Lexical(lexical) => {
             explain.set_item("own", lexical.own)?;
             explain.set_item("neighbors", neighbors_out(py, &lexical.neighbors)?)?;
+            explain.set_item("day", lexical.day)?;
             set_terms(&explain, lexical)?;
         }
         Explanation::Cosine { distance } => {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+/// How many neighbours an entry has at most, on either side.
+pub const REACH: usize = 4;
+
 /// Messages that may be missing between neighbours.
 const MAX_GAP: i64 = 2;
-
-/// Entries that one word of bits describes.
-pub(super) const GROUP: usize = 64;
 
 /// Stands for no neighbour.
 const NONE: u32 = u32::MAX;
@@ -18,11 +18,6 @@ pub(super) struct Chain {
     ranges: Vec<(i64, i64)>,
     before: Vec<u32>,
     after: Vec<u32>,
-    /// A bit for each entry whose neighbours are the two numbers before its own, which are there, and the two
-    /// after it.
-    regular: Vec<u64>,
-    /// A bit for each entry without neighbours.
-    alone: Vec<u64>,
 }
 
 impl Chain {
@@ -33,11 +28,6 @@ impl Chain {
         self.ranges.push((start, end));
         self.before.push(NONE);
         self.after.push(NONE);
-        if (id as usize).is_multiple_of(GROUP) {
-            self.regular.push(0);
-            self.alone.push(0);
-        }
-        self.mark(id);
         if start >= end {
             return;
         }
@@ -51,43 +41,16 @@ impl Chain {
         if let Some(after) = after {
             self.link(id, after);
         }
-        for near in [before, after].into_iter().flatten() {
-            let beyond = self.neighbors(near).map(|side| side[0]);
-            for each in beyond.into_iter().flatten().chain([near]) {
-                self.mark(each);
-            }
-        }
-        self.mark(id);
     }
 
-    /// For each of those 64 entries, whether its neighbours are the numbers beside its own.
-    pub(super) fn regular(&self, group: usize) -> u64 {
-        self.regular[group]
-    }
-
-    /// For each of those 64 entries, whether it has no neighbours.
-    pub(super) fn alone(&self, group: usize) -> u64 {
-        self.alone[group]
-    }
-
-    fn mark(&mut self, id: u32) {
-        let neighbors = self.neighbors(id);
-        let beside = |step: u32| [id.checked_sub(step), id.checked_add(step)];
-        let [one, two] = [beside(1), beside(2)];
-        let regular = neighbors == [[one[0], two[0]], [one[1], two[1]]] && two[0].is_some();
-        let alone = neighbors == [[None; 2]; 2];
-        let (group, bit) = (id as usize / GROUP, id as usize % GROUP);
-        for (bits, value) in [(&mut self.regular, regular), (&mut self.alone, alone)] {
-            bits[group] = bits[group] & !(1 << bit) | u64::from(value) << bit;
-        }
-    }
-
-    /// The nearest two before `id` or after it, the nearest first.
-    pub(super) fn neighbors(&self, id: u32) -> [[Option<u32>; 2]; 2] {
+    /// The nearest before `id`, and the nearest after it, the nearest first.
+    pub(super) fn neighbors(&self, id: u32) -> [[Option<u32>; REACH]; 2] {
         [&self.before, &self.after].map(|links| {
-            let follow = |id: u32| Some(links[id as usize]).filter(|&id| id != NONE);
-            let first = follow(id);
-            [first, first.and_then(follow)]
+            let mut at = Some(id);
+            std::array::from_fn(|_| {
+                at = at.map(|id| links[id as usize]).filter(|&id| id != NONE);
+                at
+            })
         })
     }
 
@@ -115,42 +78,30 @@ mod tests {
     #[test]
     fn neighbours_follow_the_messages_not_the_insertion() {
         let chain = chain(&[(4, 5), (0, 1), (2, 3), (0, 0), (1, 2)]);
-        assert_eq!(chain.neighbors(2), [[Some(4), Some(1)], [Some(0), None]]);
-        assert_eq!(chain.neighbors(3), [[None; 2]; 2]); // it came from no message
-    }
-
-    #[test]
-    fn bits_say_who_has_the_numbers_beside_its_own_and_who_is_alone() {
-        let orders: [&[i64]; 4] = [
-            &[0, 1, 2, 3, 4, 5, 6],
-            &[0, 1, 2, 10, 11, 12, 13],
-            &[6, 5, 4, 3, 2, 1, 0],
-            &[0, 1, 7, 8, 3, 4, 2, 5, 40, 6, 9],
-        ];
-        for order in orders {
-            let ranges: Vec<_> = order.iter().map(|&start| (start, start + 1)).collect();
-            let chain = chain(&ranges);
-            for id in 0..u32::try_from(order.len()).unwrap() {
-                let beside = |step: i64| u32::try_from(i64::from(id) + step).ok();
-                let wanted = [[beside(-1), beside(-2)], [beside(1), beside(2)]];
-                let regular = id > 1 && chain.neighbors(id) == wanted;
-                assert_eq!(chain.regular(0) >> id & 1 == 1, regular, "{order:?} {id}");
-                let alone = chain.neighbors(id) == [[None; 2]; 2];
-                assert_eq!(chain.alone(0) >> id & 1 == 1, alone, "{order:?} {id}");
-            }
-        }
+        assert_eq!(
+            chain.neighbors(2),
+            [[Some(4), Some(1), None, None], [Some(0), None, None, None]]
+        );
+        assert_eq!(chain.neighbors(3), [[None; REACH]; 2]); // it came from no message
     }
 
     #[test]
     fn a_gap_of_three_messages_parts() {
         let chain = chain(&[(0, 1), (3, 4), (7, 8)]);
-        assert_eq!(chain.neighbors(1), [[Some(0), None], [None, None]]);
+        assert_eq!(chain.neighbors(1)[0], [Some(0), None, None, None]);
+        assert_eq!(chain.neighbors(1)[1], [None; REACH]);
     }
 
     #[test]
     fn what_comes_in_between_closes_a_gap() {
         let chain = chain(&[(0, 1), (5, 6), (3, 4)]);
-        assert_eq!(chain.neighbors(0)[1], [Some(2), Some(1)]);
-        assert_eq!(chain.neighbors(1)[0], [Some(2), Some(0)]);
+        assert_eq!(chain.neighbors(0)[1], [Some(2), Some(1), None, None]);
+        assert_eq!(chain.neighbors(1)[0], [Some(2), Some(0), None, None]);
+    }
+
+    #[test]
+    fn the_fifth_is_out_of_reach() {
+        let chain = chain(&[(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]);
+        assert_eq!(chain.neighbors(0)[1], [1, 2, 3, 4].map(Some));
     }
 }

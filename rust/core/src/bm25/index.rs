@@ -6,7 +6,7 @@ use std::path::Path;
 use hashbrown::HashSet;
 
 use crate::bm25::params::Bm25Params;
-use crate::bm25::score::Collection;
+use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::{Document, Query};
 use crate::error::Result;
@@ -217,7 +217,7 @@ impl Bm25Index {
     /// What `query` is held against: its terms, as telling as they are in this index now.
     #[must_use]
     pub fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
-        Scorer::new(self, query)
+        Scorer::new(self, query, Weighing::Plain)
     }
 
     /// The `limit` best passages that have a term of the query: the best first, ties by number.

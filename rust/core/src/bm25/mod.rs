@@ -1,16 +1,18 @@
 //! BM25 over 64-bit hashes of terms: which entries have the query's terms, and how telling those are.
 
 mod chain;
+mod days;
 mod index;
 mod lexical;
+mod near;
 mod params;
 mod score;
 mod scorer;
-mod smoothing;
 mod terms;
 
 pub use index::{Bm25Index, Scored};
-pub use lexical::{LexicalIndex, Match, Neighbor, SHARES, Why};
+pub use lexical::{LexicalIndex, Match};
+pub use near::{Neighbor, Why};
 pub use params::Bm25Params;
 pub use scorer::{Part, Scorer};
 pub use terms::{Document, Query, QueryTerm};

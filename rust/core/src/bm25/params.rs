@@ -17,6 +17,9 @@ pub struct Bm25Params {
 }
 
 impl Bm25Params {
+    /// For all that was said on a day: a longer text, in which a repeated word counts for more.
+    pub(super) const OF_DAYS: Self = Self { k1: 2.0, b: 0.75 };
+
     /// Parameters with these values.
     ///
     /// # Errors

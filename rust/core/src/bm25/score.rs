@@ -2,20 +2,62 @@
 //!
 //! ```text
 //! idf(t)     = ln(1 + (N - df(t) + 0.5) / (df(t) + 0.5))
-//! part(t, d) = qtf(t) * idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
+//! w(t)       = qtf(t) * idf(t)
+//! part(t, d) = w(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
 //! S(d)       = sum of part(t, d) over the terms of the query
-//! ceiling    = 0.75 * (k1 + 1) * sum of qtf(t) * idf(t) over the terms of the query
+//! ceiling    = 0.75 * (k1 + 1) * sum of w(t) over the terms of the query
 //! score(d)   = min(1, S(d) / ceiling)
 //! ```
 //!
 //! `idf` is Lucene's, which is never negative. A term that no text has counts for the ceiling with
 //! `df = 0`: a query that is mostly unknown scores low. All of it is f64, and every sum is taken in
 //! ascending order of the terms' hashes, so that scores are equal to the last bit wherever `ln` is.
+//!
+//! The `lexical` ranker weighs a query in its own way:
+//!
+//! ```text
+//! w(t)       = qtf(t) * (k3 + 1) / (qtf(t) + k3) * idf(t), with k3 = 2
+//! ceiling    = 1.2 * (k1 + 1) * sum of w(t) over the terms of the query
+//! ```
+//!
+//! `k3` (Robertson and Walker 1994) keeps a query that is itself a conversation from being about the one
+//! word it repeats. Neighbours and days add to what a passage has by itself, hence the higher ceiling: one
+//! best hit in a hundred is cut at 1, and a lower one would make more of them equal.
 
 use crate::bm25::params::Bm25Params;
 
-/// The part of the largest possible sum that already counts as 1.
-const CEILING: f64 = 0.75;
+/// How soon a repeated term of a query stops counting for more.
+const K3: f64 = 2.0;
+
+/// How a query is weighed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Weighing {
+    /// BM25 as it is: what the query repeats counts in full.
+    Plain,
+    /// As the `lexical` ranker does.
+    Lexical,
+}
+
+impl Weighing {
+    /// `w` of a term that the query has `count` times.
+    pub(super) fn weight(self, count: u32, idf: f64) -> f64 {
+        let count = f64::from(count);
+        match self {
+            Self::Plain => count * idf,
+            Self::Lexical => count * (K3 + 1.0) / (count + K3) * idf,
+        }
+    }
+
+    /// What a sum is divided by; `weights` is the sum of `w`.
+    pub(super) fn ceiling(self, params: Bm25Params, weights: f64) -> f64 {
+        // What scores 1, in parts of the most that a passage can have of the query by itself.
+        let share = match self {
+            Self::Plain => 0.75,
+            Self::Lexical => 1.2,
+        };
+        share * (params.k1() + 1.0) * weights
+    }
+}
 
 /// What the texts of an index have in common.
 #[derive(Clone, Copy, Debug)]
@@ -37,18 +79,13 @@ impl Collection {
         (1.0 + (documents - df + 0.5) / (df + 0.5)).ln()
     }
 
-    /// What a term of that `weight` (`qtf * idf`) adds for `tf` occurrences in a text of `length` words:
+    /// What a term of that `weight` (`w` above) adds for `tf` occurrences in a text of `length` words:
     /// up to `k1 + 1` times its weight. Evaluated from left to right, as it is written.
     pub(super) fn part(self, params: Bm25Params, weight: f64, tf: u32, length: u64) -> f64 {
         let (k1, b, tf) = (params.k1(), params.b(), f64::from(tf));
         let average = self.words as f64 / self.documents as f64;
         weight * tf * (k1 + 1.0) / (tf + k1 * (1.0 - b + b * length as f64 / average))
     }
-}
-
-/// What a sum is divided by; `weights` is the sum of `qtf * idf`.
-pub(super) fn ceiling(params: Bm25Params, weights: f64) -> f64 {
-    CEILING * (params.k1() + 1.0) * weights
 }
 
 #[cfg(test)]
@@ -73,6 +110,16 @@ mod tests {
         near(collection.idf(1), std::f64::consts::LN_2);
         near(collection.part(params, 1.0, 2, 3), 1.3018);
         near(collection.part(params, 1.0, 1, 3), 0.9244);
-        near(ceiling(params, 0.8754), 1.4444);
+        near(Weighing::Plain.ceiling(params, 0.8754), 1.4444);
+        near(Weighing::Lexical.ceiling(params, 0.8754), 2.3111);
+    }
+
+    #[test]
+    fn what_a_query_repeats_counts_in_full_or_for_less_each_time() {
+        for (count, plain, lexical) in [(1, 2.0, 2.0), (2, 4.0, 3.0), (4, 8.0, 4.0)] {
+            let weight = |weighing: Weighing| weighing.weight(count, 2.0).to_bits();
+            assert_eq!(weight(Weighing::Plain), f64::to_bits(plain));
+            assert_eq!(weight(Weighing::Lexical), f64::to_bits(lexical));
+        }
     }
 }

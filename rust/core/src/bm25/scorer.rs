@@ -5,7 +5,7 @@
 //! numbers, made once.
 
 use crate::bm25::index::Bm25Index;
-use crate::bm25::score::{Collection, ceiling};
+use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Query, QueryTerm};
 use crate::postings::{BLOCK, List, count, entry};
 
@@ -51,14 +51,14 @@ pub struct Scorer<'a> {
 struct Known<'a> {
     term: &'a QueryTerm,
     idf: f64,
-    /// `qtf * idf`
+    /// `w` of the formula.
     weight: f64,
     /// What it adds, by count and length; empty for a rare one.
     table: Vec<[f64; LENGTHS]>,
 }
 
 impl<'a> Scorer<'a> {
-    pub(super) fn new(index: &'a Bm25Index, query: &'a Query) -> Self {
+    pub(super) fn new(index: &'a Bm25Index, query: &'a Query, weighing: Weighing) -> Self {
         let blocks = index.postings.blocks();
         let hint = query
             .terms
@@ -97,7 +97,7 @@ impl<'a> Scorer<'a> {
         let mut terms = Vec::with_capacity(query.terms.len());
         for (term, &df) in query.terms.iter().zip(&df) {
             let idf = collection.idf(df);
-            let weight = f64::from(term.count) * idf;
+            let weight = weighing.weight(term.count, idf);
             weights += weight;
             let table = if df < FREQUENT {
                 Vec::new()
@@ -116,7 +116,7 @@ impl<'a> Scorer<'a> {
             collection,
             hint,
             terms,
-            ceiling: ceiling(index.params(), weights),
+            ceiling: weighing.ceiling(index.params(), weights),
             lists,
             starts,
         }
@@ -191,64 +191,83 @@ impl<'a> Scorer<'a> {
     /// The sum of one passage, to the bit as [`sums`](Self::sums) has it.
     #[must_use]
     pub fn sum(&self, id: u32) -> f64 {
-        // `sum` of floats may start from -0.0, which a fold from 0 does not.
-        self.addends(id)
-            .iter()
-            .fold(0.0, |sum, (_, _, addend)| sum + addend)
+        let mut sum = 0.0;
+        self.for_each_addend(id, |_, _, addend| sum += addend);
+        sum
     }
 
     /// What each term of the query adds to the score of passage `id`.
     #[must_use]
     pub fn parts(&self, id: u32) -> Vec<Part> {
-        let part = |(known, tf, addend): (&Known<'_>, u32, f64)| Part {
-            hash: known.term.hash,
-            term: known.term.term.clone(),
-            tf,
-            idf: known.idf,
-            score: addend / self.ceiling,
-        };
-        self.addends(id).into_iter().map(part).collect()
+        let mut parts = Vec::new();
+        self.for_each_addend(id, |place, tf, addend| {
+            let known = &self.terms[place];
+            parts.push(Part {
+                hash: known.term.hash,
+                term: known.term.term.clone(),
+                tf,
+                idf: known.idf,
+                score: addend / self.ceiling,
+            });
+        });
+        parts
     }
 
-    /// The terms of the query that passage `id` has, each with its tf and what it adds.
-    fn addends(&self, id: u32) -> Vec<(&Known<'a>, u32, f64)> {
+    /// How many terms the query has.
+    pub(super) fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// What each term of the query adds to the sum of a passage, 0 where it has none, onto the end of `to`:
+    /// to the bit what [`sums`](Self::sums) adds up.
+    pub(super) fn extend_with_addends(&self, id: u32, to: &mut Vec<f64>) {
+        let first = to.len();
+        to.resize(first + self.terms.len(), 0.0);
+        self.for_each_addend(id, |place, _, addend| to[first + place] = addend);
+    }
+
+    /// Calls `visit` with each term of the query that passage `id` has, by its place in ascending order, its
+    /// tf and what it adds.
+    fn for_each_addend(&self, id: u32, mut visit: impl FnMut(usize, u32, f64)) {
         let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
         let place = u16::try_from(place).expect("a block has 4,096 entries");
-        let mut found = Vec::new();
         let Some(&length) = self.index.lengths.get(id as usize) else {
-            return found; // an entry without passages
+            return; // an entry without passages
         };
         if self.index.postings.blocks()[number]
             .removed()
             .is_some_and(|removed| removed.has(place))
         {
-            return found;
+            return;
         }
         for (term, list) in &self.lists[self.starts[number]..self.starts[number + 1]] {
-            let (known, tf) = (&self.terms[*term as usize], list.count_of(place));
+            let (term, tf) = (*term as usize, list.count_of(place));
             if tf > 0 {
-                found.push((known, tf, self.addend(known, tf, length)));
+                visit(term, tf, self.addend(&self.terms[term], tf, length));
             }
         }
         if let Some(fresh) = self.index.postings.fresh(number) {
-            fresh.for_each(|other, hash, tf| {
-                if let Some(known) = self.known(hash).filter(|_| other == place) {
-                    found.push((known, tf, self.addend(known, tf, length)));
+            fresh.for_each_of(place, |hash, tf| {
+                if let Some(term) = self.place(hash) {
+                    visit(term, tf, self.addend(&self.terms[term], tf, length));
                 }
             });
         }
-        found
     }
 
     #[inline]
     fn known(&self, hash: u64) -> Option<&Known<'a>> {
+        self.place(hash).map(|place| &self.terms[place])
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> Option<usize> {
         if self.hint & bit(hash) == 0 {
             return None;
         }
-        let place = self
-            .terms
-            .binary_search_by_key(&hash, |known| known.term.hash);
-        place.ok().map(|place| &self.terms[place])
+        self.terms
+            .binary_search_by_key(&hash, |known| known.term.hash)
+            .ok()
     }
 
     #[inline]

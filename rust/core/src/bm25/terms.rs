@@ -52,6 +52,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// Its terms, in ascending order of hash.
+    pub(super) fn terms(&self) -> &[QueryTerm] {
+        &self.terms
+    }
+
     /// The terms of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {

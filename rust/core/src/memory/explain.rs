@@ -1,6 +1,6 @@
 //! How did a score come about?
 
-use crate::bm25::{Part, Query};
+use crate::bm25::{Part, Query, Why};
 use crate::id::EntryId;
 use crate::index::Near;
 use crate::memory::options::Ranker;
@@ -62,8 +62,8 @@ pub enum FusedBy {
     Ranks([Option<u32>; 2]),
 }
 
-/// How a lexical score came about. The scores are shares of the hit's: those of the terms and of the
-/// neighbours sum up to it, or to more where it is cut at 1.
+/// How a lexical score came about. The scores are shares of the hit's: those of the terms, of the
+/// neighbours and of the day sum up to it, or to more where it is cut at 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LexicalExplanation {
     /// The terms that the entry's best passage has in common with the query.
@@ -76,6 +76,8 @@ pub struct LexicalExplanation {
     pub own: f64,
     /// What stands beside the entry and has a term of the query: those before it first.
     pub neighbors: Vec<ExplainedNeighbor>,
+    /// What was said on the same day adds.
+    pub day: f64,
 }
 
 /// A term that a passage has in common with the query.
@@ -92,7 +94,7 @@ pub struct ExplainedTerm {
 pub struct ExplainedNeighbor {
     /// Its id.
     pub id: EntryId,
-    /// Where it stands: -2, -1, 1 or 2.
+    /// Where it stands: -4 to -1, or 1 to 4.
     pub place: i64,
     /// What it adds.
     pub score: f64,
@@ -107,7 +109,8 @@ pub(super) fn explain(
 ) -> Explanation {
     match query {
         Analysis::Lexical(query) => {
-            Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
+            let why = scope.why(query, ranked.point);
+            Explanation::Lexical(explain_lexical(scope, why, entry))
         }
         Analysis::Cosine(_) => Explanation::Cosine {
             distance: 1.0 - ranked.parts.cosine,
@@ -115,7 +118,8 @@ pub(super) fn explain(
         Analysis::Dense(query, _) | Analysis::Fused(query, _)
             if ranking.ranker == Ranker::Lexical =>
         {
-            Explanation::Lexical(explain_lexical(scope, query, ranked.point, entry))
+            let why = scope.why(query, ranked.point);
+            Explanation::Lexical(explain_lexical(scope, why, entry))
         }
         Analysis::Dense(..) => ranked
             .parts
@@ -128,7 +132,7 @@ pub(super) fn explain(
             cosine: ranked.parts.cosine,
             share: ranked.parts.share,
             lexical: by_itself(
-                explain_lexical(scope, query, ranked.point, entry),
+                explain_lexical(scope, scope.why_alone(query, ranked.point), entry),
                 ranked.parts.share,
             ),
         },
@@ -143,7 +147,7 @@ fn explain_fused(
     entry: &NewEntry,
 ) -> FusedExplanation {
     let (parts, point) = (ranked.parts, ranked.point);
-    let lexical = explain_lexical(scope, query, point, entry);
+    let lexical = explain_lexical(scope, scope.why_alone(query, point), entry);
     let how = match &ranking.sides {
         None => FusedBy::Ranks(parts.ranks),
         Some(sides) => FusedBy::ZScore {
@@ -173,14 +177,13 @@ fn explain_fused(
     }
 }
 
-/// The explanation of an entry without what stands beside it: its terms add up to `share`.
+/// The explanation of an entry by itself, scaled: its terms add up to `share`.
 fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation {
     let scale = if lexical.own > 0.0 {
         share / lexical.own
     } else {
         0.0
     };
-    lexical.neighbors.clear();
     lexical.own = share;
     for term in &mut lexical.terms {
         term.part.score *= scale;
@@ -188,13 +191,8 @@ fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation 
     lexical
 }
 
-fn explain_lexical(
-    scope: &Scope,
-    query: &Query,
-    point: u32,
-    entry: &NewEntry,
-) -> LexicalExplanation {
-    let (why, fields) = (scope.why(query, point), fields(entry));
+fn explain_lexical(scope: &Scope, why: Why, entry: &NewEntry) -> LexicalExplanation {
+    let fields = fields(entry);
     let passage = fields.passages().nth(why.passage as usize);
     let text = passage.map_or(&[][..], |passage| &fields.text[passage]);
     let places = [
@@ -214,6 +212,7 @@ fn explain_lexical(
         passage: why.passage,
         passages: why.passages,
         own: why.own,
+        day: why.day,
         neighbors: why
             .neighbors
             .iter()

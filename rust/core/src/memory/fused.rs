@@ -11,10 +11,13 @@
 //! That is the order of the sums of z-scores over the session's entries, smoothed, on a scale that compares
 //! between queries. Entries at 0 are not found.
 
-use crate::bm25::{Query, SHARES};
+use crate::bm25::Query;
 use crate::fusion::{Spread, weights};
 use crate::index::{DenseIndex, Near};
 use crate::memory::scope::Scope;
+
+/// What the nearest neighbour on either side adds, and the one behind it.
+const SHARES: [f64; 2] = [0.3, 0.15];
 
 /// Both sides of every entry of a session, for one query.
 pub(super) struct Sides {

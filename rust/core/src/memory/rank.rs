@@ -160,7 +160,7 @@ impl Scope {
         };
         let (mut lacking, mut sides) = (0, None);
         let ranker = match query {
-            Analysis::Lexical(query) => self.by_terms(query, limit, &mut best),
+            Analysis::Lexical(query) => self.by_terms(query, &mut best),
             Analysis::Cosine(row) if options.index == SearchIndex::Hnsw => {
                 // Without a graph the search starts over, with one.
                 let graph = self.graph.iter();
@@ -188,7 +188,7 @@ impl Scope {
                 let dense = self.dense.as_ref().filter(|dense| !dense.index.is_empty());
                 lacking = self.entries.len() - dense.map_or(0, |dense| dense.index.len());
                 match (dense, query) {
-                    (None, _) => self.by_terms(terms, limit, &mut best),
+                    (None, _) => self.by_terms(terms, &mut best),
                     (Some(dense), Analysis::Dense(..)) => {
                         dense.index.for_each_near(&vector.numbers, &mut |near| {
                             best.offer(near.id, cosine_score(1.0 - near.cosine), of(near));
@@ -223,12 +223,9 @@ impl Scope {
         }
     }
 
-    fn by_terms(&self, query: &Query, limit: usize, best: &mut Best<'_>) -> Ranker {
-        // Age may bring any entry before any other.
-        let limit = best.decay.map_or(limit, |_| self.entries.len());
-        self.lexical.for_each_above(query, limit, |hit| {
-            best.offer(hit.id, hit.score, Parts::default())
-        });
+    fn by_terms(&self, query: &Query, best: &mut Best<'_>) -> Ranker {
+        self.lexical
+            .for_each_best(query, |hit| best.offer(hit.id, hit.score, Parts::default()));
         Ranker::Lexical
     }
 

@@ -259,8 +259,14 @@ impl Scope {
             graph.add(id, &analysed.row)?;
         }
         self.cosine.add(&analysed.row);
-        self.lexical.add(analysed.passages, analysed.range);
-        self.entries.push((id, analysed.created_at));
+        let Analysed {
+            passages,
+            range,
+            created_at,
+            ..
+        } = analysed;
+        self.lexical.add(passages, range, created_at);
+        self.entries.push((id, created_at));
         Ok(())
     }
 
@@ -283,6 +289,11 @@ impl Scope {
     pub(super) fn point(&self, id: EntryId) -> Option<u32> {
         let place = self.entries.binary_search_by_key(&id, |&(id, _)| id);
         place.ok().and_then(|place| u32::try_from(place).ok())
+    }
+
+    /// How it would, without those that stand beside it and without its day.
+    pub(super) fn why_alone(&self, query: &Query, point: u32) -> Why {
+        self.lexical.why_alone(query, point)
     }
 
     /// The id of a point.

@@ -68,6 +68,21 @@ impl<K: Copy + Ord> Fresh<K> {
         }
     }
 
+    /// Calls `visit` with each key of the entry at that place of the block, if it is one of them.
+    pub fn for_each_of(&self, entry: u16, mut visit: impl FnMut(K, u32)) {
+        let Some(number) = entry.checked_sub(self.first).map(usize::from) else {
+            return;
+        };
+        let Some(&end) = self.ends.get(number) else {
+            return;
+        };
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let row = start as usize..end as usize;
+        for (&key, &count) in self.keys[row.clone()].iter().zip(&self.counts[row]) {
+            visit(key, count);
+        }
+    }
+
     /// The same postings, key by key.
     pub(super) fn to_part<D: Dictionary<Key = K>>(&self) -> Part<D> {
         let mut postings = Vec::with_capacity(self.keys.len());

@@ -1,0 +1,125 @@
+//! Which days were about the query? All that was said on one is a text of its own.
+
+use hashbrown::HashMap;
+
+use crate::bm25::params::Bm25Params;
+use crate::bm25::score::{Collection, Weighing};
+use crate::bm25::terms::{Document, Query};
+
+const MILLISECONDS_OF_DAY: i64 = 86_400_000;
+
+/// Stands for no day.
+const NONE: u32 = u32::MAX;
+
+/// The days of entries, numbered from 0 as they come. What came from no message is of no day.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Days {
+    numbers: HashMap<i64, u32>,
+    /// The day of each entry.
+    of: Vec<u32>,
+    /// For each term the days on which it was said, ascending, and how often. Keyed by hashes of foreign words,
+    /// so the map has a seed of its own: nobody can aim at a slot.
+    terms: HashMap<u64, Vec<(u32, u32)>>,
+    /// How many terms were said on each day.
+    lengths: Vec<u64>,
+    words: u64,
+}
+
+impl Days {
+    /// Adds the next entry, said at a moment in milliseconds since 1970 or at none. Its passages follow.
+    pub(super) fn add(&mut self, said_at: Option<i64>) {
+        let day = said_at.map_or(NONE, |moment| self.number(moment));
+        self.of.push(day);
+    }
+
+    /// Adds a passage of the entry that was added last.
+    pub(super) fn add_passage(&mut self, passage: &Document) {
+        let day = self.of.last().copied().unwrap_or(NONE);
+        let Some(length) = self.lengths.get_mut(day as usize) else {
+            return;
+        };
+        *length += passage.length;
+        self.words += passage.length;
+        for &(term, tf) in &passage.terms {
+            let days = self.terms.entry(term).or_default();
+            // Nearly always the last one.
+            let place = days.partition_point(|&(other, _)| other < day);
+            match days.get_mut(place) {
+                Some((other, count)) if *other == day => *count = count.saturating_add(tf),
+                _ => days.insert(place, (day, tf)),
+            }
+        }
+    }
+
+    fn number(&mut self, moment: i64) -> u32 {
+        let next = u32::try_from(self.lengths.len()).unwrap_or(NONE);
+        let day = *self
+            .numbers
+            .entry(moment.div_euclid(MILLISECONDS_OF_DAY))
+            .or_insert(next);
+        if day == next {
+            self.lengths.push(0);
+        }
+        day
+    }
+
+    /// The sum of BM25 over days, for each day; none where all was said on one.
+    pub(super) fn sums(&self, query: &Query) -> Vec<f64> {
+        if self.lengths.len() < 2 {
+            return Vec::new();
+        }
+        let collection = Collection {
+            documents: self.lengths.len() as u64,
+            words: self.words,
+        };
+        let mut sums = vec![0.0_f64; self.lengths.len()];
+        for term in query.terms() {
+            let Some(days) = self.terms.get(&term.hash) else {
+                continue;
+            };
+            let weight = Weighing::Lexical.weight(term.count, collection.idf(days.len()));
+            for &(day, count) in days {
+                let length = self.lengths[day as usize];
+                sums[day as usize] += collection.part(Bm25Params::OF_DAYS, weight, count, length);
+            }
+        }
+        sums
+    }
+
+    /// What the day of an entry adds, of the `sums` of all days.
+    pub(super) fn share(&self, sums: &[f64], entry: u32) -> f64 {
+        let day = self.of[entry as usize];
+        sums.get(day as usize).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    fn sums(days: &[Option<i64>], query: &str) -> Vec<f64> {
+        let mut found = Days::default();
+        for (text, day) in ["silt", "silt river", "delta"].iter().zip(days) {
+            found.add(day.map(|day| day * MILLISECONDS_OF_DAY + 5));
+            found.add_passage(&Document::of(text));
+        }
+        found.sums(&Query::of(query))
+    }
+
+    /// Two days of 3 and 1 terms, the first has "silt" twice. N = 2, avgdl = 2; idf = ln(1 + 1.5 / 1.5);
+    /// 2 * 3 / (2 + 2 * (0.25 + 0.75 * 3 / 2)) = 1.2632.
+    #[test]
+    fn a_day_is_one_text() {
+        let found = sums(&[Some(7), Some(7), Some(9)], "silt");
+        assert!(
+            (found[0] - 1.2632 * std::f64::consts::LN_2).abs() < 1e-4,
+            "{found:?}"
+        );
+        assert_eq!(found[1].to_bits(), 0.0_f64.to_bits());
+    }
+
+    #[test]
+    fn one_day_tells_nothing_and_no_day_is_none() {
+        assert_eq!(sums(&[Some(7); 3], "silt"), []);
+        assert_eq!(sums(&[Some(-7), None, Some(-8)], "river"), [0.0, 0.0]);
+    }
+}
