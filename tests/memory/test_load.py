@@ -76,13 +76,14 @@ def p(share: float, values: list[float]) -> float:
 
 
 def test_eight_processes_write_and_read_and_everybody_finds_everything(tmp_path: Path) -> None:
-    MemoryStore.open(tmp_path).close()
-    command = [sys.executable, "-c", WORKER, str(tmp_path)]
-    children = [
-        subprocess.Popen([*command, str(me), str(SECONDS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for me in range(PROCESSES)
-    ]
-    watcher = MemoryStore.open(tmp_path)  # one more process, which only reads meanwhile
+    place = tmp_path / "store"
+    MemoryStore.open(place).close()
+    command = [sys.executable, "-c", WORKER, str(place)]
+    children = []
+    for me in range(PROCESSES):  # a report is longer than a pipe holds, and nobody reads until all have ended
+        with (tmp_path / f"{me}.out").open("wb") as out, (tmp_path / f"{me}.err").open("wb") as err:
+            children.append(subprocess.Popen([*command, str(me), str(SECONDS)], stdout=out, stderr=err))
+    watcher = MemoryStore.open(place)  # one more process, which only reads meanwhile
     looks = 0
     while any(child.poll() is None for child in children):
         committed = len(watcher.enumerate("shared", limit=1_000).entries)
@@ -90,10 +91,9 @@ def test_eight_processes_write_and_read_and_everybody_finds_everything(tmp_path:
         looks += 1
         time.sleep(0.05)
     reports = []
-    for child in children:
-        out, err = child.communicate()
-        assert child.returncode == 0, err.decode()
-        reports.append(json.loads(out))
+    for me, child in enumerate(children):
+        assert child.returncode == 0, (tmp_path / f"{me}.err").read_text()
+        reports.append(json.loads((tmp_path / f"{me}.out").read_bytes()))
 
     ids = Counter(entry_id for report in reports for entry_id in report["ids"])
     assert all(count == 1 for count in ids.values()), "an id was given twice"
