@@ -48,9 +48,9 @@ FAMILIES = {
     "memory": [
         "entry lane",
         "log vectors",
-        "base convert",
-        "database_checks database_log database_stages forgetting searcher simple_entry simple_log",
-        "simple_stages",
+        "base convert limits",
+        "database_base database_log forgetting searcher simple_entry simple_log",
+        "database_checks database_stages simple_stages",
         "indexed simple",
         "hnsw",
     ],

@@ -14,7 +14,7 @@ from siltstone.errors import (
     InvalidEntryError,
 )
 from siltstone.memory import Entry, SimpleMemoryStore, Store
-from siltstone.memory.entry import MAX_LIMIT
+from siltstone.memory.limits import MAX_LIMIT
 from storing import STRANGE_IDS, contents, entries
 from strategies import texts
 

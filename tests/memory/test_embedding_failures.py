@@ -18,7 +18,7 @@ from embedders import Counting, Failing, Hanging
 from siltstone import EmbeddingFailed, FunctionEmbedder, MemoryStore, SearchDegraded
 from siltstone.errors import InvalidEntryError, StoreClosedError, StoreConflictError
 from siltstone.memory import Entry, vectors
-from siltstone.memory.entry import MAX_QUERY_BYTES
+from siltstone.memory.limits import MAX_QUERY_BYTES
 from storing import contents, entries
 
 

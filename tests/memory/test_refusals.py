@@ -15,7 +15,7 @@ from siltstone.errors import (
     StoreError,
 )
 from siltstone.memory import Entry, Store
-from siltstone.memory.entry import MAX_QUERY_BYTES, MAX_TEXT_BYTES
+from siltstone.memory.limits import MAX_QUERY_BYTES, MAX_TEXT_BYTES
 from storing import entries, message
 
 

@@ -22,6 +22,7 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.hnsw import HnswMemoryStore
 from siltstone.memory.indexed import MemoryStore
+from siltstone.memory.limits import Limits
 from siltstone.memory.simple import SimpleMemoryStore
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ForgetReport",
     "Fusion",
     "HnswMemoryStore",
+    "Limits",
     "MemoryStore",
     "Page",
     "Ranker",

@@ -40,7 +40,7 @@ class Store(Protocol):
         messages) keeps its id, so a call can be repeated. One with an empty range is always a new one.
 
         Raises:
-            InvalidEntryError: an entry over ``MAX_TEXT_BYTES``, a range that is not
+            InvalidEntryError: more entries, or a longer text, than the store's limits; a range that is not
                 ``0 <= start <= end``, or a time that no datetime can hold.
         """
 
@@ -58,7 +58,7 @@ class Store(Protocol):
         Args:
             session_id: The session to search; no other is looked at.
             query: Natural language. A query without words gives no hits.
-            limit: At most this many hits; 0 gives none, and more than ``MAX_LIMIT`` gives that many.
+            limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
             ranker: How to score, where the store has a choice; None is the store's own.
             min_score: Leaves out hits with a lower score, 0..1.
             explain: Whether hits say how their scores came about.
@@ -67,8 +67,8 @@ class Store(Protocol):
             Hits that have something in common with the query; of equal scores the newer first, then by id.
 
         Raises:
-            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over
-                ``MAX_QUERY_BYTES``.
+            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
+                store's limit.
             ConfigError: a ranker that the store does not have.
         """
 

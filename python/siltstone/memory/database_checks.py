@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from siltstone import _native
 from siltstone.memory.convert import milliseconds
+from siltstone.memory.database_base import DatabaseBase
 from siltstone.memory.entry import Finding, StoreStats
 
 __all__ = ["DatabaseChecks"]
 
 
-class DatabaseChecks:
+class DatabaseChecks(DatabaseBase):
     """What ``MemoryStore`` tells of itself, and repairs."""
-
-    _native: _native.Store
 
     def stats(self, session_id: str | None = None) -> StoreStats:
         """What the store, or one session of it, holds."""
@@ -48,6 +46,3 @@ class DatabaseChecks:
         No search finds them, and every other entry is found as if they had never been there.
         """
         return tuple(self._native.quarantined(session_id))
-
-    def _wake(self, *, anew: bool = False) -> None:
-        """There may be entries without vectors; with *anew*, among those that had some."""

@@ -14,6 +14,7 @@ from siltstone.memory.convert import (
     message_to_row,
 )
 from siltstone.memory.entry import Entry
+from siltstone.memory.limits import Limits
 from siltstone.memory.log import (
     CommitReceipt,
     CompactionRow,
@@ -31,10 +32,11 @@ class DatabaseLog:
     """A :class:`~siltstone.memory.log.SessionLog` over an open store. Made by ``MemoryStore.open_log``."""
 
     def __init__(
-        self, native: _native.Store, session_id: str, on_entries: Callable[[], None] = lambda: None
+        self, native: _native.Store, session_id: str, limits: Limits, on_entries: Callable[[], None]
     ) -> None:
         self._native = native
         self._session_id = session_id
+        self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
 
     def state(self) -> LogState:
@@ -62,6 +64,7 @@ class DatabaseLog:
 
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
+        self._limits.check_messages(messages, expected_next)
         rows = [message_to_row(message) for message in messages]
         self._native.append_messages(self._session_id, expected_next, rows, cadence)
 
@@ -83,7 +86,7 @@ class DatabaseLog:
             self._session_id,
             (expected_head, expected_redactions),
             compaction_to_row(compaction),
-            [entry_to_row(entry) for entry in entries],
+            [entry_to_row(entry) for entry in self._limits.cut(entries)],
             cadence,
         )
         self._on_entries()

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from siltstone import _native
-from siltstone.memory.convert import datetime_from, entry_to_row, milliseconds
+from siltstone.memory.convert import datetime_from, milliseconds
+from siltstone.memory.database_base import DatabaseBase
 from siltstone.memory.entry import Entry, Receipt, ReconcileReport, Stage
 
 __all__ = ["DatabaseStages"]
 
 
-class DatabaseStages:
+class DatabaseStages(DatabaseBase):
     """What ``MemoryStore`` has for hosts that keep their own history."""
-
-    _native: _native.Store
 
     def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
         """Keeps *entries* for the session, durably, and shows them to nobody. The batch's token.
@@ -35,8 +33,7 @@ class DatabaseStages:
             InvalidEntryError: an entry or the fingerprint is out of bounds.
             StoreConflictError: the session has another batch of this fingerprint.
         """
-        rows = [entry_to_row(entry) for entry in entries]
-        return self._native.stage(session_id, rows, fingerprint, milliseconds(None))
+        return self._native.stage(session_id, self._batch(entries), fingerprint, milliseconds(None))
 
     def finalize(self, token: str) -> Receipt:
         """Makes the entries of a batch findable: all of them, durably. Calling it twice is fine.
@@ -85,6 +82,3 @@ class DatabaseStages:
     def stages(self, session_id: str | None = None) -> list[Stage]:
         """The batches that wait, of one session or of all, in the order they were handed over."""
         return [Stage(*row[:4], datetime_from(row[4])) for row in self._native.stages(session_id)]
-
-    def _wake(self, *, anew: bool = False) -> None:
-        """There may be entries that were not found before."""

@@ -10,9 +10,6 @@ from siltstone.errors import ConfigError
 
 __all__ = [
     "MAX_FINGERPRINT_BYTES",
-    "MAX_LIMIT",
-    "MAX_QUERY_BYTES",
-    "MAX_TEXT_BYTES",
     "RECALL_MIN_SCORE",
     "Decay",
     "Entry",
@@ -35,12 +32,9 @@ __all__ = [
 Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
 Fusion: TypeAlias = Literal["zscore", "rrf"]
 SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine`` looks into
-MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks for
-MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
 #: What the best hit should score before hits are placed before a model unasked, on the scale of ``lexical``.
 RECALL_MIN_SCORE = 0.20
 MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
-MAX_TEXT_BYTES = 16 * 1024 * 1024  #: bytes of one entry's text, as UTF-8
 
 
 class SourceRange(NamedTuple):

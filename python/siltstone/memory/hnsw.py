@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from siltstone.memory.entry import Decay, Ranker, SearchIndex
 from siltstone.memory.indexed import MemoryStore
+from siltstone.memory.limits import DEFAULTS, Limits
 
 __all__ = ["HnswMemoryStore"]
 
@@ -33,6 +34,7 @@ class HnswMemoryStore(MemoryStore):
         index: SearchIndex = "hnsw",
         read_only: bool = False,
         decay: Decay | None = None,
+        limits: Limits = DEFAULTS,
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 
@@ -45,4 +47,12 @@ class HnswMemoryStore(MemoryStore):
             ConfigError: an unknown ranker, index or rule, a ranker that needs an embedder, or a store that
                 was made with another rule than ``poly31``: open that one with ``hash_rule=None``.
         """
-        return super().open(path, ranker, hash_rule=hash_rule, index=index, read_only=read_only, decay=decay)
+        return super().open(
+            path,
+            ranker,
+            hash_rule=hash_rule,
+            index=index,
+            read_only=read_only,
+            decay=decay,
+            limits=limits,
+        )

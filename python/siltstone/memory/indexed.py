@@ -15,7 +15,6 @@ from siltstone.events import StoreHook
 from siltstone.memory.convert import (
     MAX_INTEGER,
     entry_from_row,
-    entry_to_row,
     milliseconds,
     range_of,
 )
@@ -36,6 +35,7 @@ from siltstone.memory.entry import (
     StoredEntry,
 )
 from siltstone.memory.forgetting import REPLACEMENT, Criteria, targets
+from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.searcher import Options, Searcher
 
@@ -66,6 +66,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
     def __init__(self, native: _native.Store, searcher: Searcher) -> None:
         self._native = native
         self._searcher = searcher
+        self._limits = searcher.options.limits
         if searcher.vectors is not None:
             # A store that is let go of, or open at the end of the program, takes its threads along.
             self._stop = weakref.finalize(self, searcher.vectors.close)
@@ -87,6 +88,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         reembed: bool = False,
         embed_timeout: float = 5.0,
         hooks: Iterable[StoreHook] = (),
+        limits: Limits = DEFAULTS,
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 
@@ -110,6 +112,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
                 of two embedders are never mixed: without it, another one is refused.
             embed_timeout: Seconds that a search waits for the vector of its query.
             hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
+            limits: How much one call may hand over, or ask for.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
@@ -117,7 +120,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
             ConfigError: an unknown ranker, index or rule, a rule that is not the store's, an embedder that is
                 none, or one whose vectors are not those of the store.
         """
-        options = Options.of(ranker, embedder, index, decay, fusion, embed_timeout)
+        options = Options.of(ranker, embedder, index, decay, fusion, embed_timeout, limits)
         path = os.fspath(path)
         try:
             os.fsencode(path)
@@ -133,24 +136,9 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
             raise
 
     @property
-    def path(self) -> str:
-        """The directory it was opened by."""
-        return self._native.path
-
-    @property
     def ranker(self) -> Ranker:
         """How searches score that do not say."""
         return self._searcher.options.ranker
-
-    @property
-    def hash_rule(self) -> str:
-        """How words are hashed for ``cosine``."""
-        return self._native.hash_rule
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it can only be read."""
-        return self._native.read_only
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         """Stores and indexes *entries*: all of them, durably, or none.
@@ -160,14 +148,13 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         call can be repeated. One with an empty range is always a new one.
 
         Raises:
-            InvalidEntryError: an entry over ``MAX_TEXT_BYTES``, a range that is not
+            InvalidEntryError: more entries, or a longer text, than the store's limits; a range that is not
                 ``0 <= start <= end``, or a time that no datetime can hold.
             ReadOnlyStoreError: the store is open for reading.
             StoreBusyError: another process wrote for more than 5 seconds.
             StoreIoError: the disk is full, or failed.
         """
-        rows = [entry_to_row(entry) for entry in entries]
-        receipt = Receipt(tuple(self._native.insert_entries(session_id, rows)))
+        receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries))))
         self._wake()
         return receipt
 
@@ -187,7 +174,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         Args:
             session_id: The session to search; no other is looked at.
             query: Natural language. A query without words gives no hits.
-            limit: At most this many hits; 0 gives none, and more than ``MAX_LIMIT`` gives that many.
+            limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
             ranker: How to score; None is the store's own.
             min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
             explain: Whether hits say how their scores came about, see below.
@@ -211,8 +198,8 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
             best first, of equal scores the newer, then by id.
 
         Raises:
-            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over
-                ``MAX_QUERY_BYTES``.
+            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
+                store's limit.
             ConfigError: an unknown ranker.
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
@@ -369,7 +356,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""
-        return DatabaseLog(self._native, session_id, self._wake)
+        return DatabaseLog(self._native, session_id, self._limits, self._wake)
 
     def close(self) -> None:
         """Lets go of the store. Closing twice is fine.

@@ -10,8 +10,9 @@ from siltstone import _native
 from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.events import SearchDegraded, StoreHook, notify
-from siltstone.memory.convert import MAX_INTEGER, hit_from_row
-from siltstone.memory.entry import MAX_QUERY_BYTES, Decay, Fusion, Ranker, SearchHit, SearchIndex
+from siltstone.memory.convert import hit_from_row
+from siltstone.memory.entry import Decay, Fusion, Ranker, SearchHit, SearchIndex
+from siltstone.memory.limits import Limits
 from siltstone.memory.vectors import Vectors
 
 __all__ = ["Options", "Searcher"]
@@ -31,6 +32,7 @@ class Options:
     decay: Decay | None
     fusion: Fusion
     embed_timeout: float
+    limits: Limits
 
     @classmethod
     def of(
@@ -41,6 +43,7 @@ class Options:
         decay: Decay | None,
         fusion: Fusion,
         embed_timeout: float,
+        limits: Limits,
     ) -> Options:
         """These, checked; the ranker that fits the embedder, where None is given."""
         if ranker is None:
@@ -57,7 +60,9 @@ class Options:
                 field="embed_timeout",
                 value=embed_timeout,
             )
-        return cls(ranker, index, decay, fusion, embed_timeout)
+        if not isinstance(limits, Limits):
+            raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
+        return cls(ranker, index, decay, fusion, embed_timeout, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +105,14 @@ class Searcher:
         ranker = self.options.ranker if ranker is None else ranker
         decay = self.options.decay if decay is None else decay
         _check_embedder(ranker, self.vectors)
+        self.options.limits.check_query(query)
         vector = self._vector(session_id, query, ranker) if limit > 0 else None
 
         def find(vector: tuple[int, bytes] | None) -> Found:
             rows, ranked_by, lacking = self.native.search(
                 session_id,
                 query,
-                max(-1, min(limit, MAX_INTEGER)),
+                max(-1, min(limit, self.options.limits.hits)),
                 ranker,
                 self.options.index,
                 min_score,
@@ -130,8 +136,8 @@ class Searcher:
         """The query as the embedder sees it; None where it is not asked, or does not answer."""
         if self.vectors is None or ranker not in DENSE:
             return None
-        if not _native.whitespace_words(query) or _native.text_size(query)[0] > MAX_QUERY_BYTES:
-            return None  # nothing to find, or refused
+        if not _native.whitespace_words(query):
+            return None  # nothing to find
         numbers = self.vectors.query(query)
         if numbers is None:
             notify(self.hooks, SearchDegraded(session_id, ranker, "no_query_vector"))

@@ -13,7 +13,6 @@ from typing import Any, NoReturn, Self
 from siltstone.errors import EntryNotFoundError, InvalidEntryError, StoreClosedError
 from siltstone.memory.convert import datetime_from, milliseconds, range_of
 from siltstone.memory.entry import (
-    MAX_LIMIT,
     Entry,
     ExpireReport,
     Finding,
@@ -28,6 +27,7 @@ from siltstone.memory.entry import (
     StoreStats,
 )
 from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, targets
+from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.simple_entry import (
     check_search,
@@ -50,7 +50,8 @@ class SimpleMemoryStore:
     ``score = words found anywhere in the text / words``. Entries without any are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, limits: Limits = DEFAULTS) -> None:
+        self.limits = limits
         self._lock = threading.RLock()
         self._closed = False
         self._entries: dict[str, dict[int, StoredEntry]] = {}
@@ -80,7 +81,7 @@ class SimpleMemoryStore:
         """
         with self._lock:
             entries = list(self._of(session_id).values())
-        check_search(query, limit, ranker, min_score)
+        check_search(self.limits, query, limit, ranker, min_score)
         words = query.lower().split()
         hits = []
         for entry in entries:
@@ -92,7 +93,7 @@ class SimpleMemoryStore:
                 hits.append(_hit(entry, score, {"terms": terms} if explain else None))
         hits.sort(key=lambda hit: hit.entry_id)
         hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-        return hits[: min(limit, MAX_LIMIT)]
+        return hits[: min(limit, self.limits.hits)]
 
     def get(self, entry_id: int) -> StoredEntry:
         """The entry of that id."""
@@ -130,6 +131,7 @@ class SimpleMemoryStore:
         """Keeps *entries* for the session, and shows them to nobody. The batch's token."""
         with self._lock:
             self._log(session_id)  # it is known from now on
+            self.limits.check_batch(entries)
             stored = [stored_of(session_id, entry) for entry in entries]
             return self._stages.stage(session_id, stored, fingerprint, milliseconds(None))
 
@@ -272,6 +274,7 @@ class SimpleMemoryStore:
             partial(self._index, session_id),
             partial(self._withdraw, session_id),
             self._lock,
+            self.limits,
         )
 
     def close(self) -> None:
@@ -290,6 +293,10 @@ class SimpleMemoryStore:
     def _index(self, session_id: str, entries: Sequence[Entry], compaction: int | None) -> Receipt:
         with self._lock:
             self._check(session_id)
+            if compaction is None:
+                self.limits.check_batch(entries)
+            else:
+                entries = self.limits.cut(entries)
             stored = [stored_of(session_id, entry) for entry in entries]  # raises before anything is kept
             return self._keep(session_id, stored, compaction)
 

@@ -9,13 +9,12 @@ from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory.convert import datetime_from, milliseconds, range_of
 from siltstone.memory.entry import (
-    MAX_QUERY_BYTES,
-    MAX_TEXT_BYTES,
     Entry,
     Ranker,
     SourceRange,
     StoredEntry,
 )
+from siltstone.memory.limits import Limits
 
 __all__ = ["check_search", "check_session_id", "has_text", "identity", "passes", "stored_of"]
 
@@ -32,11 +31,9 @@ def check_session_id(session_id: str) -> None:
         raise InvalidEntryError(f"a session id must be 1 to {MAX_SESSION_ID_BYTES} bytes, got {size} bytes")
 
 
-def check_search(query: str, limit: int, ranker: Ranker | None, min_score: float) -> None:
+def check_search(limits: Limits, query: str, limit: int, ranker: Ranker | None, min_score: float) -> None:
     """Refuses a search that is out of its bounds."""
-    size, _ = _native.text_size(query)
-    if size > MAX_QUERY_BYTES:
-        raise InvalidEntryError(f"a query must be at most {MAX_QUERY_BYTES} bytes, got {size} bytes")
+    limits.check_query(query)
     if limit < 0:
         raise InvalidEntryError(f"limit must be at least 0, got {limit}")
     if not 0.0 <= min_score <= 1.0:
@@ -52,13 +49,6 @@ def check_search(query: str, limit: int, ranker: Ranker | None, min_score: float
 def stored_of(session_id: str, entry: Entry) -> StoredEntry:
     """*entry* as it is kept, without its number."""
     text = _repaired(entry.text)
-    size = len(text.encode())
-    if size > MAX_TEXT_BYTES:
-        raise InvalidEntryError(
-            f"an entry's text must be at most {MAX_TEXT_BYTES} bytes, got {size} bytes",
-            limit=MAX_TEXT_BYTES,
-            size=size,
-        )
     return StoredEntry(
         entry_id=0,
         session_id=session_id,

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, field, replace
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.entry import Entry, Receipt
+from siltstone.memory.limits import Limits
 from siltstone.memory.log import (
     CommitReceipt,
     CompactionRow,
@@ -67,6 +68,7 @@ class SimpleLog:
         index: Stores entries, all or none, as brought by a compaction.
         withdraw: Takes back the entries that a compaction brought; how many.
         lock: Held over every call.
+        limits: How much one call may hand over.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class SimpleLog:
         index: Callable[[Sequence[Entry], int], Receipt],
         withdraw: Callable[[int], int],
         lock: threading.RLock,
+        limits: Limits,
     ) -> None:
         self._session_id = session_id
         self._record = record
@@ -84,6 +87,7 @@ class SimpleLog:
         self._index = index
         self._withdraw = withdraw
         self._lock = lock
+        self._limits = limits
 
     def state(self) -> LogState:
         """Where the log stands."""
@@ -121,6 +125,7 @@ class SimpleLog:
 
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
         """Writes *messages* as ``expected_next`` and onward, all or none."""
+        self._limits.check_messages(messages, expected_next)
         with self._lock:
             record = self._record()
             if record.dropped:

@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::memory::options::invalid;
 use crate::sqlite::NewEntry;
 
-/// Bytes of the longest text of an entry: larger ones are cut into several entries by the caller.
-pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of the longest text of an entry that a row can hold, and an index take. Callers have lower limits.
+pub const MAX_TEXT_BYTES: usize = 256 * 1024 * 1024;
 
 /// Refuses the whole batch if one entry is out of bounds: it is stored whole, or not at all.
 pub(super) fn check(entries: &[NewEntry]) -> Result<()> {

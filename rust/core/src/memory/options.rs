@@ -6,10 +6,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fusion::Decay;
 
 /// Hits that a search returns at most, whatever the caller asks for.
-pub const MAX_LIMIT: usize = 1_000;
+///
+/// This and the other bounds of this module are what the core can take. What a caller should ask for is
+/// less, and settled above it.
+pub const MAX_LIMIT: usize = 1_000_000;
 
-/// Bytes of the longest query. Recall makes queries of a few messages; a whole file is a mistake.
-pub const MAX_QUERY_BYTES: usize = 64 * 1024;
+/// Bytes of the longest query.
+pub const MAX_QUERY_BYTES: usize = 16 * 1024 * 1024;
 
 /// How hits are scored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
