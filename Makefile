@@ -83,8 +83,8 @@ test-slow: install ## The same properties over 10,000 examples each; takes a whi
 	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)
 	HYPOTHESIS_PROFILE=slow $(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
 
-torture: install ## kill -9 at random moments of every write, 1,000 times; takes about ten minutes
-	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py
+torture: install ## kill -9 at random moments of every write, 1,000 times, of repairs and migrations; ten minutes
+	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py tests/memory/test_migration.py
 
 faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes 15 minutes
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \

@@ -23,7 +23,7 @@ from storing import contents, database, elsewhere, entries, sql
 
 VERSIONS = sorted(Path(__file__).parent.parent.glob("stores/version-*"))
 FORMS = ("closed", "killed")
-RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40"))
+RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40")) // 4
 
 
 def unpack(version: Path, form: str, path: Path) -> dict[str, Any]:
@@ -134,5 +134,5 @@ def test_a_migration_that_is_killed_is_done_or_not_begun(version: Path, tmp_path
         assert read(path) == told
         for each in (path, copy):
             shutil.rmtree(each)
-    print(f"{RUNS} runs: {seen}")
+    print(f"\n{version.name}, {RUNS} runs: {seen}")
     assert sum(seen.values()) == RUNS
