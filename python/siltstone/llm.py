@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from siltstone.errors import ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
+from siltstone.messages import well_formed
 from siltstone.usage import UsageRecord
 
 __all__ = [
@@ -250,8 +251,10 @@ def _failed(error: Exception) -> ModelError:
 
 
 def _checked(answer: object) -> Completion:
+    """*answer* as a completion of well formed text: half a character would go out, and not be stored."""
     if isinstance(answer, str):
-        return Completion(answer)
+        return Completion(well_formed(answer))
     if isinstance(answer, Completion) and isinstance(answer.text, str):
-        return answer
+        text = well_formed(answer.text)
+        return answer if text is answer.text else replace(answer, text=text)
     raise ModelError(f"the model must answer with a str or a Completion, got {type(answer).__name__}")

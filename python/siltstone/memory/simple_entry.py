@@ -15,6 +15,7 @@ from siltstone.memory.entry import (
     StoredEntry,
 )
 from siltstone.memory.limits import Limits
+from siltstone.messages import well_formed
 
 __all__ = ["check_search", "check_session_id", "has_text", "identity", "passes", "stored_of"]
 
@@ -48,15 +49,15 @@ def check_search(limits: Limits, query: str, limit: int, ranker: Ranker | None, 
 
 def stored_of(session_id: str, entry: Entry) -> StoredEntry:
     """*entry* as it is kept, without its number."""
-    text = _repaired(entry.text)
+    text = well_formed(entry.text)
     return StoredEntry(
         entry_id=0,
         session_id=session_id,
         content=text,
         source_range=SourceRange(*range_of(entry.source_range, "source_range")),
-        role=_repaired(entry.role),
-        name=None if entry.name is None else _repaired(entry.name),
-        kind=_repaired(entry.kind),
+        role=well_formed(entry.role),
+        name=None if entry.name is None else well_formed(entry.name),
+        kind=well_formed(entry.kind),
         created_at=datetime_from(milliseconds(entry.created_at)),
         repaired=text != entry.text,
     )
@@ -68,15 +69,6 @@ def identity(entry: StoredEntry) -> tuple[Any, ...] | None:
     if start == end:
         return None
     return start, end, entry.role, entry.name, entry.kind, entry.content
-
-
-def _repaired(text: str) -> str:
-    """*text* with surrogates paired where they can be, and replaced where not, as the core does it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def has_text(text: str) -> bool:

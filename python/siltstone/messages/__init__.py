@@ -6,7 +6,7 @@ from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.groups import Group, groups
 from siltstone.messages.history import read_history
 from siltstone.messages.indexable import indexable_text
-from siltstone.messages.json_text import decode, encode
+from siltstone.messages.json_text import decode, encode, well_formed
 from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
 from siltstone.messages.message import (
     Dialect,
@@ -73,4 +73,5 @@ __all__ = [
     "turns",
     "validate",
     "validate_history",
+    "well_formed",
 ]

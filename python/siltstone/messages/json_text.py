@@ -14,7 +14,7 @@ from siltstone.messages.plain import as_fields, as_json_value
 if TYPE_CHECKING:
     from siltstone.messages.message import RawMessage
 
-__all__ = ["MAX_DEPTH", "decode", "dump", "encode", "unwritable"]
+__all__ = ["MAX_DEPTH", "decode", "dump", "encode", "unwritable", "well_formed"]
 
 MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
 
@@ -35,6 +35,15 @@ def encode(raw: RawMessage) -> str:
         return dump(raw)
     except (TypeError, ValueError, RecursionError) as error:
         raise unwritable(raw) from error
+
+
+def well_formed(text: str) -> str:
+    """*text* with surrogates paired where they can be, and U+FFFD for each that stands alone."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def dump(value: object) -> str:

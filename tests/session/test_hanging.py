@@ -1,0 +1,226 @@
+"""A model or a hook that hangs, is stopped, or returns garbage: nothing is lost, and nobody else waits."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    Completion,
+    CompletionRequest,
+    Failed,
+    MemoryStore,
+    Session,
+    Skipped,
+    ThresholdCompactor,
+)
+from siltstone.testing import ScriptedModel
+from storing import elsewhere
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+SOON = 60  # seconds that a test waits for what must come
+
+
+class Hanging:
+    """Called, it says so and does not return until it is let go."""
+
+    def __init__(self) -> None:
+        self.called, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, *asked: Any) -> Any:
+        self.called.set()
+        assert self.released.wait(SOON)
+        return "a summary of some length" if asked and isinstance(asked[0], CompletionRequest) else None
+
+
+@contextmanager
+def compacting(session: Session, hanging: Hanging) -> Iterator[list[Any]]:
+    """A thread that compacts and hangs meanwhile; what it came to, once it was let go."""
+    came: list[Any] = []
+    thread = threading.Thread(target=lambda: came.append(session.compact()), daemon=True)
+    thread.start()
+    try:
+        assert hanging.called.wait(SOON)
+        yield came
+    finally:
+        hanging.released.set()
+        thread.join(SOON)
+    assert not thread.is_alive()
+
+
+def filled(session: Session) -> list[Any]:
+    session.append(*(message for turn in turns(6) for message in turn))
+    return session.history()
+
+
+@pytest.mark.parametrize("where", ["model", "before", "after", "event"])
+def test_while_a_call_hangs_everybody_else_goes_on(tmp_path: Path, where: str) -> None:
+    hanging = Hanging()
+    given: dict[str, Any] = {
+        "model": {"model": hanging},
+        "before": {"model": ScriptedModel(), "on_before_compact": hanging, "hook_timeout": None},
+        "after": {"model": ScriptedModel(), "on_after_compact": hanging, "hook_timeout": None},
+        "event": {
+            "model": ScriptedModel(),
+            "hooks": [hanging],
+        },  # told of the beginning, in the caller's thread
+    }[where]
+    with MemoryStore.open(tmp_path) as store:
+        session = Session.open(None, "s", policy=POLICY, memory=store, **given)
+        before = filled(session)
+        late = user("late")
+        with compacting(session, hanging) as came:
+            assert session.history() == before == session.log()
+            if where != "event":  # the beginning is not told twice to one that hangs
+                outcome = session.compact()
+                assert isinstance(outcome, Skipped)
+                assert outcome.reason == "in_flight"
+            session.append(late)
+            assert session.history() == [*before, late]
+            assert session.search("topic0") == []
+            with Session.open(None, "t", policy=POLICY, model=ScriptedModel(), memory=store) as other:
+                filled(other)
+                assert isinstance(other.compact(), Compacted)
+                assert other.search("topic0")
+            found = elsewhere(
+                "import sys\n"
+                "from siltstone import Session\n"
+                "with Session.open(sys.argv[1], 's') as session:\n"
+                "    print(len(session.history()), len(session.compactions()))\n"
+                "with Session.open(sys.argv[1], 'u') as session:\n"
+                "    session.append({'role': 'user', 'content': 'from elsewhere'})\n",
+                tmp_path,
+            )
+            assert found.split() == [str(len(before) + 1), "0"]
+            assert came == []
+        assert isinstance(came[0], Compacted)
+        assert session.history()[-1] is late
+        assert session.log() == [*before, late]
+        assert session.search("topic0")
+        assert store.check() == []
+        session.close()
+
+
+CHILD = """
+import sys, threading
+from conversations import turns
+from siltstone import CompactionCompleted, CompactionConfig, Session, ThresholdCompactor
+from siltstone.testing import ScriptedModel
+
+def hang(*asked):
+    print("hangs", flush=True)
+    threading.Event().wait()
+
+def completed(event):
+    if isinstance(event, CompactionCompleted):
+        hang()
+
+path, where = sys.argv[1:]
+given = {
+    "model": {"model": hang},
+    "before": {"model": ScriptedModel(), "on_before_compact": hang, "hook_timeout": None},
+    "after": {"model": ScriptedModel(), "on_after_compact": hang, "hook_timeout": None},
+    "event": {"model": ScriptedModel(), "hooks": [completed]},
+}[where]
+policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+session = Session.open(path, "s", policy=policy, **given)
+session.append(*(message for turn in turns(6) for message in turn))
+session.compact()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("where", ["model", "before", "after", "event"])
+def test_killing_the_process_of_a_call_that_hangs_loses_nothing(tmp_path: Path, where: str) -> None:
+    environment_path = str(Path(__file__).parent.parent)
+    code = f"import sys; sys.path.insert(0, {environment_path!r})\n{CHILD}"
+    command = [sys.executable, "-c", code, str(tmp_path), where]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == b"hangs"
+        child.send_signal(signal.SIGKILL)
+    said = [message for turn in turns(6) for message in turn]
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        assert session.log() == said
+        if where == "event":  # it was told of what is done
+            assert len(session.compactions()) == 1
+            assert session.search("topic0")
+        else:
+            assert session.history() == said
+            assert session.compactions() == []
+            assert session.search("topic0") == []
+            assert isinstance(session.compact(), Compacted)
+        session.append(assistant("and on"))
+    with MemoryStore.open(tmp_path) as store:
+        assert store.check() == []
+
+
+@pytest.mark.parametrize(
+    "stopped", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, RecursionError]
+)
+def test_a_model_that_is_stopped_leaves_the_session_usable(
+    tmp_path: Path, stopped: type[BaseException]
+) -> None:
+    works = False
+
+    def model(request: CompletionRequest) -> str:
+        if not works:
+            raise stopped("stop")
+        return "a summary of some length"
+
+    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+        before = filled(session)
+        if issubclass(stopped, Exception):
+            assert isinstance(session.compact(), Failed)
+        else:
+            with pytest.raises(stopped):
+                session.compact()
+        assert session.history() == before == session.log()
+        assert session.search("topic0") == []
+        works = True
+        assert isinstance(session.compact(), Compacted)
+        assert session.search("topic0")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, 42, b"bytes", [], ["text"], {"text": "x"}, object(), Completion, ..., Completion(None),
+        Completion(b"bytes"), Completion(["x"]), Completion(""), Completion("x" * 10_000_000),
+        "half of \ud83d, or \x00", Completion("\ud800 \udc00 \x00"),
+        Completion("a summary", usage="free"), Completion("a summary", usage=5),
+        Completion("a summary", stop_reason=object()), iter("x"), lambda: "x", ValueError("returned"),
+    ],
+    ids=lambda answer: repr(answer)[:40],
+)  # fmt: skip
+def test_a_model_that_returns_garbage_is_refused_or_cut_and_loses_nothing(
+    tmp_path: Path, answer: Any
+) -> None:
+    answers = [answer, "a summary of some length"]
+    with Session.open(tmp_path, "s", policy=POLICY, model=lambda request: answers.pop(0)) as session:
+        before = filled(session)
+        outcome = session.compact()
+        assert session.log() == before
+        if isinstance(outcome, Failed):
+            assert outcome.messages == before == session.history()
+            assert session.search("topic0") == []
+            outcome = session.compact()
+        assert isinstance(outcome, Compacted)
+        assert session.search("topic0")
+        session.prepare()
+        view, log = session.history(), session.log()
+    with Session.open(tmp_path, "s") as again:
+        assert (again.history(), again.log()) == (view, log)
+    with MemoryStore.open(tmp_path) as store:
+        assert store.check() == []
