@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 /// How many neighbours an entry has at most, on either side.
 pub const REACH: usize = 4;
 
+/// Entries that one word of bits describes.
+pub(super) const GROUP: usize = 64;
+
 /// Messages that may be missing between neighbours.
 const MAX_GAP: i64 = 2;
 
@@ -18,6 +21,11 @@ pub(super) struct Chain {
     ranges: Vec<(i64, i64)>,
     before: Vec<u32>,
     after: Vec<u32>,
+    /// A bit for each entry whose neighbours are the four numbers before its own, which are there, and the
+    /// four after it.
+    regular: Vec<u64>,
+    /// A bit for each entry without neighbours.
+    alone: Vec<u64>,
 }
 
 impl Chain {
@@ -28,6 +36,11 @@ impl Chain {
         self.ranges.push((start, end));
         self.before.push(NONE);
         self.after.push(NONE);
+        if (id as usize).is_multiple_of(GROUP) {
+            self.regular.push(0);
+            self.alone.push(0);
+        }
+        self.mark(id);
         if start >= end {
             return;
         }
@@ -40,6 +53,37 @@ impl Chain {
         }
         if let Some(after) = after {
             self.link(id, after);
+        }
+        // Those that it parted or brought together are its neighbours, or those of the one beside it.
+        for near in [before, after].into_iter().flatten().chain([id]) {
+            for each in self.neighbors(near).into_iter().flatten().flatten() {
+                self.mark(each);
+            }
+            self.mark(near);
+        }
+    }
+
+    /// For each entry of a group, whether its neighbours are the numbers beside its own.
+    pub(super) fn regular(&self, group: usize) -> u64 {
+        self.regular[group]
+    }
+
+    /// For each entry of a group, whether it has no neighbours.
+    pub(super) fn alone(&self, group: usize) -> u64 {
+        self.alone[group]
+    }
+
+    fn mark(&mut self, id: u32) {
+        let neighbors = self.neighbors(id);
+        let (steps, mut regular) = (1..=count(REACH), true);
+        for (step, place) in steps.zip(0..) {
+            let beside = [id.checked_sub(step), id.checked_add(step)];
+            regular &= beside[0].is_some() && neighbors.map(|side| side[place]) == beside;
+        }
+        let alone = neighbors == [[None; REACH]; 2];
+        let (group, bit) = (id as usize / GROUP, id as usize % GROUP);
+        for (bits, value) in [(&mut self.regular, regular), (&mut self.alone, alone)] {
+            bits[group] = bits[group] & !(1 << bit) | u64::from(value) << bit;
         }
     }
 
@@ -63,6 +107,10 @@ impl Chain {
     }
 }
 
+fn count(steps: usize) -> u32 {
+    u32::try_from(steps).expect("a handful of steps")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +131,32 @@ mod tests {
             [[Some(4), Some(1), None, None], [Some(0), None, None, None]]
         );
         assert_eq!(chain.neighbors(3), [[None; REACH]; 2]); // it came from no message
+    }
+
+    #[test]
+    fn bits_say_who_has_the_numbers_beside_its_own_and_who_is_alone() {
+        let orders: [&[i64]; 5] = [
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+            &[0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20],
+            &[11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
+            &[0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5],
+            &[0, 1, 7, 8, 3, 4, 2, 5, 40, 6, 9, 10, 11, 12],
+        ];
+        for order in orders {
+            let ranges: Vec<_> = order.iter().map(|&start| (start, start + 1)).collect();
+            for len in 1..=ranges.len() {
+                let chain = chain(&ranges[..len]);
+                for id in 0..count(len) {
+                    let beside = |sign: i64| {
+                        [1, 2, 3, 4].map(|step| u32::try_from(i64::from(id) + sign * step).ok())
+                    };
+                    let regular = id >= 4 && chain.neighbors(id) == [beside(-1), beside(1)];
+                    assert_eq!(chain.regular(0) >> id & 1 == 1, regular, "{order:?} {id}");
+                    let alone = chain.neighbors(id) == [[None; REACH]; 2];
+                    assert_eq!(chain.alone(0) >> id & 1 == 1, alone, "{order:?} {id}");
+                }
+            }
+        }
     }
 
     #[test]

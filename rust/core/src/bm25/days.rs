@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use crate::bm25::chain::GROUP;
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Document, Query};
@@ -17,6 +18,9 @@ pub(super) struct Days {
     numbers: HashMap<i64, u32>,
     /// The day of each entry.
     of: Vec<u32>,
+    /// The days of each group of entries, group after group, and where those of each group begin.
+    of_groups: Vec<u32>,
+    starts: Vec<usize>,
     /// For each term the days on which it was said, ascending, and how often. Keyed by hashes of foreign words,
     /// so the map has a seed of its own: nobody can aim at a slot.
     terms: HashMap<u64, Vec<(u32, u32)>>,
@@ -29,7 +33,14 @@ impl Days {
     /// Adds the next entry, said at a moment in milliseconds since 1970 or at none. Its passages follow.
     pub(super) fn add(&mut self, said_at: Option<i64>) {
         let day = said_at.map_or(NONE, |moment| self.number(moment));
+        if self.of.len().is_multiple_of(GROUP) {
+            self.starts.push(self.of_groups.len());
+        }
         self.of.push(day);
+        let start = self.starts.last().copied().unwrap_or(0);
+        if !self.of_groups[start..].contains(&day) {
+            self.of_groups.push(day);
+        }
     }
 
     /// Adds a passage of the entry that was added last.
@@ -88,14 +99,33 @@ impl Days {
 
     /// What the day of an entry adds, of the `sums` of all days.
     pub(super) fn share(&self, sums: &[f64], entry: u32) -> f64 {
-        let day = self.of[entry as usize];
-        sums.get(day as usize).copied().unwrap_or(0.0)
+        sum_of(sums, self.of[entry as usize])
     }
+
+    /// The most that a day adds to an entry of each group, of the `sums` of all days.
+    pub(super) fn most(&self, sums: &[f64]) -> Vec<f64> {
+        let ends = self.starts.iter().skip(1).copied();
+        let ends = ends.chain([self.of_groups.len()]);
+        let groups = self.starts.iter().zip(ends);
+        let most = |days: &[u32]| {
+            days.iter()
+                .map(|&day| sum_of(sums, day))
+                .fold(0.0, f64::max)
+        };
+        groups
+            .map(|(&start, end)| most(&self.of_groups[start..end]))
+            .collect()
+    }
+}
+
+fn sum_of(sums: &[f64], day: u32) -> f64 {
+    sums.get(day as usize).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn sums(days: &[Option<i64>], query: &str) -> Vec<f64> {
         let mut found = Days::default();
         for (text, day) in ["silt", "silt river", "delta"].iter().zip(days) {
@@ -115,6 +145,17 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(found[1].to_bits(), 0.0_f64.to_bits());
+    }
+
+    #[test]
+    fn a_group_has_at_most_what_its_best_day_has() {
+        let mut found = Days::default();
+        for number in 0..130 {
+            found.add((number % 3 != 2).then_some(number / 60 * MILLISECONDS_OF_DAY));
+        }
+        // The first 64 are of days 0 and 1, the next of 1 and 2, the last of 2; some are of none.
+        assert_eq!(found.most(&[1.0, 3.0, 2.0]), [3.0, 3.0, 2.0]);
+        assert_eq!(found.most(&[]), [0.0; 3]);
     }
 
     #[test]

@@ -11,23 +11,17 @@
 //! query is found by the question before it. Sums are taken in one order, so every way to a score gives the
 //! same bits.
 
-use std::mem;
 use std::ops::Range;
 
 use crate::bm25::chain::{Chain, REACH};
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
-use crate::bm25::near::{MOST, Parts, Why, bound, near, shares};
+use crate::bm25::near::{Parts, Why, shares};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
+use crate::bm25::search::Search;
 use crate::bm25::terms::{Document, Query};
-
-/// What a bound is raised by before it is held against a score: more than all that rounding takes.
-const SLACK: f64 = 1.0 + 1e-9;
-
-/// Entries that are passed over together where none of them has enough of the query.
-const GROUP: usize = 64;
 
 /// Entries, numbered from 0 in the order they were added.
 ///
@@ -48,9 +42,9 @@ pub struct LexicalIndex {
     /// The first passage of each entry.
     firsts: Vec<u32>,
     /// The entries that have not exactly one.
-    uneven: Vec<u32>,
-    chain: Chain,
-    days: Days,
+    pub(super) uneven: Vec<u32>,
+    pub(super) chain: Chain,
+    pub(super) days: Days,
 }
 
 /// An entry that has a term of the query, or stands beside one that has.
@@ -124,59 +118,22 @@ impl LexicalIndex {
     }
 
     /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
-    pub fn for_each_match(&self, query: &Query, mut visit: impl FnMut(Match)) {
+    pub fn for_each_match(&self, query: &Query, visit: impl FnMut(Match)) {
         let scorer = self.scorer(query);
-        let mut search = Search::new(self, query, &scorer);
-        for id in 0..count(self.firsts.len()) {
-            if bound(&search.own, &self.chain, id) > 0.0 {
-                visit(search.score(id));
-            }
-        }
+        Search::new(self, query, &scorer).for_each_match(visit);
     }
 
     /// Calls `visit` with entries, each at most once and with a score above 0: with all that score what
     /// `visit` gave last, or more, and with some others.
     ///
     /// What `visit` gives is the least score that is still of interest; it must not fall.
-    pub fn for_each_best(&self, query: &Query, mut visit: impl FnMut(Match) -> f64) {
+    pub fn for_each_best(&self, query: &Query, visit: impl FnMut(Match) -> f64) {
         let scorer = self.scorer(query);
-        let mut search = Search::new(self, query, &scorer);
-        let largest: Vec<f64> = search.own.chunks(GROUP).map(largest).collect();
-        let best = self::largest(&largest);
-        // Near good entries first: what they score is what all others are held against.
-        let (mut floor, mut above) = (0.0, f64::INFINITY);
-        for least in [best / 2.0, best / 4.0, 0.0] {
-            // Entries around those with less cannot reach the floor.
-            let least = search.least(floor).max(least);
-            if least >= above {
-                break;
-            }
-            let mut found = Vec::new();
-            for (group, &most) in largest.iter().enumerate() {
-                if most < least || most <= 0.0 {
-                    continue;
-                }
-                let first = group * GROUP;
-                for place in first..search.own.len().min(first + GROUP) {
-                    let own = search.own[place];
-                    if own >= least && own < above && own > 0.0 {
-                        search.look_around(count(place), floor, &mut found);
-                    }
-                }
-            }
-            found.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
-            for (most, id) in found {
-                if most < floor * search.ceiling {
-                    break;
-                }
-                floor = visit(search.score(id));
-            }
-            above = least;
-        }
+        Search::new(self, query, &scorer).for_each_best(visit);
     }
 
     /// The largest sum of each entry, of the sums of all passages.
-    fn largest(&self, sums: &[f64]) -> Vec<f64> {
+    pub(super) fn largest(&self, sums: &[f64]) -> Vec<f64> {
         let mut own = Vec::with_capacity(self.firsts.len());
         let mut read = 0;
         for &id in &self.uneven {
@@ -197,8 +154,8 @@ impl LexicalIndex {
         let scorer = self.scorer(query);
         let ceiling = scorer.ceiling();
         let best = |entry| self.best(entry, |passage| scorer.sum(passage));
-        let mut found = Parts::new(&scorer, self.firsts.len());
-        let (own, neighbors) = shares(&mut found, &self.chain, id, best);
+        let mut found = Parts::new(&scorer);
+        let (own, neighbors) = shares(&mut found, &self.chain, id, &best);
         let mut own = own.into_iter().filter(|&share| share > 0.0);
         let mut why = self.alone(&scorer, id);
         for part in &mut why.parts {
@@ -241,7 +198,7 @@ impl LexicalIndex {
     }
 
     /// The best passage of an entry, the first of equal ones; None where it has no passage.
-    fn best(&self, id: u32, sum: impl Fn(u32) -> f64) -> Option<u32> {
+    pub(super) fn best(&self, id: u32, sum: impl Fn(u32) -> f64) -> Option<u32> {
         let range = self.range(id);
         if range.len() < 2 {
             return range.clone().next();
@@ -260,89 +217,6 @@ impl LexicalIndex {
         let end = self.firsts.get(id as usize + 1).copied();
         self.firsts[id as usize]..end.unwrap_or_else(|| count(self.passages.len()))
     }
-}
-
-/// What is known of a query while its entries are ranked.
-struct Search<'a> {
-    index: &'a LexicalIndex,
-    ceiling: f64,
-    /// The sum of each passage, where an entry may have several.
-    sums: Vec<f64>,
-    /// That of the best passage of each entry.
-    own: Vec<f64>,
-    /// The sum of each day, and the best of them.
-    days: Vec<f64>,
-    best_day: f64,
-    parts: Parts<'a>,
-    seen: Vec<bool>,
-}
-
-impl<'a> Search<'a> {
-    fn new(index: &'a LexicalIndex, query: &Query, scorer: &'a Scorer<'a>) -> Self {
-        let mut sums = scorer.sums();
-        let own = if index.uneven.is_empty() {
-            mem::take(&mut sums)
-        } else {
-            index.largest(&sums)
-        };
-        let days = index.days.sums(query);
-        Self {
-            index,
-            ceiling: scorer.ceiling(),
-            sums,
-            best_day: days.iter().copied().fold(0.0, f64::max),
-            days,
-            parts: Parts::new(scorer, own.len()),
-            seen: vec![false; own.len()],
-            own,
-        }
-    }
-
-    /// The score of an entry that has a term of the query, or stands beside one that has.
-    fn score(&mut self, id: u32) -> Match {
-        let (index, sums) = (self.index, &self.sums);
-        let best = |entry| index.best(entry, |passage| sums[passage as usize]);
-        let near = near(&mut self.parts, &index.chain, id, best);
-        let sum = near + index.days.share(&self.days, id);
-        Match {
-            id,
-            score: (sum / self.ceiling).min(1.0),
-        }
-    }
-
-    /// The least sum that an entry, or a neighbour of it, has if the entry is to score `floor`.
-    fn least(&self, floor: f64) -> f64 {
-        (floor * self.ceiling / SLACK - self.best_day) / MOST
-    }
-
-    /// An entry and its neighbours, as far as they may reach the floor and were not seen before, each with
-    /// the most that it can reach.
-    fn look_around(&mut self, id: u32, floor: f64, found: &mut Vec<(f64, u32)>) {
-        let sides = self.index.chain.neighbors(id);
-        for each in sides.into_iter().flatten().flatten().chain([id]) {
-            if mem::replace(&mut self.seen[each as usize], true) {
-                continue;
-            }
-            let day = self.index.days.share(&self.days, each);
-            let most = (bound(&self.own, &self.index.chain, each) + day) * SLACK;
-            if most >= floor * self.ceiling {
-                found.push((most, each));
-            }
-        }
-    }
-}
-
-/// The largest of numbers that are 0 or more; 0 for none.
-fn largest(sums: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let (runs, rest) = sums.as_chunks::<LANES>();
-    let mut most = [0.0_f64; LANES];
-    for run in runs {
-        for (most, &sum) in most.iter_mut().zip(run) {
-            *most = if sum > *most { sum } else { *most };
-        }
-    }
-    most.iter().chain(rest).copied().fold(0.0, f64::max)
 }
 
 fn count(len: usize) -> u32 {

@@ -8,6 +8,7 @@ mod near;
 mod params;
 mod score;
 mod scorer;
+mod search;
 mod terms;
 
 pub use index::{Bm25Index, Scored};

@@ -10,6 +10,8 @@
 //! entry has adds little. `near(e)` is never more than the sum of the entry's parts and of the shares of
 //! its neighbours', which is quick to say: see `bound`.
 
+use std::ops::Range;
+
 use crate::bm25::chain::{Chain, REACH};
 use crate::bm25::scorer::{Part, Scorer};
 
@@ -19,8 +21,14 @@ const SHARES: [f64; REACH] = [0.41, 0.4, 0.3, 0.2];
 /// Their squares, written out so that every language has the same bits.
 const SQUARES: [f64; REACH] = [0.1681, 0.16, 0.09, 0.04];
 
-/// An entry cannot be near the query by more than so many times the best of itself and its neighbours.
-pub(super) const MOST: f64 = 1.0 + 2.0 * (0.41 + 0.4 + 0.3 + 0.2);
+/// What all neighbours of an entry add at most, in parts of the best of them.
+pub(super) const LIFT: f64 = 2.0 * (0.41 + 0.4 + 0.3 + 0.2);
+
+/// Entries whose parts are kept at a time: some windows of neighbours.
+const KEPT: usize = 256;
+
+/// Stands for no entry.
+const NONE: u32 = u32::MAX;
 
 /// How the score of an entry came about. All shares are parts of the score.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,80 +58,121 @@ pub struct Neighbor {
     pub score: f64,
 }
 
-/// The parts of entries for one query, each entry looked up once.
+/// The parts of entries for one query; those that were asked for last are kept.
 pub(super) struct Parts<'a> {
     query: &'a Scorer<'a>,
-    /// For each entry one more than its place in `rows`; 0 where it was not looked up.
-    places: Vec<u32>,
+    /// Which entry is kept where, and its place in `rows`.
+    kept: Vec<(u32, usize)>,
     rows: Vec<f64>,
+    /// `near(t, e)^2` of the entry that was asked for last, and what it gets from a pair of neighbours.
+    squares: Vec<f64>,
+    beside: Vec<f64>,
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn new(query: &'a Scorer<'a>, entries: usize) -> Self {
+    pub(super) fn new(query: &'a Scorer<'a>) -> Self {
         Self {
             query,
-            places: vec![0; entries],
+            kept: vec![(NONE, 0); KEPT],
             rows: Vec::new(),
+            squares: vec![0.0; query.len()],
+            beside: vec![0.0; query.len()],
         }
     }
 
-    /// Looks up an entry, whose best passage `best` names; all its parts are 0 where it has none.
-    fn look_up(&mut self, entry: u32, best: impl Fn(u32) -> Option<u32>) {
-        if self.places[entry as usize] == 0 {
-            match best(entry) {
-                Some(passage) => self.query.extend_with_addends(passage, &mut self.rows),
-                None => self.rows.resize(self.rows.len() + self.query.len(), 0.0),
-            }
-            let rows = self.rows.len() / self.query.len().max(1);
-            self.places[entry as usize] = u32::try_from(rows).expect("fewer rows than entries");
-        }
-    }
-
-    /// The parts of an entry that was looked up, one a term.
-    fn row(&self, entry: u32) -> &[f64] {
+    /// The parts of an entry, one a term, whose best passage `best` names; None where it has no term.
+    fn row(&mut self, entry: u32, best: impl Fn(u32) -> Option<u32>) -> Option<Range<usize>> {
+        let passage = best(entry)?;
         let terms = self.query.len();
-        let end = self.places[entry as usize] as usize * terms;
-        &self.rows[end - terms..end]
+        let slot = entry as usize % KEPT;
+        let (known, mut place) = self.kept[slot];
+        if known != entry {
+            if known == NONE {
+                place = self.rows.len();
+                self.rows.resize(place + terms, 0.0);
+            }
+            self.kept[slot] = (entry, place);
+            self.query
+                .addends(passage, &mut self.rows[place..place + terms]);
+        }
+        Some(place..place + terms)
+    }
+
+    /// Fills `squares` for an entry with neighbours on both `sides`.
+    fn square(
+        &mut self,
+        entry: u32,
+        sides: [[Option<u32>; REACH]; 2],
+        best: impl Fn(u32) -> Option<u32> + Copy,
+    ) {
+        self.squares.fill(0.0);
+        if let Some(row) = self.row(entry, best) {
+            add_squares(&mut self.squares, &self.rows[row]);
+        }
+        for (step, share) in SQUARES.into_iter().enumerate() {
+            let mut is_any = false;
+            for neighbor in sides.iter().filter_map(|side| side[step]) {
+                if let Some(row) = self.row(neighbor, best) {
+                    if !is_any {
+                        self.beside.fill(0.0);
+                    }
+                    is_any = true;
+                    add_squares(&mut self.beside, &self.rows[row]);
+                }
+            }
+            if is_any {
+                for (square, beside) in self.squares.iter_mut().zip(&self.beside) {
+                    *square += share * beside;
+                }
+            }
+        }
     }
 }
 
-/// `near(e)`; `best` names the best passage of an entry.
+fn add_squares(to: &mut [f64], parts: &[f64]) {
+    for (square, part) in to.iter_mut().zip(parts) {
+        *square += part * part;
+    }
+}
+
+/// `near(e)`; `best` names the best passage of an entry, None where none has a term.
 pub(super) fn near(
     parts: &mut Parts<'_>,
-    chain: &Chain,
     entry: u32,
-    best: impl Fn(u32) -> Option<u32>,
+    sides: [[Option<u32>; REACH]; 2],
+    best: impl Fn(u32) -> Option<u32> + Copy,
 ) -> f64 {
-    let sides = chain.neighbors(entry);
-    let window = sides.iter().flatten().flatten().copied();
-    window
-        .chain([entry])
-        .for_each(|each| parts.look_up(each, &best));
-    let parts = &*parts;
-    let near = (0..parts.query.len()).map(|term| square(parts, entry, sides, term).sqrt());
-    near.fold(0.0, |sum, next| sum + next)
+    parts.square(entry, sides, best);
+    let roots = parts.squares.iter().map(|square| square.sqrt());
+    roots.fold(0.0, |sum, next| sum + next)
 }
 
-/// `near(t, e)^2` of the term in that place.
-fn square(parts: &Parts<'_>, entry: u32, sides: [[Option<u32>; REACH]; 2], term: usize) -> f64 {
-    let part = |neighbor: Option<u32>| neighbor.map_or(0.0, |each| parts.row(each)[term]);
-    let own = parts.row(entry)[term];
-    let mut square = own * own;
-    for (place, share) in SQUARES.into_iter().enumerate() {
-        let [before, after] = sides.map(|side| part(side[place]));
-        square += share * (before * before + after * after);
+/// At least `near(e)`, of what an entry has and what those beside it have, the nearest first: each with its
+/// share.
+#[inline]
+pub(super) fn bound(own: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {
+    let mut sum = own;
+    for (step, share) in SHARES.into_iter().enumerate() {
+        sum += share * (before[step] + after[step]);
     }
-    square
+    sum
 }
 
-/// At least `near(e)`: the sums of the entry and of its neighbours, each with its share.
-pub(super) fn bound(own: &[f64], chain: &Chain, entry: u32) -> f64 {
-    let [before, after] = chain.neighbors(entry);
-    let of = |neighbor: Option<u32>| neighbor.map_or(0.0, |each| own[each as usize]);
-    let beside = SHARES.into_iter().enumerate();
-    beside.fold(own[entry as usize], |sum, (place, share)| {
-        sum + share * (of(before[place]) + of(after[place]))
-    })
+/// At least `near(e)` as well, for a query of so many terms; nearer to it where neighbours repeat the entry.
+///
+/// `sum of sqrt(x) <= sqrt(terms * sum of x)` (Cauchy and Schwarz), and the squares of an entry's parts sum
+/// up to no more than the square of their sum.
+pub(super) fn bound_of_squares(
+    terms: f64,
+    own: f64,
+    before: [f64; REACH],
+    after: [f64; REACH],
+) -> f64 {
+    let mut sum = own * own;
+    for (step, share) in SQUARES.into_iter().enumerate() {
+        sum += share * (before[step] * before[step] + after[step] * after[step]);
+    }
+    (terms * sum).sqrt()
 }
 
 /// What the terms of an entry add to `near(e)`, and what its neighbours add: each its part of the square.
@@ -131,18 +180,18 @@ pub(super) fn shares(
     parts: &mut Parts<'_>,
     chain: &Chain,
     entry: u32,
-    best: impl Fn(u32) -> Option<u32>,
+    best: impl Fn(u32) -> Option<u32> + Copy,
 ) -> (Vec<f64>, Vec<Neighbor>) {
-    near(parts, chain, entry, best);
     let sides = chain.neighbors(entry);
-    let roots: Vec<f64> = (0..parts.query.len())
-        .map(|term| square(parts, entry, sides, term).sqrt())
-        .collect();
-    let of = |entry: u32, share: f64| -> Vec<f64> {
-        let row = parts.row(entry).iter().zip(&roots);
-        row.map(|(&part, &root)| {
+    parts.square(entry, sides, best);
+    let mut of = |entry: u32, share: f64| -> Vec<f64> {
+        let Some(row) = parts.row(entry, best) else {
+            return Vec::new();
+        };
+        let row = parts.rows[row].iter().zip(&parts.squares);
+        row.map(|(&part, square)| {
             if part > 0.0 {
-                share * part * part / root
+                share * part * part / square.sqrt()
             } else {
                 0.0
             }

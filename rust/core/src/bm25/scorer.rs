@@ -218,12 +218,11 @@ impl<'a> Scorer<'a> {
         self.terms.len()
     }
 
-    /// What each term of the query adds to the sum of a passage, 0 where it has none, onto the end of `to`:
-    /// to the bit what [`sums`](Self::sums) adds up.
-    pub(super) fn extend_with_addends(&self, id: u32, to: &mut Vec<f64>) {
-        let first = to.len();
-        to.resize(first + self.terms.len(), 0.0);
-        self.for_each_addend(id, |place, _, addend| to[first + place] = addend);
+    /// What each term of the query adds to the sum of a passage, 0 where it has none: to the bit what
+    /// [`sums`](Self::sums) adds up.
+    pub(super) fn addends(&self, id: u32, to: &mut [f64]) {
+        to.fill(0.0);
+        self.for_each_addend(id, |place, _, addend| to[place] = addend);
     }
 
     /// Calls `visit` with each term of the query that passage `id` has, by its place in ascending order, its

@@ -1,0 +1,250 @@
+//! A search by `lexical`: which entries are best, looking around few of them.
+//!
+//! What is near an entry is never more than the shares of its neighbours' sums, which is quick to say (`bound`),
+//! and quicker for 64 entries at once. So entries are scored from the largest bound down, until the bound
+//! falls below the worst score that is still of interest.
+
+use std::mem;
+
+use crate::bm25::chain::{GROUP, REACH};
+use crate::bm25::lexical::{LexicalIndex, Match};
+use crate::bm25::near::{LIFT, Parts, bound, bound_of_squares, near};
+use crate::bm25::scorer::Scorer;
+use crate::bm25::terms::Query;
+
+/// What a bound is raised by before it is held against a score: more than all that rounding takes.
+const SLACK: f64 = 1.0 + 1e-9;
+
+/// The bounds that are looked at together, from the largest down, in parts of the best sum of an entry by
+/// itself. Few entries are above the first, and few searches get to the last.
+const STEPS: [f64; 9] = [2.4, 1.7, 1.2, 0.85, 0.6, 0.42, 0.3, 0.15, 0.0];
+
+/// What is known of a query while its entries are ranked.
+pub(super) struct Search<'a> {
+    index: &'a LexicalIndex,
+    ceiling: f64,
+    /// How many terms the query has.
+    terms: f64,
+    /// The sum of each passage, where an entry may have several.
+    sums: Vec<f64>,
+    /// That of the best passage of each entry.
+    own: Vec<f64>,
+    /// The largest of each group of entries, and of all.
+    largest: Vec<f64>,
+    best: f64,
+    /// The sum of each day.
+    days: Vec<f64>,
+    parts: Parts<'a>,
+}
+
+/// What entries can score at most, as far as it was asked for.
+struct Bounds {
+    /// What is near each entry at most, and whether that is known of a group.
+    near: Vec<f64>,
+    is_known: Vec<bool>,
+    /// What an entry of each group sums up to at most, and what its day adds of that.
+    groups: Vec<f64>,
+    days: Vec<f64>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(index: &'a LexicalIndex, query: &Query, scorer: &'a Scorer<'a>) -> Self {
+        let mut sums = scorer.sums();
+        let own = if index.uneven.is_empty() {
+            mem::take(&mut sums)
+        } else {
+            index.largest(&sums)
+        };
+        let largest: Vec<f64> = own.chunks(GROUP).map(largest).collect();
+        Self {
+            index,
+            ceiling: scorer.ceiling(),
+            terms: (0..scorer.len()).fold(0.0, |terms, _| terms + 1.0),
+            sums,
+            own,
+            best: self::largest(&largest),
+            largest,
+            days: index.days.sums(query),
+            parts: Parts::new(scorer),
+        }
+    }
+
+    /// As [`LexicalIndex::for_each_match`].
+    pub(super) fn for_each_match(&mut self, mut visit: impl FnMut(Match)) {
+        for group in 0..self.largest.len() {
+            let first = group * GROUP;
+            for (id, most) in (first..self.own.len()).zip(self.around(group)) {
+                if most > 0.0 {
+                    visit(self.score(count(id)));
+                }
+            }
+        }
+    }
+
+    /// As [`LexicalIndex::for_each_best`].
+    pub(super) fn for_each_best(&mut self, mut visit: impl FnMut(Match) -> f64) {
+        let mut bounds = self.bounds();
+        let mut found = Vec::new();
+        // Sums, not scores: the least that is of interest, and what all bounds above were seen.
+        let (mut floor, mut above) = (0.0, f64::INFINITY);
+        for step in STEPS {
+            let least = f64::max(step * self.best, floor);
+            if least >= above || self.best <= 0.0 {
+                break;
+            }
+            self.collect(&mut bounds, least, above, &mut found);
+            found.sort_unstable_by(|one: &(f64, u32), other| other.0.total_cmp(&one.0));
+            for (most, id) in found.drain(..) {
+                if most < floor {
+                    break;
+                }
+                if self.narrower(id) >= floor {
+                    floor = visit(self.score(id)) * self.ceiling;
+                }
+            }
+            above = least;
+        }
+    }
+
+    /// What is known before any entry is looked at: each group by its best entry and its best day.
+    fn bounds(&self) -> Bounds {
+        let days = self.index.days.most(&self.days);
+        let groups = days.iter().enumerate();
+        let groups = groups.map(|(group, day)| {
+            let near = self.near_group(group);
+            if near > 0.0 {
+                (near + day) * SLACK
+            } else {
+                0.0
+            }
+        });
+        Bounds {
+            near: vec![0.0; self.own.len()],
+            is_known: vec![false; days.len()],
+            groups: groups.collect(),
+            days,
+        }
+    }
+
+    /// What is near an entry of the group at most.
+    fn near_group(&self, group: usize) -> f64 {
+        let chain = &self.index.chain;
+        let (regular, alone) = (chain.regular(group), chain.alone(group));
+        let members = u64::MAX >> (GROUP - (self.own.len() - group * GROUP).min(GROUP));
+        let beside = if alone & members == members {
+            0.0
+        } else if (regular | alone) & members == members {
+            let end = self.largest.len().min(group + 2);
+            largest(&self.largest[group.saturating_sub(1)..end])
+        } else {
+            self.best
+        };
+        self.largest[group] + LIFT * beside
+    }
+
+    /// Adds the entries whose bound is at `least` or above, and below `above`.
+    fn collect(&self, bounds: &mut Bounds, least: f64, above: f64, found: &mut Vec<(f64, u32)>) {
+        for group in 0..self.largest.len() {
+            if bounds.groups[group] < least || bounds.groups[group] <= 0.0 {
+                continue;
+            }
+            let first = group * GROUP;
+            let members = first..self.own.len().min(first + GROUP);
+            if !mem::replace(&mut bounds.is_known[group], true) {
+                let around = self.around(group);
+                bounds.groups[group] = (largest(&around) + bounds.days[group]) * SLACK;
+                bounds.near[members.clone()].copy_from_slice(&around[..members.len()]);
+                if bounds.groups[group] < least {
+                    continue;
+                }
+            }
+            let day = bounds.days[group];
+            for (id, &near) in members.clone().zip(&bounds.near[members]) {
+                if near > 0.0 && (near + day) * SLACK >= least {
+                    let most = (near + self.day(count(id))) * SLACK;
+                    if most >= least && most < above {
+                        found.push((most, count(id)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is near each entry of a group at most; 0 where there is no term of the query.
+    fn around(&self, group: usize) -> [f64; GROUP] {
+        const WINDOW: usize = GROUP + 2 * REACH;
+        let first = group * GROUP;
+        // The group and those beside it, whose numbers are those of neighbours nearly always.
+        let mut own = [0.0; WINDOW];
+        let from = first.saturating_sub(REACH);
+        let known = &self.own[from..self.own.len().min(first + GROUP + REACH)];
+        own[from + REACH - first..][..known.len()].copy_from_slice(known);
+        let mut most = [0.0; GROUP];
+        for (place, most) in most.iter_mut().enumerate() {
+            let near: &[f64; 2 * REACH + 1] = own[place..]
+                .first_chunk()
+                .expect("the window is wider than the group");
+            let before = [near[3], near[2], near[1], near[0]];
+            *most = bound(near[4], before, [near[5], near[6], near[7], near[8]]);
+        }
+        let members = u64::MAX >> (GROUP - (self.own.len() - first).min(GROUP));
+        let mut others = members & !self.index.chain.regular(group);
+        while others != 0 {
+            let place = others.trailing_zeros() as usize;
+            others &= others - 1;
+            let (before, after) = self.beside(count(first + place));
+            most[place] = bound(self.own[first + place], before, after);
+        }
+        most
+    }
+
+    /// The score of an entry that has a term of the query, or stands beside one that has.
+    fn score(&mut self, id: u32) -> Match {
+        let (index, sums, own) = (self.index, &self.sums, &self.own);
+        let best = |entry: u32| {
+            let has_term = own[entry as usize] > 0.0;
+            let best = || index.best(entry, |passage| sums[passage as usize]);
+            has_term.then(best).flatten()
+        };
+        let near = near(&mut self.parts, id, index.chain.neighbors(id), best);
+        Match {
+            id,
+            score: ((near + self.day(id)) / self.ceiling).min(1.0),
+        }
+    }
+
+    /// What an entry sums up to at most, more narrowly.
+    fn narrower(&self, id: u32) -> f64 {
+        let (before, after) = self.beside(id);
+        let near = bound_of_squares(self.terms, self.own[id as usize], before, after);
+        (near + self.day(id)) * SLACK
+    }
+
+    /// What the neighbours of an entry have by themselves, the nearest first.
+    fn beside(&self, id: u32) -> ([f64; REACH], [f64; REACH]) {
+        let of = |neighbor: Option<u32>| neighbor.map_or(0.0, |each| self.own[each as usize]);
+        let [before, after] = self.index.chain.neighbors(id).map(|side| side.map(of));
+        (before, after)
+    }
+
+    fn day(&self, id: u32) -> f64 {
+        self.index.days.share(&self.days, id)
+    }
+}
+
+/// The largest of numbers that are 0 or more; 0 for none.
+fn largest(sums: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (runs, rest) = sums.as_chunks::<LANES>();
+    let mut most = [0.0_f64; LANES];
+    for run in runs {
+        for (most, &sum) in most.iter_mut().zip(run) {
+            *most = if sum > *most { sum } else { *most };
+        }
+    }
+    most.iter().chain(rest).copied().fold(0.0, f64::max)
+}
+
+fn count(id: usize) -> u32 {
+    u32::try_from(id).expect("numbers are below 2^32")
+}
