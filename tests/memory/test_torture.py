@@ -59,8 +59,8 @@ while True:
     if state.dropped:
         doable = ["revive", "index", "append"]
     else:
-        doable = ["append"] * 6 + ["index"] * 5 + ["stage"] * 5 + ["expire"] * 2 + ["repair", "drop"]
-        doable += (["commit"] * 6 + ["forget"] * 3) * (end > 0) + ["undo"] * 2 * bool(head)
+        doable = ["append"] * 6 + ["index"] * 5 + ["stage"] * 5 + ["expire"] * 2 + ["repair"]
+        doable += (["commit"] * 6 + ["forget"] * 3 + ["drop"]) * (end > 0) + ["undo"] * 2 * bool(head)
         doable += ["finalize", "finalize", "abort", "reconcile"] * bool(waiting)
         doable += ["renew"] * 2 * bool(lacking)
     does = chance.choice(doable)
