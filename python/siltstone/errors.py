@@ -26,6 +26,8 @@
     │   ├── StoreConflictError       RuntimeError      another writer changed the session meanwhile
     │   ├── ReadOnlyStoreError       PermissionError   a write to a store opened for reading
     │   ├── InvalidEntryError        ValueError        an entry or a query out of its bounds
+    │   ├── MessageRefusedError                        a message over the store's own limit; it is also a
+    │   │                                              MessageTooLargeError
     │   ├── EntryNotFoundError       LookupError       no entry of that id
     │   ├── CompactionNotFoundError  LookupError       no compaction of that id
     │   ├── StageNotFoundError       LookupError       no batch of that token
@@ -54,6 +56,7 @@ __all__ = [
     "InvalidArgumentsError",
     "InvalidEntryError",
     "InvalidMessageError",
+    "MessageRefusedError",
     "MessageTooLargeError",
     "ModelError",
     "ReadOnlyStoreError",
@@ -190,6 +193,10 @@ class ReadOnlyStoreError(StoreError, PermissionError):
 
 class InvalidEntryError(StoreError, ValueError):
     """An entry, a session id or a query out of its bounds."""
+
+
+class MessageRefusedError(StoreError, MessageTooLargeError):
+    """A message larger than the store's own limit. Carries ``index``, ``size`` and ``limit``."""
 
 
 class EntryNotFoundError(StoreError, LookupError):

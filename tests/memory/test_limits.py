@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from siltstone import Session
 from siltstone.compaction import CompactionConfig, ThresholdCompactor
-from siltstone.errors import ConfigError, InvalidEntryError, MessageTooLargeError
+from siltstone.errors import (
+    ConfigError,
+    InvalidEntryError,
+    MessageRefusedError,
+    MessageTooLargeError,
+    StoreError,
+)
 from siltstone.memory import Entry, HnswMemoryStore, Limits, MemoryStore, SimpleMemoryStore, Store
 from siltstone.models import ExtractiveModel
 from storing import compaction, contents, entries, message
@@ -98,7 +104,7 @@ def test_a_message_over_the_limit_is_refused_and_the_log_stays(opened: Open, tmp
     with opened(tmp_path, Limits(message_bytes=8)) as store:
         log = store.open_log("a")
         log.append([message('"1 silt"')], expected_next=0, cadence="c")
-        with pytest.raises(MessageTooLargeError, match="message 2 is 9 bytes of JSON") as caught:
+        with pytest.raises(MessageRefusedError, match="message 2 is 9 bytes of JSON") as caught:
             log.append([message('"2 silt"'), message('"3 silts"')], expected_next=1, cadence="d")
         told = vars(caught.value)
         assert (told["index"], told["size"], told["limit"]) == (2, 9, 8)
@@ -219,3 +225,30 @@ def test_a_session_that_is_handed_a_message_over_the_limit_stays_as_it_was(tmp_p
         assert session.history() == before
         session.append({"role": "assistant", "content": "clay"})
         assert [each["content"] for each in session.prepare().messages] == ["silt", "clay"]
+
+
+def test_what_a_hook_injects_over_the_limit_is_lost_and_the_compaction_stands(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path, limits=Limits(message_bytes=200)) as store:
+        policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1))
+        long = {"role": "user", "content": "x" * 300}
+        with Session.open(
+            None,
+            "a",
+            policy=policy,
+            model=ExtractiveModel(),
+            memory=store,
+            on_after_compact=lambda told: [long],
+        ) as session:
+            for n in range(20):
+                session.append({"role": "user", "content": f"question {n} about silt, " + "and " * 25})
+                session.append({"role": "assistant", "content": f"answer {n}, " + "so " * 35})
+            assert type(session.compact()).__name__ == "Compacted"
+            assert len(session.compactions()) == 1
+            assert long not in session.history()
+            session.append({"role": "user", "content": "on"})
+        assert store.check() == []
+
+
+def test_what_a_store_refuses_is_a_store_s_error_and_one_of_messages() -> None:
+    assert issubclass(MessageRefusedError, StoreError)
+    assert issubclass(MessageRefusedError, MessageTooLargeError)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from siltstone import _native
-from siltstone.errors import ConfigError, InvalidEntryError, MessageTooLargeError
+from siltstone.errors import ConfigError, InvalidEntryError, MessageRefusedError
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import NewMessage
 from siltstone.messages import MAX_MESSAGE_BYTES
@@ -122,11 +122,11 @@ class Limits:
         """Refuses messages of which one is too large; *first* is the sequence number of the first of them.
 
         Raises:
-            MessageTooLargeError: carries ``index``, ``size`` and ``limit``.
+            MessageRefusedError: carries ``index``, ``size`` and ``limit``.
         """
         for seq, message in enumerate(messages, first):
             if size := _over(message.raw, self.message_bytes):
-                raise MessageTooLargeError(
+                raise MessageRefusedError(
                     f"message {seq} is {size} bytes of JSON; the limit of the store is {self.message_bytes}",
                     index=seq,
                     size=size,
