@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use siltstone_benches::Numbers;
 use siltstone_core::simd::Level;
-use siltstone_core::simd::columns::{BLOCK, Column, Sums, add_columns};
+use siltstone_core::simd::columns::{BLOCK, Column, Sums, set_columns};
 use siltstone_core::simd::scan::{GROUP, next_above};
 
 fn bench(criterion: &mut Criterion) {
@@ -32,7 +32,7 @@ fn bench(criterion: &mut Criterion) {
         assert_eq!(next_above(level, groups, &norms, far, 0), None, "{level}");
         group.bench_function(format!("columns/3/{level}"), |bencher| {
             let mut sums: Sums = [0; BLOCK];
-            bencher.iter(|| add_columns(level, black_box(&mut sums), black_box(&columns)));
+            bencher.iter(|| set_columns(level, black_box(&mut sums), BLOCK, black_box(&columns)));
         });
         group.bench_function(format!("scan/{level}"), |bencher| {
             bencher.iter(|| next_above(level, black_box(groups), &norms, far, 0));
@@ -44,7 +44,7 @@ fn bench(criterion: &mut Criterion) {
 /// Panics unless the sums are those that entry by entry come out.
 fn check(level: Level, columns: &[(&Column, u16)]) -> Sums {
     let mut sums: Sums = [0; BLOCK];
-    add_columns(level, &mut sums, columns);
+    set_columns(level, &mut sums, BLOCK, columns);
     for (entry, &sum) in (0..).zip(&sums) {
         let products = columns
             .iter()

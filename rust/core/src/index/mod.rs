@@ -4,6 +4,7 @@
 mod base;
 mod dense;
 mod exact;
+mod exact_search;
 mod flat;
 mod flat_rows;
 mod frame;

@@ -71,17 +71,20 @@ impl Removed {
 
 /// The postings of up to 4,096 entries.
 #[derive(Clone, Debug)]
-pub struct Block<D> {
+pub struct Block<D: Dictionary> {
     parts: Vec<Arc<Part<D>>>,
+    /// The last of its entries, on their way to be a part.
+    newest: Option<Arc<D::Newest>>,
     /// How many of them were merged of smaller ones: the first.
     merged: usize,
     removed: Option<Removed>,
 }
 
-impl<D> Default for Block<D> {
+impl<D: Dictionary> Default for Block<D> {
     fn default() -> Self {
         Self {
             parts: Vec::new(),
+            newest: None,
             merged: 0,
             removed: None,
         }
@@ -129,6 +132,7 @@ impl<D: Dictionary> Block<D> {
     pub(super) fn of(part: Part<D>, removed: Option<Removed>) -> Self {
         Self {
             parts: vec![Arc::new(part)],
+            newest: None,
             merged: 1,
             removed,
         }
@@ -136,6 +140,21 @@ impl<D: Dictionary> Block<D> {
 
     pub(super) fn push(&mut self, part: Part<D>) {
         self.parts.push(Arc::new(part));
+    }
+
+    /// Lets these wait until they are a part.
+    pub(super) fn wait(&mut self, newest: D::Newest) {
+        self.newest = Some(Arc::new(newest));
+    }
+
+    pub(super) fn waiting(&self) -> Option<&Arc<D::Newest>> {
+        self.newest.as_ref()
+    }
+
+    /// Puts `part` in the place of what waited for it.
+    pub(super) fn seal(&mut self, part: Part<D>) {
+        self.newest = None;
+        self.push(part);
     }
 
     pub(super) fn merged(&self) -> usize {

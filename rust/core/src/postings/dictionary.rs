@@ -2,10 +2,17 @@
 
 use std::fmt::Debug;
 
+use crate::postings::fresh::Fresh;
+use crate::postings::newest::Newest;
+use crate::postings::tail::Tail;
+
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {
     /// What entries are found by.
     type Key: Copy + Ord + Debug + Into<u64> + TryFrom<u64>;
+
+    /// What the newest entries of a block lie in.
+    type Newest: Newest<Self::Key>;
 
     /// The largest key there is.
     const LAST: u64;
@@ -36,6 +43,7 @@ pub struct Buckets {
 
 impl Dictionary for Buckets {
     type Key = u16;
+    type Newest = Tail;
 
     const LAST: u64 = BUCKETS as u64 - 1;
 
@@ -108,6 +116,7 @@ const NEAR: usize = 4;
 
 impl Dictionary for Hashes {
     type Key = u64;
+    type Newest = Fresh<u64>;
 
     const LAST: u64 = u64::MAX;
 

@@ -1,7 +1,12 @@
 //! The newest entries, as they came: too few to be sorted by key.
 
+use std::fmt::Debug;
+use std::iter::Zip;
+use std::slice::Iter;
+
 use crate::postings::dictionary::Dictionary;
-use crate::postings::part::{Builder, MAX_CODE, Part, code};
+use crate::postings::newest::Newest;
+use crate::postings::part::{Builder, MAX_CODE, code};
 
 /// Entries of a block, each with its keys and counts.
 #[derive(Clone, Debug)]
@@ -14,57 +19,25 @@ pub struct Fresh<K> {
     ends: Vec<u32>,
 }
 
-impl<K: Copy + Ord> Fresh<K> {
-    pub(super) fn new(first: u16) -> Self {
-        Self {
-            first,
-            keys: Vec::new(),
-            counts: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
-
-    /// Forgets them: what follows begins at `first`.
-    pub(super) fn restart(&mut self, first: u16) {
-        self.first = first;
-        self.keys.clear();
-        self.counts.clear();
-        self.ends.clear();
-    }
-
-    pub(super) fn push(&mut self, row: impl IntoIterator<Item = (K, u32)>) {
-        for (key, count) in row {
-            self.keys.push(key);
-            self.counts.push(count);
-        }
-        let end = u32::try_from(self.keys.len()).expect("a few texts have fewer than 2^32 words");
-        self.ends.push(end);
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// How many pairs of a key and an entry there are.
-    #[must_use]
-    pub fn postings(&self) -> usize {
-        self.keys.len()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.keys.capacity() * size_of::<K>() + (self.counts.capacity() + self.ends.capacity()) * 4
-    }
-
+impl<K: Copy> Fresh<K> {
     /// Calls `visit` with each entry, by its place in the block, each of its keys and the count of that.
     #[inline]
     pub fn for_each(&self, mut visit: impl FnMut(u16, K, u32)) {
+        self.for_each_row(|entry, row| {
+            for (&key, &count) in row {
+                visit(entry, key, count);
+            }
+        });
+    }
+
+    /// Calls `visit` with each entry, by its place in the block, and its keys with their counts.
+    #[inline]
+    pub fn for_each_row(&self, mut visit: impl FnMut(u16, Zip<Iter<'_, K>, Iter<'_, u32>>)) {
         let mut start = 0;
         for (entry, &end) in (self.first..).zip(&self.ends) {
             let row = start..end as usize;
             start = end as usize;
-            for (&key, &count) in self.keys[row.clone()].iter().zip(&self.counts[row]) {
-                visit(entry, key, count);
-            }
+            visit(entry, self.keys[row.clone()].iter().zip(&self.counts[row]));
         }
     }
 
@@ -82,9 +55,48 @@ impl<K: Copy + Ord> Fresh<K> {
             visit(key, count);
         }
     }
+}
 
-    /// The same postings, key by key.
-    pub(super) fn to_part<D: Dictionary<Key = K>>(&self) -> Part<D> {
+impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
+    const MOST: usize = 32;
+
+    fn new(first: u16) -> Self {
+        Self {
+            first,
+            keys: Vec::new(),
+            counts: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, row: impl IntoIterator<Item = (K, u32)>) {
+        for (key, count) in row {
+            self.keys.push(key);
+            self.counts.push(count);
+        }
+        let end = u32::try_from(self.keys.len()).expect("a few texts have fewer than 2^32 words");
+        self.ends.push(end);
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn postings(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<K>() + (self.counts.capacity() + self.ends.capacity()) * 4
+    }
+
+    /// All of them at once: they are few.
+    fn move_to<D: Dictionary<Key = K>>(
+        &self,
+        builder: &mut Builder<D>,
+        _from: usize,
+        _budget: usize,
+    ) -> Option<usize> {
         let mut postings = Vec::with_capacity(self.keys.len());
         let mut above = Vec::new();
         self.for_each(|entry, key, count| {
@@ -96,7 +108,6 @@ impl<K: Copy + Ord> Fresh<K> {
         D::sort(&mut postings);
         above.sort_by_key(|&(key, entry, _)| (key, entry));
         let mut above = above.into_iter().peekable();
-        let mut builder = Builder::<D>::new(usize::MAX, postings.len());
         for run in postings.chunk_by(|one, other| one.0 == other.0) {
             for &(_, code) in run {
                 builder.push(code);
@@ -106,6 +117,6 @@ impl<K: Copy + Ord> Fresh<K> {
             }
             builder.end_key(run[0].0);
         }
-        builder.finish()
+        None
     }
 }

@@ -1,10 +1,47 @@
-//! Parts become one, a few keys at a time.
+//! Parts become one, and the newest entries a part, a few keys at a time.
 
 use std::sync::Arc;
 
 use crate::postings::block::{Block, Removed};
 use crate::postings::dictionary::Dictionary;
+use crate::postings::newest::Newest;
 use crate::postings::part::{Builder, Part, entry};
+
+/// The newest entries of a block on their way to be a part. The block keeps them until they are.
+#[derive(Clone, Debug)]
+pub(super) struct Seal<D: Dictionary> {
+    /// The number of the block.
+    block: usize,
+    newest: Arc<D::Newest>,
+    /// Where to go on.
+    from: usize,
+    builder: Builder<D>,
+}
+
+impl<D: Dictionary> Seal<D> {
+    /// What waits in a block that has all its entries.
+    pub(super) fn of(number: usize, newest: &Arc<D::Newest>, frequent: usize) -> Self {
+        Self {
+            block: number,
+            newest: Arc::clone(newest),
+            from: 0,
+            builder: Builder::new(frequent, newest.postings()),
+        }
+    }
+
+    /// Moves about `budget` postings; whether all were moved.
+    pub(super) fn advance(&mut self, budget: usize) -> bool {
+        let next = self.newest.move_to(&mut self.builder, self.from, budget);
+        self.from = next.unwrap_or(self.from);
+        next.is_none()
+    }
+
+    /// Puts the new part into its block, and gives the number of that.
+    pub(super) fn finish(self, blocks: &mut [Block<D>]) -> usize {
+        blocks[self.block].seal(self.builder.finish());
+        self.block
+    }
+}
 
 /// Parts of one block on their way to be one. The block keeps them until it is done.
 #[derive(Clone, Debug)]

@@ -178,7 +178,7 @@ impl<D: Dictionary> Part<D> {
 
 /// Puts a part together, a key after the other.
 #[derive(Clone, Debug)]
-pub(super) struct Builder<D: Dictionary> {
+pub struct Builder<D: Dictionary> {
     keys: Vec<D::Key>,
     starts: Vec<u32>,
     codes: Vec<u16>,
@@ -212,6 +212,22 @@ impl<D: Dictionary> Builder<D> {
         self.codes.extend_from_slice(codes);
     }
 
+    /// All postings of the key at hand but for what is above 15: a column of that many entries.
+    pub(super) fn column(&mut self, column: &Column, entries: usize) {
+        if entries < self.frequent {
+            let codes = column
+                .iter()
+                .map(|(entry, count)| code(entry, count.into()));
+            self.codes.extend(codes);
+            return;
+        }
+        self.dense.push(Dense {
+            place: narrow(self.keys.len()),
+            len: narrow(entries),
+            column: column.clone(),
+        });
+    }
+
     /// What the key at hand has of an entry above 15; entries ascend.
     pub(super) fn overflow(&mut self, entry: u16, more: u32) {
         let place = narrow(self.keys.len());
@@ -222,7 +238,9 @@ impl<D: Dictionary> Builder<D> {
     pub(super) fn end_key(&mut self, key: D::Key) {
         let start = self.starts[self.keys.len()] as usize;
         let codes = &self.codes[start..];
-        if codes.is_empty() {
+        let place = narrow(self.keys.len());
+        let is_column = self.dense.last().is_some_and(|last| last.place == place);
+        if codes.is_empty() && !is_column {
             return;
         }
         if codes.len() >= self.frequent {
@@ -231,7 +249,7 @@ impl<D: Dictionary> Builder<D> {
                 column.set(entry(code), count(code));
             }
             self.dense.push(Dense {
-                place: narrow(self.keys.len()),
+                place,
                 len: narrow(codes.len()),
                 column,
             });

@@ -1,17 +1,16 @@
 //! All blocks, and how entries come and go.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use crate::postings::BLOCK;
 use crate::postings::block::{Block, Removed};
 use crate::postings::dictionary::Dictionary;
-use crate::postings::fresh::Fresh;
-use crate::postings::merge::Merge;
+use crate::postings::merge::{Merge, Seal};
+use crate::postings::newest::Newest;
 use crate::postings::part::Part;
 
-/// Entries that lie as they came before they become a part.
-const FRESH: usize = 32;
-/// Parts of that size that become one.
+/// Small parts that become one.
 const FAN: usize = 16;
 /// Postings that an insert moves on behalf of a merge: several times what it adds, so merges keep up.
 const BUDGET: usize = 1024;
@@ -20,14 +19,21 @@ const BUDGET: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Postings<D: Dictionary> {
     blocks: Vec<Block<D>>,
-    fresh: Fresh<D::Key>,
-    merge: Option<Merge<D>>,
-    /// Whole blocks that have several parts, or much that was removed.
+    fresh: D::Newest,
+    work: Option<Work<D>>,
+    /// Whole blocks whose newest entries wait, that have several parts, or much that was removed.
     due: VecDeque<usize>,
     len: usize,
     removed: usize,
     /// From how many entries of a whole block on a key gets a column.
     frequent: usize,
+}
+
+/// What is done a little with each insert.
+#[derive(Clone, Debug)]
+enum Work<D: Dictionary> {
+    Seal(Seal<D>),
+    Merge(Merge<D>),
 }
 
 impl<D: Dictionary> Postings<D> {
@@ -36,8 +42,8 @@ impl<D: Dictionary> Postings<D> {
     pub fn new(frequent: usize) -> Self {
         Self {
             blocks: Vec::new(),
-            fresh: Fresh::new(0),
-            merge: None,
+            fresh: D::Newest::new(0),
+            work: None,
             due: VecDeque::new(),
             len: 0,
             removed: 0,
@@ -81,24 +87,31 @@ impl<D: Dictionary> Postings<D> {
         &self.blocks
     }
 
-    /// The newest entries, which are in no part yet, if they are of that block.
+    /// The newest entries of that block, which are in no part yet.
     #[must_use]
-    pub fn fresh(&self, block: usize) -> Option<&Fresh<D::Key>> {
-        Some(&self.fresh).filter(|_| block + 1 == self.blocks.len())
+    pub fn fresh(&self, block: usize) -> Option<&D::Newest> {
+        let waiting = self.blocks[block].waiting().map(AsRef::as_ref);
+        waiting.or_else(|| Some(&self.fresh).filter(|_| block + 1 == self.blocks.len()))
     }
 
     /// How many pairs of a key and an entry there are, those of removed entries included that are still held.
     #[must_use]
     pub fn postings(&self) -> usize {
         let parts = self.blocks.iter().flat_map(Block::parts);
-        parts.map(|part| part.postings()).sum::<usize>() + self.fresh.postings()
+        let waiting = self.blocks.iter().filter_map(Block::waiting);
+        parts.map(|part| part.postings()).sum::<usize>()
+            + waiting.map(|newest| newest.postings()).sum::<usize>()
+            + self.fresh.postings()
     }
 
     /// Bytes that the postings take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let parts = self.blocks.iter().flat_map(Block::parts);
-        parts.map(|part| part.bytes()).sum::<usize>() + self.fresh.bytes()
+        let waiting = self.blocks.iter().filter_map(Block::waiting);
+        parts.map(|part| part.bytes()).sum::<usize>()
+            + waiting.map(|newest| newest.bytes()).sum::<usize>()
+            + self.fresh.bytes()
     }
 
     /// Adds an entry of these keys, each once with its count.
@@ -113,20 +126,25 @@ impl<D: Dictionary> Postings<D> {
         }
         self.fresh.push(row);
         self.len += 1;
-        if self.fresh.len() == FRESH || self.len.is_multiple_of(BLOCK) {
-            let part = self.fresh.to_part();
-            let first = place(self.len);
-            self.fresh.restart(first);
-            self.blocks
-                .last_mut()
-                .expect("an entry has a block")
-                .push(part);
-            if self.len.is_multiple_of(BLOCK) {
-                self.due.push_back(self.blocks.len() - 1);
-            }
+        if self.fresh.len() == D::Newest::MOST || self.len.is_multiple_of(BLOCK) {
+            self.end_newest();
         }
         self.advance(BUDGET);
         id
+    }
+
+    /// Makes a part of the newest entries, or lets them wait for it where they are many.
+    fn end_newest(&mut self) {
+        let newest = mem::replace(&mut self.fresh, D::Newest::new(place(self.len)));
+        let number = self.blocks.len() - 1;
+        if D::Newest::MOST < BLOCK {
+            self.blocks[number].push(newest.to_part(usize::MAX));
+        } else {
+            self.blocks[number].wait(newest);
+        }
+        if self.len.is_multiple_of(BLOCK) {
+            self.due.push_back(number);
+        }
     }
 
     /// Marks an entry as removed. False if there is none of that number, or it was removed before.
@@ -154,7 +172,7 @@ impl<D: Dictionary> Postings<D> {
     pub(super) fn whole(&self, number: usize) -> Part<D> {
         let mut block = self.blocks[number].clone();
         if let Some(fresh) = self.fresh(number) {
-            block.push(fresh.to_part());
+            block.seal(fresh.to_part(usize::MAX));
         }
         let mut merge = Merge::of_block(number, &block, usize::MAX);
         merge.advance(usize::MAX);
@@ -166,36 +184,46 @@ impl<D: Dictionary> Postings<D> {
         self.len += len;
         self.removed += removed.as_ref().map_or(0, Removed::count);
         self.blocks.push(Block::of(part, removed));
-        self.fresh.restart(place(self.len));
+        self.fresh = D::Newest::new(place(self.len));
     }
 
     /// Works at what is due; false where nothing is.
     fn advance(&mut self, budget: usize) -> bool {
-        self.merge = self.merge.take().or_else(|| self.due());
-        let Some(merge) = &mut self.merge else {
-            return false;
+        if self.work.is_none() {
+            self.work = self.due();
+        }
+        let is_done = match &mut self.work {
+            None => return false,
+            Some(Work::Seal(seal)) => seal.advance(budget),
+            Some(Work::Merge(merge)) => merge.advance(budget),
         };
-        if merge.advance(budget)
-            && let Some(merge) = self.merge.take()
-        {
-            merge.finish(&mut self.blocks);
+        match self.work.take_if(|_| is_done) {
+            None => {}
+            Some(Work::Merge(merge)) => merge.finish(&mut self.blocks),
+            Some(Work::Seal(seal)) => {
+                let number = seal.finish(&mut self.blocks);
+                self.due.push_front(number); // it may have other parts
+            }
         }
         true
     }
 
-    /// What is to be merged next: a whole block, or the small parts of the one that grows.
-    fn due(&mut self) -> Option<Merge<D>> {
+    /// What is to be done next: a whole block, or the small parts of the one that grows.
+    fn due(&mut self) -> Option<Work<D>> {
         while let Some(number) = self.due.pop_front() {
             let block = &self.blocks[number];
             let (parts, frequent) = (block.parts().len(), self.frequent);
+            if let Some(newest) = block.waiting() {
+                return Some(Work::Seal(Seal::of(number, newest, frequent)));
+            }
             if parts > 1 || block.is_wasteful() {
-                return Some(Merge::of_block(number, block, frequent));
+                return Some(Work::Merge(Merge::of_block(number, block, frequent)));
             }
         }
         let number = self.blocks.len().checked_sub(1)?;
         let block = &self.blocks[number];
         let small = block.parts().len() - block.merged();
-        (small >= FAN).then(|| Merge::of_parts(number, block, FAN))
+        (small >= FAN).then(|| Work::Merge(Merge::of_parts(number, block, FAN)))
     }
 }
 

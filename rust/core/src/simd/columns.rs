@@ -1,4 +1,4 @@
-//! Columns of counts: what a frequent key adds to the sums of a block.
+//! Columns of counts: what frequent keys are of the sums of a block.
 //!
 //! A column has four bits for each of 4,096 entries. Word `32 * g + l` of it holds those of the entries
 //! `128 * g + l`, and of the three that lie 32, 64 and 96 behind: so a register of words, shifted and
@@ -8,6 +8,10 @@
     unsafe_code,
     reason = "instructions that not every processor has: a Level says that this one has them"
 )]
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
 
 use super::level::{Level, Path};
 
@@ -71,10 +75,14 @@ fn place(entry: u16) -> (usize, usize) {
     (group * WORDS + within % WORDS, within / WORDS * BITS)
 }
 
-/// Adds to each sum the counts of its entry in `columns`, each times the weight beside it.
+/// Sets each sum to those of the counts of its entry in `columns`, each times the weight beside it; to 0 where
+/// there are none.
 ///
-/// Sums wrap at 2^16: the caller knows that they stay below.
-pub fn add_columns(level: Level, sums: &mut Sums, columns: &[(&Column, u16)]) {
+/// Sums of the first `entries` are set at least, and those behind them have no meaning. Sums wrap at 2^16: the
+/// caller knows that they stay below.
+pub fn set_columns(level: Level, sums: &mut Sums, entries: usize, columns: &[(&Column, u16)]) {
+    let groups = entries.div_ceil(GROUP);
+    let sums = &mut sums.as_chunks_mut().0[..groups];
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX-512.
@@ -88,25 +96,68 @@ pub fn add_columns(level: Level, sums: &mut Sums, columns: &[(&Column, u16)]) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn with_avx512(sums: &mut Sums, columns: &[(&Column, u16)]) {
-    scalar(sums, columns);
+fn with_avx512(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
+    let low = _mm512_set1_epi16(MAX_COUNT.cast_signed());
+    for (number, sums) in groups.iter_mut().enumerate() {
+        let mut runs = [_mm512_setzero_si512(); GROUP / WORDS];
+        for (column, weight) in columns {
+            let words = &column.0.as_chunks::<WORDS>().0[number];
+            let weight = _mm512_set1_epi16(weight.cast_signed());
+            // SAFETY: 32 words are the 64 bytes that are read.
+            let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
+            let quarters = [
+                _mm512_and_si512(words, low),
+                _mm512_and_si512(_mm512_srli_epi16::<4>(words), low),
+                _mm512_and_si512(_mm512_srli_epi16::<8>(words), low),
+                _mm512_srli_epi16::<12>(words),
+            ];
+            for (run, counts) in runs.iter_mut().zip(quarters) {
+                *run = _mm512_add_epi16(*run, _mm512_mullo_epi16(counts, weight));
+            }
+        }
+        for (sums, run) in sums.as_chunks_mut::<WORDS>().0.iter_mut().zip(runs) {
+            // SAFETY: 32 sums are the 64 bytes that are written.
+            unsafe { _mm512_storeu_si512(sums.as_mut_ptr().cast(), run) };
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn with_avx2(sums: &mut Sums, columns: &[(&Column, u16)]) {
-    scalar(sums, columns);
+fn with_avx2(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
+    const HALF: usize = WORDS / 2;
+    let low = _mm256_set1_epi16(MAX_COUNT.cast_signed());
+    for (number, sums) in groups.iter_mut().enumerate() {
+        for half in 0..2 {
+            let mut runs = [_mm256_setzero_si256(); GROUP / WORDS];
+            for (column, weight) in columns {
+                let words = &column.0.as_chunks::<HALF>().0[2 * number + half];
+                let weight = _mm256_set1_epi16(weight.cast_signed());
+                // SAFETY: 16 words are the 32 bytes that are read.
+                let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+                let quarters = [
+                    _mm256_and_si256(words, low),
+                    _mm256_and_si256(_mm256_srli_epi16::<4>(words), low),
+                    _mm256_and_si256(_mm256_srli_epi16::<8>(words), low),
+                    _mm256_srli_epi16::<12>(words),
+                ];
+                for (run, counts) in runs.iter_mut().zip(quarters) {
+                    *run = _mm256_add_epi16(*run, _mm256_mullo_epi16(counts, weight));
+                }
+            }
+            for (quarter, run) in runs.into_iter().enumerate() {
+                let sums = &mut sums.as_chunks_mut::<HALF>().0[2 * quarter + half];
+                // SAFETY: 16 sums are the 32 bytes that are written.
+                unsafe { _mm256_storeu_si256(sums.as_mut_ptr().cast(), run) };
+            }
+        }
+    }
 }
 
-/// The twin; compiled for the registers of each path.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
-fn scalar(sums: &mut Sums, columns: &[(&Column, u16)]) {
-    let (groups, _) = sums.as_chunks_mut::<GROUP>();
+/// The twin.
+fn scalar(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
     for (number, sums) in groups.iter_mut().enumerate() {
+        sums.fill(0);
         for (column, weight) in columns {
             let (words, _) = column.0.as_chunks::<WORDS>();
             let words = &words[number];
@@ -142,21 +193,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_level_adds_what_entry_by_entry_adds(
+        fn every_level_sets_what_entry_by_entry_adds(
             columns in vec((column(), any::<u16>()), 0..5),
-            start in any::<u16>(),
+            before in any::<u16>(),
+            entries in 0..=BLOCK,
         ) {
             let columns: Vec<_> = columns.iter().map(|(column, weight)| (column, *weight)).collect();
-            let mut expected = [start; BLOCK];
+            let mut expected = [0_u16; BLOCK];
             for (entry, sum) in (0..).zip(&mut expected) {
                 for (column, weight) in &columns {
                     *sum = sum.wrapping_add(column.get(entry).wrapping_mul(*weight));
                 }
             }
             for level in Level::all() {
-                let mut sums = [start; BLOCK];
-                add_columns(level, &mut sums, &columns);
-                prop_assert!(sums == expected, "{level}");
+                let mut sums = [before; BLOCK];
+                set_columns(level, &mut sums, entries, &columns);
+                prop_assert!(sums[..entries] == expected[..entries], "{level}");
             }
         }
 

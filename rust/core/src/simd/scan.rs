@@ -39,6 +39,55 @@ pub fn next_above(
     }
 }
 
+/// Lanes of [`best_of_lanes`].
+pub const LANES: usize = GROUP;
+
+/// The largest `sum^2 / norm` of each lane: of the entries that have the same place in their groups. At least 0.
+///
+/// A division more or less exact than another path's would do: it is a bound for what has to be compared.
+#[must_use]
+pub fn best_of_lanes(level: Level, sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512.
+        Path::Avx512 => unsafe { best_with_avx512(sums, norms) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2.
+        Path::Avx2 => unsafe { best_with_avx2(sums, norms) },
+        _ => best(sums, norms),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn best_with_avx512(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
+    best(sums, norms)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn best_with_avx2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
+    best(sums, norms)
+}
+
+/// The twin; compiled for the registers of each path.
+#[allow(
+    clippy::inline_always,
+    reason = "it is compiled for each path's registers"
+)]
+#[inline(always)]
+fn best(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
+    let mut best = [0.0_f32; LANES];
+    for (sums, norms) in sums.iter().zip(norms) {
+        for ((best, &sum), &norm) in best.iter_mut().zip(sums).zip(norms) {
+            let value = f32::from(sum) * f32::from(sum) / norm;
+            // No comparison holds for 0 / 0, which an entry without words has.
+            *best = if value > *best { value } else { *best };
+        }
+    }
+    best
+}
+
 /// The first group from there on whose mask is not empty.
 #[allow(
     clippy::inline_always,
@@ -183,6 +232,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_level_has_the_same_best_of_each_lane(
+            entries in vec((any::<u16>(), 0_u16..40_000, 0_u16..4), 0..5 * GROUP),
+        ) {
+            let mut entries = entries;
+            entries.resize(entries.len().next_multiple_of(GROUP), (0, 0, 0));
+            let norms: Vec<f32> = entries.iter().map(|&(_, norm, _)| f32::from(norm)).collect();
+            // What has no norm has no sum.
+            let sums = entries.iter().map(|&(sum, norm, often)| sum * u16::from(often == 0 && norm > 0));
+            let sums: Vec<u16> = sums.collect();
+            let mut expected = [0.0_f32; LANES];
+            for (place, (&sum, &norm)) in sums.iter().zip(&norms).enumerate().filter(|(_, (sum, _))| **sum > 0) {
+                let best = &mut expected[place % LANES];
+                *best = best.max(f32::from(sum) * f32::from(sum) / norm);
+            }
+            for level in Level::all() {
+                let (sums, norms) = (sums.as_chunks().0, norms.as_chunks().0);
+                prop_assert_eq!(best_of_lanes(level, sums, norms), expected, "{}", level);
+            }
+        }
+
         #[test]
         fn every_level_finds_what_entry_by_entry_finds(
             entries in vec((any::<u16>(), 0.0_f32..40_000_000.0, 0_u16..4), 256),

@@ -1,0 +1,306 @@
+//! One search of the exact index: sums of integers a block at a time, and a distance for few of them.
+
+use std::cell::Cell;
+
+use crate::index::base::{Neighbor, distance};
+use crate::index::exact::ExactIndex;
+use crate::postings::{BLOCK, Block, Buckets, Fresh, Newest, Overflow, count, entry};
+use crate::simd::Level;
+use crate::simd::columns::{Column, Sums, set_columns};
+use crate::simd::scan::{GROUP, LANES, best_of_lanes, next_above};
+use crate::vector::BUCKETS;
+
+/// What rounding takes at most of either side of the comparison, and more.
+const ROOM: f64 = 1e-6;
+
+/// What a search writes to. A thread keeps one from search to search.
+struct Scratch {
+    sums: Sums,
+    /// The weight of each bucket; all 0 between searches.
+    weights: [u16; BUCKETS],
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// Postings of a bucket, and the weight of it.
+struct Scattered<'a> {
+    codes: &'a [u16],
+    overflow: &'a [Overflow],
+    weight: u16,
+}
+
+/// A search on its way through the blocks.
+pub(super) struct Search<'a> {
+    index: &'a ExactIndex,
+    /// Buckets and their counts.
+    query: &'a [(u16, u32)],
+    squared_norm: u64,
+    level: Level,
+    /// How many of the nearest are asked for, if it is known.
+    limit: Option<usize>,
+    /// What is farther is of no interest.
+    max_distance: f64,
+    /// A row whose dot squared is not above this times its squared norm is certainly farther.
+    bound: f32,
+    /// The same, of what was known before a row was visited.
+    least_bound: f32,
+    columns: Vec<(&'a Column, u16)>,
+    lists: Vec<Scattered<'a>>,
+}
+
+impl<'a> Search<'a> {
+    /// Calls `visit` with the rows that are near enough, in ascending order of number. It gives the largest
+    /// distance that is of interest from now on.
+    ///
+    /// Where `limit` is given, rows that are certainly not among so many of the nearest may be left out.
+    pub(super) fn run(
+        index: &'a ExactIndex,
+        query: &'a [(u16, u32)],
+        limit: Option<usize>,
+        mut visit: impl FnMut(Neighbor) -> f64,
+    ) {
+        let squares = query.iter().map(|&(_, count)| u64::from(count).pow(2));
+        let mut search = Self {
+            index,
+            query,
+            squared_norm: squares.sum(),
+            level: Level::current(),
+            limit,
+            max_distance: f64::INFINITY,
+            bound: 0.0,
+            least_bound: 0.0,
+            columns: Vec::new(),
+            lists: Vec::with_capacity(query.len()),
+        };
+        // Taken, so that a search inside of `visit` has one of its own.
+        let kept = SCRATCH.with(Cell::take);
+        let mut scratch = kept.unwrap_or_else(|| {
+            Box::new(Scratch {
+                sums: [0; BLOCK],
+                weights: [0; BUCKETS],
+            })
+        });
+        for number in 0..index.postings.blocks().len() {
+            // By Cauchy and Schwarz no dot is above the root of the product.
+            let largest = search.squared_norm.checked_mul(index.largest[number]);
+            if largest.is_some_and(|squared| squared < 1 << (2 * u16::BITS)) {
+                search.block(number, &mut scratch, &mut visit);
+            } else {
+                search.large_block(number, &mut visit);
+            }
+        }
+        SCRATCH.with(|cell| cell.set(Some(scratch)));
+    }
+
+    /// The rows of a block whose dots are below 2^16.
+    fn block(
+        &mut self,
+        number: usize,
+        scratch: &mut Scratch,
+        visit: &mut impl FnMut(Neighbor) -> f64,
+    ) {
+        let block = &self.index.postings.blocks()[number];
+        let first = number * BLOCK / GROUP;
+        let norms = &self.index.norms[first..];
+        let norms = &norms[..norms.len().min(BLOCK / GROUP)];
+        self.sum(number, block, norms.len() * GROUP, scratch);
+        let groups = &mut scratch.sums.as_chunks_mut::<GROUP>().0[..norms.len()];
+        if let Some(removed) = block.removed() {
+            for (group, sums) in groups.iter_mut().enumerate() {
+                let mut bits = removed.group(group);
+                while bits != 0 {
+                    sums[bits.trailing_zeros() as usize] = 0;
+                    bits &= bits - 1;
+                }
+            }
+        }
+        self.estimate(groups, norms);
+        let mut from = 0;
+        while let Some((group, mut live)) = next_above(self.level, groups, norms, self.bound, from)
+        {
+            from = group + 1;
+            while live != 0 {
+                let place = live.trailing_zeros() as usize;
+                live &= live - 1;
+                let (sum, norm) = (groups[group][place], norms[group][place]);
+                if f32::from(sum) * f32::from(sum) > self.bound * norm {
+                    self.visit((first + group) * GROUP + place, u64::from(sum), visit);
+                }
+            }
+        }
+    }
+
+    /// The dot of each row of a block.
+    fn sum(
+        &mut self,
+        number: usize,
+        block: &'a Block<Buckets>,
+        entries: usize,
+        scratch: &mut Scratch,
+    ) {
+        self.columns.clear();
+        self.lists.clear();
+        // Every product is part of a dot that is below 2^16.
+        let narrow = |weight| u16::try_from(weight).unwrap_or(u16::MAX);
+        for part in block.parts() {
+            for &(bucket, weight) in self.query {
+                let Some(list) = part.list(bucket) else {
+                    continue;
+                };
+                let weight = narrow(weight);
+                self.columns
+                    .extend(list.column.map(|column| (column, weight)));
+                self.lists.push(Scattered {
+                    codes: list.codes,
+                    overflow: list.overflow,
+                    weight,
+                });
+            }
+        }
+        let newest = self.index.postings.fresh(number);
+        if let Some(lists) = newest.and_then(|newest| newest.lists()) {
+            for &(bucket, weight) in self.query {
+                let (list, weight) = (lists.get(bucket), narrow(weight));
+                self.columns
+                    .extend(list.column.map(|column| (column, weight)));
+                self.lists.push(Scattered {
+                    codes: list.codes,
+                    overflow: &[],
+                    weight,
+                });
+            }
+        }
+        let Scratch { sums, weights } = scratch;
+        set_columns(self.level, sums, entries, &self.columns);
+        for list in &self.lists {
+            for &code in list.codes {
+                let sum = &mut sums[usize::from(entry(code))];
+                *sum = sum.wrapping_add(list.weight.wrapping_mul(count(code)));
+            }
+            for above in list.overflow {
+                let more = u16::try_from(above.more).unwrap_or(u16::MAX);
+                let sum = &mut sums[usize::from(above.entry)];
+                *sum = sum.wrapping_add(list.weight.wrapping_mul(more));
+            }
+        }
+        if let Some(few) = newest.and_then(|newest| newest.few()) {
+            self.add_few(few, sums, weights);
+        }
+    }
+
+    /// Rows that lie as they came: each of their buckets is looked up in the query.
+    fn add_few(&self, few: &Fresh<u16>, sums: &mut Sums, weights: &mut [u16; BUCKETS]) {
+        if few.is_empty() {
+            return;
+        }
+        for &(bucket, weight) in self.query {
+            weights[usize::from(bucket) % BUCKETS] = u16::try_from(weight).unwrap_or(u16::MAX);
+        }
+        few.for_each_row(|entry, row| {
+            let mut sum = 0_u16;
+            for (&bucket, &count) in row {
+                let weight = weights[usize::from(bucket) % BUCKETS];
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "of a product below 2^16, or of 0"
+                )]
+                let count = count as u16;
+                sum = sum.wrapping_add(weight.wrapping_mul(count));
+            }
+            sums[usize::from(entry) % BLOCK] = sum;
+        });
+        for &(bucket, _) in self.query {
+            weights[usize::from(bucket) % BUCKETS] = 0;
+        }
+    }
+
+    /// Looks for a bound before any row is visited: there are as many rows that are above it as are asked for.
+    ///
+    /// The largest value of each lane is one of a row of its own. What f32 rounds away of it is less than
+    /// `ROOM`.
+    fn estimate(&mut self, sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) {
+        let Some(limit) = self.limit.filter(|&limit| limit <= LANES / 2) else {
+            return;
+        };
+        if self.bound > 0.0 || sums.len() < 4 {
+            return;
+        }
+        let best = best_of_lanes(self.level, sums, norms).map(f32::to_bits);
+        // Floats that are not negative are in the order of their bits. The low bits are left at 0.
+        let mut least = 0_u32;
+        for bit in (12..u32::BITS - 1).rev() {
+            let higher = least | 1 << bit;
+            if best
+                .iter()
+                .map(|&bits| usize::from(bits >= higher))
+                .sum::<usize>()
+                >= limit
+            {
+                least = higher;
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "ROOM is more than is lost")]
+        let bound = (f64::from(f32::from_bits(least)) * (1.0 - ROOM)) as f32;
+        (self.bound, self.least_bound) = (bound, bound);
+    }
+
+    /// The rows of a block with a text so long that a dot may be of any size.
+    fn large_block(&mut self, number: usize, visit: &mut impl FnMut(Neighbor) -> f64) {
+        let block = &self.index.postings.blocks()[number];
+        let mut sums = vec![0_u64; BLOCK];
+        let mut add = |code, weight: u64| {
+            sums[usize::from(entry(code))] += weight * u64::from(count(code));
+        };
+        let newest = self.index.postings.fresh(number);
+        for &(bucket, weight) in self.query {
+            let weight = u64::from(weight);
+            for list in block.lists(bucket) {
+                list.for_each_code(|code| add(code, weight));
+            }
+            if let Some(lists) = newest.and_then(|newest| newest.lists()) {
+                lists.get(bucket).for_each_code(|code| add(code, weight));
+            }
+        }
+        for &(bucket, weight) in self.query {
+            for above in block.lists(bucket).flat_map(|list| list.overflow) {
+                sums[usize::from(above.entry)] += u64::from(weight) * u64::from(above.more);
+            }
+        }
+        if let Some(few) = newest.and_then(|newest| newest.few()) {
+            few.for_each(|entry, bucket, count| {
+                let weights = self.query.iter().filter(|&&(hit, _)| hit == bucket);
+                let weight: u64 = weights.map(|&(_, weight)| u64::from(weight)).sum();
+                sums[usize::from(entry)] += weight * u64::from(count);
+            });
+        }
+        for (place, sum) in (0_u16..).zip(sums).filter(|&(_, sum)| sum > 0) {
+            if !block.removed().is_some_and(|removed| removed.has(place)) {
+                self.visit(number * BLOCK + usize::from(place), sum, visit);
+            }
+        }
+    }
+
+    /// Visits a row by its exact distance, unless that is too far.
+    fn visit(&mut self, id: usize, dot: u64, visit: &mut impl FnMut(Neighbor) -> f64) {
+        let id = u32::try_from(id).expect("numbers are below 2^32");
+        let distance = distance(dot, self.squared_norm, self.index.squared_norm(id));
+        if distance <= self.max_distance {
+            self.max_distance = visit(Neighbor { id, distance });
+            self.bound = bound(self.max_distance, self.squared_norm).max(self.least_bound);
+        }
+    }
+}
+
+/// `dot / sqrt(q * n) >= 1 - max_distance` is `dot^2 >= (1 - max_distance)^2 * q * n`, and what rounding
+/// takes goes off.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "ROOM is more than is lost"
+)]
+fn bound(max_distance: f64, squared_norm: u64) -> f32 {
+    let cosine = (1.0 - max_distance - f64::EPSILON * 8.0).max(0.0);
+    (cosine * cosine * squared_norm as f64 * (1.0 - ROOM)) as f32
+}
