@@ -116,6 +116,9 @@ class ExactIndex:
     def add(self, texts: list[str]) -> int:
         """Adds *texts*; the id of the first, which the others follow."""
 
+    def nearest(self, query: str, k: int) -> tuple[bytearray, bytearray]:
+        """Ids (uint64) and distances (float64) of the nearest to one query, as many as there are."""
+
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
         """Ids (uint64) and distances (float64) of the nearest to each query, ``min(k, len)`` a row.
 

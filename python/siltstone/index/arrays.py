@@ -6,7 +6,8 @@ NumPy is imported when the first array is made, not with the package.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, EntryNotFoundError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["d", "f"]
 """What the values are: float64, or float32."""
 
-__all__ = ["NO_ID", "as_ids", "as_k", "first_row", "serial", "table"]
+__all__ = ["MAX_K", "NO_ID", "as_ids", "as_k", "first_row", "pair", "serial", "table"]
 
 NO_ID = 2**64 - 1  #: stands in a batch where a query found fewer than others
 FILL = NO_ID.to_bytes(8, "little")  # all bits: the same in any order of bytes
@@ -84,10 +85,22 @@ def table(found: tuple[bytearray, bytearray], rows: int, kind: Kind) -> tuple[Id
 
 def first_row(found: tuple[bytearray, bytearray], kind: Kind) -> tuple[Ids, NDArray[Any]]:
     """Ids and values of one query, without what the row was filled up with."""
-    import numpy as np
-
-    ids, values = np.frombuffer(found[0], np.uint64), np.frombuffer(found[1], kind)
+    ids, values = pair(found, kind)
     if found[0].endswith(FILL):  # what fills a row up is at its end
         known = ids != NO_ID
         return ids[known], values[known]
     return ids, values
+
+
+def pair(found: tuple[bytearray, bytearray], kind: Kind) -> tuple[Ids, NDArray[Any]]:
+    """Ids and values of one query, as many as there are."""
+    frombuffer, kinds = _numpy()
+    return frombuffer(found[0], kinds["Q"]), frombuffer(found[1], kinds[kind])
+
+
+@cache
+def _numpy() -> tuple[Callable[..., Any], dict[str, np.dtype[Any]]]:
+    """``frombuffer`` and types of numbers: looking them up takes as long as a small search."""
+    import numpy as np
+
+    return np.frombuffer, {"Q": np.dtype(np.uint64), "d": np.dtype(np.float64), "f": np.dtype(np.float32)}

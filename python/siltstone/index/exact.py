@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from siltstone import _native
-from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.arrays import MAX_K, as_ids, as_k, pair, serial, table
 from siltstone.index.texts import check_text, check_texts
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ class ExactIndex:
         Returns:
             ids (uint64) and distances (float64), of the same length: *k*, or as many as share a bucket.
         """
-        return first_row(self._core.search([check_text(query, "query")], as_k(k)), "d")
+        if type(query) is not str or type(k) is not int or not 0 <= k <= MAX_K:
+            query, k = check_text(query, "query"), as_k(k)
+        return pair(self._core.nearest(query, k), "d")
 
     def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
         """The same for each of *queries*, in one call.

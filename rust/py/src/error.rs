@@ -26,6 +26,12 @@ pub(crate) fn guard<T: Send>(
     }
 }
 
+/// Runs `work`, which is over in a few microseconds, and turns what goes wrong in there into an exception.
+pub(crate) fn guard_short<T>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T>) -> PyResult<T> {
+    level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
+    guard_attached(py, || work().map_err(|error| to_exception(py, &error)))
+}
+
 /// Runs `work`, which is short or needs the interpreter, and turns a panic into an exception.
 pub(crate) fn guard_attached<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work))

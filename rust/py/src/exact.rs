@@ -5,22 +5,29 @@
     reason = "PyO3 hands arguments over by value"
 )]
 
+use std::iter;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::embed::hash::HashRule;
-use siltstone_core::embed::hashed_tf::HashedTf;
-use siltstone_core::index::{ExactIndex as Index, VectorIndex};
+use siltstone_core::embed::hashed_tf::{HashedTf, with_counts};
+use siltstone_core::index::{ExactIndex as Index, Neighbor, VectorIndex};
 use siltstone_core::simd::Level;
-use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
+use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
-use crate::error::{guard, to_exception};
+use crate::error::{guard, guard_short, to_exception};
 use crate::text::{Text, borrow_all};
 
 /// Ids and values of the best of each query, row after row.
 pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
+
+/// A search in so few texts, for so few of them, with a query of so few bytes, is over within about ten
+/// microseconds: it keeps the interpreter, which takes a tenth of a microsecond to let go and get back.
+const SMALL: usize = 16_384;
+const FEW: usize = 32;
+const SHORT: usize = 1_000;
 
 /// Stands where a query found fewer than others.
 const NO_ID: u64 = u64::MAX;
@@ -69,30 +76,47 @@ impl ExactIndex {
     fn add(&self, texts: &Bound<'_, PyList>) -> PyResult<u64> {
         let (py, texts) = (texts.py(), borrow_all(texts)?);
         guard(py, || {
-            let rows = self.rows(&texts);
+            let rows = Rows::of(&texts, self.rule);
             self.write(|index| {
-                let first = check_room(index.len(), rows.len())?;
-                for row in &rows {
-                    index.add(row);
+                let first = check_room(index.len(), texts.len())?;
+                for row in rows.iter() {
+                    index.add_counts(row);
                 }
                 Ok(first)
             })
         })
     }
 
+    /// Ids and distances of the nearest to one query, as many as there are.
+    fn nearest<'py>(&self, py: Python<'py>, query: Text, k: usize) -> PyResult<Found<'py>> {
+        if query.len() <= SHORT
+            && k <= FEW
+            && let Ok(index) = self.index.try_read()
+            && index.len() <= SMALL
+        {
+            let found = guard_short(py, || Ok(near(&index, self.rule, &query, k)))?;
+            drop(index);
+            return found_to_bytes(py, &found);
+        }
+        let found = guard(py, || {
+            self.read(|index| Ok(near(index, self.rule, &query, k)))
+        })?;
+        found_to_bytes(py, &found)
+    }
+
     fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
         let py = queries.py();
         let queries = borrow_all(queries)?;
         let found = guard(py, || {
-            let rows = self.rows(&queries);
+            let rows = Rows::of(&queries, self.rule);
             self.read(|index| {
                 let mut table = Table::new(
-                    rows.len(),
+                    queries.len(),
                     k.min(index.len() - index.removed()),
                     f64::INFINITY,
                 );
-                for row in &rows {
-                    let near = index.search(row, table.columns());
+                for row in rows.iter() {
+                    let near = index.search_counts(row, table.columns());
                     table.push(near.iter().map(|near| (near.id, near.distance)));
                 }
                 Ok(table)
@@ -136,11 +160,6 @@ impl ExactIndex {
 }
 
 impl ExactIndex {
-    fn rows(&self, texts: &[Text]) -> Vec<SparseRow> {
-        let mut embedder = HashedTf::new(self.rule);
-        texts.iter().map(|text| embedder.counts(text)).collect()
-    }
-
     fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
         work(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -148,6 +167,58 @@ impl ExactIndex {
     fn write<T>(&self, work: impl FnOnce(&mut Index) -> CoreResult<T>) -> CoreResult<T> {
         work(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The counts of texts, one after another.
+struct Rows {
+    counts: Vec<(u16, u32)>,
+    /// Where those of each text end.
+    ends: Vec<usize>,
+}
+
+impl Rows {
+    fn of(texts: &[Text], rule: HashRule) -> Self {
+        let mut embedder = HashedTf::new(rule);
+        let mut rows = Self {
+            counts: Vec::new(),
+            ends: Vec::with_capacity(texts.len()),
+        };
+        for text in texts {
+            rows.counts.extend_from_slice(embedder.pairs(text));
+            rows.ends.push(rows.counts.len());
+        }
+        rows
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[(u16, u32)]> {
+        let starts = iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.counts[start..end])
+    }
+}
+
+fn near(index: &Index, rule: HashRule, query: &str, k: usize) -> Vec<Neighbor> {
+    let limit = k.min(index.len() - index.removed());
+    with_counts(query, rule, |counts| index.search_counts(counts, limit))
+}
+
+fn found_to_bytes<'py>(py: Python<'py>, found: &[Neighbor]) -> PyResult<Found<'py>> {
+    const WIDE: usize = size_of::<u64>();
+    let len = found.len() * WIDE;
+    let ids = PyByteArray::new_with(py, len, |bytes| {
+        for (bytes, near) in bytes.as_chunks_mut::<WIDE>().0.iter_mut().zip(found) {
+            *bytes = u64::from(near.id).to_ne_bytes();
+        }
+        Ok(())
+    })?;
+    let distances = PyByteArray::new_with(py, len, |bytes| {
+        for (bytes, near) in bytes.as_chunks_mut::<WIDE>().0.iter_mut().zip(found) {
+            *bytes = near.distance.to_ne_bytes();
+        }
+        Ok(())
+    })?;
+    Ok((ids, distances))
 }
 
 /// The number of the first of `more` texts, if all of them get one.

@@ -3,6 +3,8 @@
 //! `value(b) = count(b) / sqrt(sum of count(x)^2 over all buckets x)`, computed in f64 and rounded to
 //! f32 once. A text without words is the zero vector. The order of words does not matter.
 
+use std::cell::Cell;
+
 use super::counter::Counter;
 use super::hash::HashRule;
 use crate::tokenize::words::Scanner;
@@ -11,10 +13,27 @@ use crate::vector::{BUCKETS, SparseRow};
 /// The dimension of the embedding.
 pub const DIMENSION: usize = BUCKETS;
 
+thread_local! {
+    /// An embedder that the thread keeps: what it needs is 30 KB, which takes longer to clear than a short
+    /// text to count.
+    static KEPT: Cell<Option<Box<HashedTf>>> = const { Cell::new(None) };
+}
+
 /// The counts of one text, as an exact row.
 #[must_use]
 pub fn counts(text: &str, rule: HashRule) -> SparseRow {
-    HashedTf::new(rule).counts(text)
+    with_counts(text, rule, |counts| counts.iter().copied().collect())
+}
+
+/// What `read` makes of the counts of one text: the buckets that it hits, in ascending order, with how often.
+pub fn with_counts<T>(text: &str, rule: HashRule, read: impl FnOnce(&[(u16, u32)]) -> T) -> T {
+    // Taken, so that a panic leaves none that is half filled, and `read` may embed, too.
+    let kept = KEPT.with(Cell::take);
+    let mut embedder = kept.unwrap_or_else(|| Box::new(HashedTf::new(rule)));
+    embedder.rule = rule;
+    let made = read(embedder.pairs(text));
+    KEPT.with(|cell| cell.set(Some(embedder)));
+    made
 }
 
 /// Embeds texts one after another, and keeps its buffers between them.
@@ -74,6 +93,12 @@ impl HashedTf {
             let known = small.get(count as usize).copied();
             (bucket, known.unwrap_or_else(|| value(count)))
         })
+    }
+
+    /// The buckets that `text` hits, in ascending order, with how often.
+    pub fn pairs(&mut self, text: &str) -> &[(u16, u32)] {
+        self.count(text);
+        &self.row
     }
 
     /// The counts of `text`, as an exact row.
