@@ -97,6 +97,40 @@ class Store:
             StoreConflictError: the current compaction is another one, or something was forgotten.
         """
 
+    def rewrite(
+        self,
+        session: str,
+        expected: tuple[int | None, int | None],
+        row: tuple[Any, ...],
+        changes: tuple[
+            int,
+            list[int],
+            int | None,
+            list[tuple[str, str, str, str, int, int]],
+            list[tuple[str, int, int, str, str | None, str, int]],
+        ],
+        cadence: str,
+    ) -> tuple[int, list[int | None]]:
+        """Makes *row* the current view, whatever was said after it, in one transaction.
+
+        Counts as a time that messages were forgotten: who has read the session before is behind.
+
+        Args:
+            session: The session.
+            expected: As for :meth:`commit_compaction`: the current compaction.
+            row: As for :meth:`commit_compaction`.
+            changes: Where the log ends; the compactions whose entries leave; the one that *row* follows;
+                messages to append, as for :meth:`append_messages`; entries, as for :meth:`insert_entries`.
+            cadence: The caller's own state.
+
+        Returns:
+            The row's id, and those of the entries; 0 and None for a session that was dropped.
+
+        Raises:
+            StoreConflictError: the session or its log stands elsewhere, or something was forgotten.
+            StoreCorruptError: the session has no compaction of the id that *row* should follow.
+        """
+
     def undo_compaction(self, session: str, expected_head: int, cadence: str) -> tuple[int | None, int]:
         """Makes the parent of *expected_head* current, deletes the entries it brought, sets the cadence.
 

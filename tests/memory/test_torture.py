@@ -60,7 +60,7 @@ while True:
         doable = ["revive", "index", "append"]
     else:
         doable = ["append"] * 6 + ["index"] * 5 + ["stage"] * 5 + ["expire"] * 2 + ["repair"]
-        doable += (["commit"] * 6 + ["forget"] * 3 + ["drop"]) * (end > 0) + ["undo"] * 2 * bool(head)
+        doable += (["commit"] * 6 + ["forget"] * 3 + ["drop"]) * (end > 0) + ["undo", "undo", "rewrite", "rewrite"] * bool(head)
         doable += ["finalize", "finalize", "abort", "reconcile"] * bool(waiting)
         doable += ["renew"] * 2 * bool(lacking)
     does = chance.choice(doable)
@@ -93,6 +93,16 @@ while True:
         )
         pair = [Entry(f"{which} {number}", (end - 1, end), created_at=number) for which in ("one", "two")]
         ids = log.commit(row, pair, expected_head=head, cadence=str(number)).entry_ids
+    elif does == "rewrite":
+        row = NewCompaction(
+            f"r{number}", "branch", 1, False, "said", ((0, end),), (None,), end, "", "[]", 0, 0, 0, 0, 0
+        )
+        raws = [json.dumps({"role": "user", "content": f"message {n}"}) for n in range(end, end + 2)]
+        new = [NewMessage(raw, "user", "any", "original", 3, 0) for raw in raws]
+        ids = log.rewrite(
+            row, new, [Entry(f"one {number}", (end - 1, end))], expected_head=head, expected_next=end,
+            expected_redactions=state.redactions, withdrawn=[head], parent=head, cadence=str(number),
+        ).entry_ids
     elif does == "forget":
         store.forget(session_id="a", start=what["seq"], end=what["seq"] + 1)
     elif does == "undo":
@@ -169,6 +179,16 @@ class State:
             new = frozenset((f"{which} {number}", (end - 1, end), name) for which in ("one", "two"))
             made = (*self.compactions, (name, self.head, end, False))
             return replace(self, compactions=made, head=name, entries=self.entries | new)
+        if step["does"] == "rewrite":
+            name = f"r{number}"
+            kept = frozenset(entry for entry in self.entries if entry[2] != self.head)
+            return replace(
+                self,
+                messages=self.messages + tuple(f"message {n}" for n in range(end, end + 2)),
+                compactions=(*self.compactions, (name, self.head, end, False)),
+                head=name,
+                entries=kept | {(f"one {number}", (end - 1, end), name)},
+            )
         if step["does"] == "undo":
             parents = {name: parent for name, parent, _, _ in self.compactions}
             assert self.head is not None

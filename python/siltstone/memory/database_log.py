@@ -54,7 +54,7 @@ class DatabaseLog:
         return LogState(next_seq, compaction_from_row(row), cadence, redactions, dropped)
 
     def redactions(self) -> int | None:
-        """How often something of the session was forgotten; None for one that was dropped."""
+        """How often something was forgotten or rewritten; None for a session that was dropped."""
         *_, redactions, dropped = self._native.log_state(self._session_id)
         return None if dropped else redactions
 
@@ -91,6 +91,32 @@ class DatabaseLog:
         )
         self._on_entries()
         return CommitReceipt(compaction_id, tuple(entry_ids))
+
+    def rewrite(
+        self,
+        row: NewCompaction,
+        messages: Sequence[NewMessage],
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        expected_next: int,
+        expected_redactions: int,
+        withdrawn: Sequence[int],
+        parent: int | None,
+        cadence: str,
+    ) -> CommitReceipt:
+        """Makes *row* the current view and appends *messages* after it, in one transaction."""
+        new = [message_to_row(message) for message in messages]
+        found = [entry_to_row(entry) for entry in entries]
+        row_id, entry_ids = self._native.rewrite(
+            self._session_id,
+            (expected_head, expected_redactions),
+            compaction_to_row(row),
+            (expected_next, list(withdrawn), parent, new, found),
+            cadence,
+        )
+        self._on_entries()
+        return CommitReceipt(row_id, tuple(entry_ids))
 
     def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
         """Makes the view before *expected_head* current again, and takes back the entries it brought."""

@@ -124,7 +124,7 @@ class LogState:
         next_seq: The sequence number that the next message gets.
         head: The compaction whose view is current; None before the first.
         cadence: What the session stored with its last write, as JSON text; empty at first.
-        redactions: How often messages were forgotten.
+        redactions: How often messages were forgotten, or a past was rewritten.
         dropped: The session was dropped: what is written to it is accepted as nothing.
     """
 
@@ -150,7 +150,7 @@ class SessionLog(Protocol):
         """Where the log stands."""
 
     def redactions(self) -> int | None:
-        """How often something of the session was forgotten; None for one that was dropped."""
+        """How often something was forgotten or rewritten; None for a session that was dropped."""
 
     def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
         """Gives a compaction whose summary was forgotten a new one. Whether it is such a one.
@@ -183,6 +183,38 @@ class SessionLog(Protocol):
         Raises:
             StoreConflictError: another compaction was committed since *expected_head*, or messages were
                 forgotten since *expected_redactions* (None does not ask).
+        """
+
+    def rewrite(
+        self,
+        row: NewCompaction,
+        messages: Sequence[NewMessage],
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        expected_next: int,
+        expected_redactions: int,
+        withdrawn: Sequence[int],
+        parent: int | None,
+        cadence: str,
+    ) -> CommitReceipt:
+        """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
+
+        Counts as a redaction, so that who has read the session before reads it anew.
+
+        Args:
+            row: The view. It may have messages that are before ``expected_next``, in ascending order.
+            messages: What follows it.
+            entries: What is to be found beside it. One that is there already keeps its id.
+            expected_head: The compaction that was current when the session was read.
+            expected_next: Where the log ended.
+            expected_redactions: How often something had been forgotten.
+            withdrawn: The compactions whose entries leave, before *entries* are written.
+            parent: The compaction that *row* follows; None for the bare log.
+            cadence: The session's cadence.
+
+        Raises:
+            StoreConflictError: another writer changed the session since. Nothing was written.
         """
 
     def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:

@@ -98,7 +98,7 @@ class SimpleLog:
             )
 
     def redactions(self) -> int | None:
-        """How often something of the session was forgotten; None for one that was dropped."""
+        """How often something was forgotten or rewritten; None for a session that was dropped."""
         with self._lock:
             record = self._record()
             return None if record.dropped else record.redactions
@@ -130,13 +130,8 @@ class SimpleLog:
             record = self._record()
             if record.dropped:
                 return
-            if len(record.messages) != expected_next:
-                raise StoreConflictError(
-                    f"the log of session {self._session_id!r} ends at {len(record.messages)}, "
-                    f"not at {expected_next}: another writer appended to it"
-                )
-            rows = [LogRow(seq, *astuple(message)) for seq, message in enumerate(messages, expected_next)]
-            record.messages += rows
+            self._ends_at(record, expected_next)
+            record.messages += _numbered(messages, expected_next)
             record.cadence = cadence
 
     def read(self, start: int, end: int) -> list[LogRow]:
@@ -157,17 +152,42 @@ class SimpleLog:
         with self._lock:
             if self._record().dropped:
                 return CommitReceipt(0, self._index(entries, 0).entry_ids)
-            record = self._stands_on(expected_head)
-            if expected_redactions not in (None, record.redactions):
-                raise StoreConflictError(
-                    f"something of session {self._session_id!r} was forgotten meanwhile: open it again"
-                )
+            record = self._stands_on(expected_head, expected_redactions)
             row = CompactionRow(self._next_compaction(), expected_head, compaction)
             receipt = self._index(entries, row.compaction_id)
             record.compactions.append(row)
             record.head = row
             record.cadence = cadence
             return CommitReceipt(row.compaction_id, receipt.entry_ids)
+
+    def rewrite(
+        self,
+        row: NewCompaction,
+        messages: Sequence[NewMessage],
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        expected_next: int,
+        expected_redactions: int,
+        withdrawn: Sequence[int],
+        parent: int | None,
+        cadence: str,
+    ) -> CommitReceipt:
+        """Makes *row* the current view and remembers *messages* after it: all, or nothing."""
+        with self._lock:
+            if self._record().dropped:
+                return CommitReceipt(0, self._index(entries, 0).entry_ids)
+            record = self._stands_on(expected_head, expected_redactions)
+            self._ends_at(record, expected_next)
+            added = CompactionRow(self._next_compaction(), parent, row)
+            for compaction_id in withdrawn:
+                self._withdraw(compaction_id)
+            receipt = self._index(entries, added.compaction_id)
+            record.messages += _numbered(messages, expected_next)
+            record.compactions.append(added)
+            record.head, record.cadence = added, cadence
+            record.redactions += 1
+            return CommitReceipt(added.compaction_id, receipt.entry_ids)
 
     def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
         """Makes the view before *expected_head* current again, and takes back the entries it brought."""
@@ -189,8 +209,8 @@ class SimpleLog:
         with self._lock:
             return list(self._record().compactions)
 
-    def _stands_on(self, expected: int | None) -> LogRecord:
-        """The record, if no other writer moved the session's head."""
+    def _stands_on(self, expected: int | None, redactions: int | None = None) -> LogRecord:
+        """The record, if no other writer moved the session's head or, where they are asked, forgot."""
         record = self._record()
         head = record.head.compaction_id if record.head else None
         if head != expected:
@@ -198,4 +218,21 @@ class SimpleLog:
                 f"the head of session {self._session_id!r} is {head}, not {expected}: "
                 "another writer compacted it, or undid what it had"
             )
+        if redactions not in (None, record.redactions):
+            raise StoreConflictError(
+                f"something of session {self._session_id!r} was forgotten or rewritten meanwhile: "
+                "open it again"
+            )
         return record
+
+    def _ends_at(self, record: LogRecord, expected: int) -> None:
+        """Nothing, if no other writer appended to the log."""
+        if len(record.messages) != expected:
+            raise StoreConflictError(
+                f"the log of session {self._session_id!r} ends at {len(record.messages)}, "
+                f"not at {expected}: another writer appended to it"
+            )
+
+
+def _numbered(messages: Sequence[NewMessage], first: int) -> list[LogRow]:
+    return [LogRow(seq, *astuple(message)) for seq, message in enumerate(messages, first)]

@@ -4,7 +4,7 @@ mod common;
 
 use common::{compaction, entry, found, message, on, session};
 use siltstone_core::ErrorKind;
-use siltstone_core::memory::{Handle, NewEntry, Store};
+use siltstone_core::memory::{Expected, Handle, NewEntry, Rewrite, Store};
 
 fn of(text: &str, start: i64, end: i64) -> NewEntry {
     NewEntry {
@@ -90,6 +90,94 @@ fn an_index_in_another_store_notices_that_entries_left() {
         texts.sort();
         assert_eq!(texts, ["silt of old", "silt that comes"]);
     }
+}
+
+#[test]
+fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let (store, a) = (handle.store().unwrap(), session("a"));
+    let three = [message("{}"), message("{}"), message("{}")];
+    store.append(&a, 0, &three, String::new()).unwrap();
+    store.insert(&a, &[of("silt of a caller", 0, 1)]).unwrap();
+    let first = commit(&store, None, &[of("silt that leaves", 1, 2)]);
+    assert_eq!(found(&store, "a", "silt").len(), 2);
+
+    let row = compaction("", 3);
+    let (withdrawn, messages) = ([first], [message("{}")]);
+    let (left, comes) = ([of("", 1, 2)], [of("silt that comes", 2, 3)]);
+    let rewrite = Rewrite {
+        expected_next: 3,
+        withdrawn: &withdrawn,
+        parent: Some(first),
+        messages: &messages,
+        row: &row,
+        entries: &comes,
+    };
+    let behind = Expected {
+        redactions: Some(1),
+        ..on(Some(first))
+    };
+    let elsewhere = Rewrite {
+        expected_next: 2,
+        ..rewrite
+    };
+    let orphan = Rewrite {
+        parent: Some(first + 1),
+        ..rewrite
+    };
+    let late = compaction("", 4);
+    let ahead = Rewrite {
+        row: &late,
+        ..rewrite
+    };
+    for (expected, rewrite, kind) in [
+        (on(None), rewrite, ErrorKind::StoreConflict),
+        (behind, rewrite, ErrorKind::StoreConflict),
+        (on(Some(first)), elsewhere, ErrorKind::StoreConflict),
+        (on(Some(first)), orphan, ErrorKind::StoreCorrupt),
+        (on(Some(first)), ahead, ErrorKind::InvalidArgument),
+    ] {
+        let refused = store.rewrite(&a, expected, rewrite, "c".to_owned());
+        assert_eq!(refused.unwrap_err().kind(), kind);
+        let state = store.log_state(&a).unwrap();
+        assert_eq!((state.head, state.next_seq), (Some(first), 3));
+        assert_eq!(found(&store, "a", "silt").len(), 2);
+    }
+
+    let done = store.rewrite(&a, on(Some(first)), rewrite, "c".to_owned());
+    let state = store.log_state(&a).unwrap();
+    let branch = done.unwrap().compaction;
+    assert_eq!(
+        (state.head, state.next_seq, state.redactions),
+        (Some(branch), 4, 1)
+    );
+    assert_eq!(state.cadence, "c");
+    let texts = |store: &Store| {
+        let hits = found(store, "a", "silt").into_iter();
+        let mut texts: Vec<_> = hits.map(|hit| hit.1).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(texts(&store), ["silt of a caller", "silt that comes"]);
+
+    let (withdrawn, nothing) = ([branch], []);
+    let back = Rewrite {
+        expected_next: 4,
+        withdrawn: &withdrawn,
+        parent: None,
+        messages: &nothing,
+        entries: &left,
+        ..rewrite
+    };
+    store
+        .rewrite(&a, on(Some(branch)), back, String::new())
+        .unwrap();
+    assert_eq!(texts(&store), ["silt of a caller"]);
+    let parents: Vec<_> = store.compactions(&a).unwrap();
+    let parents: Vec<_> = parents.iter().map(|row| row.parent).collect();
+    assert_eq!(parents, [None, Some(first), None]);
+    assert!(store.check().unwrap().is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod exact;
 mod explain;
 mod interpreter;
 mod json;
+mod log;
 mod memory;
 mod outline;
 mod rows;

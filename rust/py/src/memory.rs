@@ -11,14 +11,15 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyTuple};
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage};
+use siltstone_core::memory::{Handle, NewEntry, NewMessage};
 
 use crate::entries;
 use crate::error::guard;
+use crate::log::{self, ExpectedIn, RewriteIn};
 use crate::rows::{
     EntryIn, EntryOut, FindingOut, FoundOut, Ids, MessageIn, MessageOut, MissingOut, StageOut,
-    TargetIn, compaction_in, compaction_out, entry_in, entry_out, figures_out, finding_out,
-    ids_out, message_in, message_out, session_id,
+    TargetIn, compaction_out, entry_in, entry_out, figures_out, finding_out, ids_out, message_in,
+    message_out, session_id,
 };
 use crate::staging;
 use crate::text::Text;
@@ -96,22 +97,25 @@ impl Store {
         &self,
         py: Python<'_>,
         session: Text,
-        expected: (Option<i64>, Option<i64>),
+        expected: ExpectedIn,
         row: &Bound<'_, PyTuple>,
         entries: Vec<EntryIn>,
         cadence: Text,
     ) -> PyResult<(i64, Ids)> {
-        let compaction = compaction_in(row)?;
-        guard(py, || {
-            let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
-            let (store, session) = (self.handle.store()?, session_id(&session)?);
-            let cadence = cadence.to_string();
-            let (head, redactions) = expected;
-            let expected = Expected { head, redactions };
-            let committed =
-                store.commit_compaction(&session, expected, &compaction, &entries, cadence)?;
-            Ok((committed.compaction, ids_out(&committed.entries)))
-        })
+        let handle = &self.handle;
+        log::commit_compaction(py, handle, &session, expected, row, entries, &cadence)
+    }
+
+    fn rewrite(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected: ExpectedIn,
+        row: &Bound<'_, PyTuple>,
+        changes: RewriteIn,
+        cadence: Text,
+    ) -> PyResult<(i64, Ids)> {
+        log::rewrite(py, &self.handle, &session, expected, row, changes, &cadence)
     }
 
     fn undo_compaction(
@@ -121,11 +125,7 @@ impl Store {
         expected_head: i64,
         cadence: Text,
     ) -> PyResult<(Option<i64>, i64)> {
-        let undone = guard(py, || {
-            let (store, session) = (self.handle.store()?, session_id(&session)?);
-            store.undo_compaction(&session, expected_head, cadence.to_string())
-        })?;
-        Ok((undone.head, undone.entries))
+        log::undo_compaction(py, &self.handle, &session, expected_head, &cadence)
     }
 
     fn save_cadence(&self, py: Python<'_>, session: Text, cadence: Text) -> PyResult<()> {

@@ -17,7 +17,7 @@ pub struct LogState {
     pub head: Option<i64>,
     /// What the caller stored with its last write; empty at first.
     pub cadence: String,
-    /// Raised when messages are forgotten: a view that was read before holds what is gone.
+    /// Raised when messages are forgotten or a past is rewritten: a view that was read before is not so now.
     pub redactions: i64,
     /// Whether the session was dropped: what is written to it is accepted as nothing.
     pub dropped: bool,
@@ -28,7 +28,7 @@ pub struct LogState {
 pub struct Expected {
     /// The head that it read.
     pub head: Option<i64>,
-    /// How often messages were forgotten when it read them; None for one that read none.
+    /// How often messages were forgotten or rewritten when it read them; None for one that read none.
     pub redactions: Option<i64>,
 }
 
@@ -82,15 +82,7 @@ impl Store {
         cadence: String,
     ) -> Result<()> {
         self.change(session, |transaction, row| {
-            if row.next_seq != expected_next {
-                let message = format!(
-                    "the log of session {:?} ends at {}, not at {expected_next}: another writer \
-                     appended to it",
-                    session.as_str(),
-                    row.next_seq
-                );
-                return Err(Error::new(ErrorKind::StoreConflict, message));
-            }
+            ends_at(row, expected_next)?;
             log::append(transaction, row, messages)?;
             row.cadence = cadence;
             Ok(())
@@ -125,17 +117,7 @@ impl Store {
         cadence: String,
     ) -> Result<Committed> {
         let (entries, compaction) = self.write_entries(session, entries, |transaction, row| {
-            stands_on(row, expected.head)?;
-            if expected
-                .redactions
-                .is_some_and(|redactions| redactions != row.redactions)
-            {
-                let message = format!(
-                    "something of session {:?} was forgotten meanwhile: open it again",
-                    session.as_str()
-                );
-                return Err(Error::new(ErrorKind::StoreConflict, message));
-            }
+            stands_on(row, expected)?;
             row.cadence = cadence;
             compactions::append(transaction, row, compaction).map(Some)
         })?;
@@ -161,7 +143,11 @@ impl Store {
         let mut writer = self.database.writer()?;
         writer.transaction(|transaction| {
             let mut row = session::find_or_create(transaction, session)?;
-            stands_on(&row, Some(expected_head))?;
+            let expected = Expected {
+                head: Some(expected_head),
+                redactions: None,
+            };
+            stands_on(&row, expected)?;
             row.head = compactions::of(transaction, &row, expected_head)?.parent;
             let entries = leaving::withdraw(transaction, &mut row, expected_head)?;
             row.cadence = cadence;
@@ -224,16 +210,38 @@ impl Store {
     }
 }
 
-/// Nothing, if no other writer moved the session's head.
-fn stands_on(row: &SessionRow, expected: Option<i64>) -> Result<()> {
-    if row.head == expected {
+/// Nothing, if no other writer moved the session's head, and what was read of it is still so.
+pub(super) fn stands_on(row: &SessionRow, expected: Expected) -> Result<()> {
+    if row.head != expected.head {
+        let message = format!(
+            "the head of session {:?} is {}, not {}: another writer compacted it, or undid what it had",
+            row.name,
+            head(row.head),
+            head(expected.head)
+        );
+        return Err(Error::new(ErrorKind::StoreConflict, message));
+    }
+    if expected
+        .redactions
+        .is_none_or(|redactions| redactions == row.redactions)
+    {
         return Ok(());
     }
     let message = format!(
-        "the head of session {:?} is {}, not {}: another writer compacted it, or undid what it had",
-        row.name,
-        head(row.head),
-        head(expected)
+        "something of session {:?} was forgotten or rewritten meanwhile: open it again",
+        row.name
+    );
+    Err(Error::new(ErrorKind::StoreConflict, message))
+}
+
+/// Nothing, if no other writer appended to the session's log.
+pub(super) fn ends_at(row: &SessionRow, expected: i64) -> Result<()> {
+    if row.next_seq == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "the log of session {:?} ends at {}, not at {expected}: another writer appended to it",
+        row.name, row.next_seq
     );
     Err(Error::new(ErrorKind::StoreConflict, message))
 }

@@ -44,6 +44,7 @@ mod options;
 mod place;
 mod rank;
 mod registry;
+mod rewrite;
 mod scope;
 mod scope_map;
 mod search;
@@ -62,6 +63,7 @@ pub use log::{Committed, Expected, LogState, Undone};
 pub use options::{
     Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,
 };
+pub use rewrite::Rewrite;
 pub use scope::IndexSizes;
 pub use search::{Found, Hit};
 pub use staging::Reconciled;

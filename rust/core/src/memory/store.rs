@@ -110,8 +110,11 @@ impl Store {
         let Some((before, after, compaction, placed)) = written else {
             return Ok((vec![None; entries.len()], None));
         };
-        // The writer is still held, so scopes see commits in their order.
-        if let Some(scope) = self.scopes.get(session) {
+        // The writer is still held, so scopes see commits in their order. One that entries left begins anew
+        // when it is next needed.
+        if before.epoch == after.epoch
+            && let Some(scope) = self.scopes.get(session)
+        {
             let rows = placed.iter().zip(analysed);
             let added = rows
                 .filter(|(placed, _)| placed.is_new)

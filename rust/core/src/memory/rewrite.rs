@@ -1,0 +1,69 @@
+//! A view that is no compaction's: of a past that was rewritten, or of one that is given back.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::SessionId;
+use crate::memory::log::{Committed, Expected, ends_at, stands_on};
+use crate::memory::store::Store;
+use crate::sqlite::{NewCompaction, NewEntry, NewMessage, compactions, leaving, log};
+
+/// What a rewrite changes, all of it in one transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewrite<'a> {
+    /// Where the log ends.
+    pub expected_next: i64,
+    /// The compactions whose entries are taken back: the new view does not stand on them.
+    pub withdrawn: &'a [i64],
+    /// The row that the new one follows; None for one that follows the bare log.
+    pub parent: Option<i64>,
+    /// Messages that follow the new view.
+    pub messages: &'a [NewMessage],
+    /// The new view.
+    pub row: &'a NewCompaction,
+    /// What is to be found beside it; an entry that the session has already keeps its id.
+    pub entries: &'a [NewEntry],
+}
+
+impl Store {
+    /// Makes the view of `rewrite` the current one. Whoever has read the session before is behind then, as
+    /// after messages were forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where the session or its log stands elsewhere, [`ErrorKind::InvalidEntry`]
+    /// where an entry is out of bounds, [`ErrorKind::StoreCorrupt`] where the parent is not of the session;
+    /// otherwise those of a write.
+    pub fn rewrite(
+        &self,
+        session: &SessionId,
+        expected: Expected,
+        rewrite: Rewrite<'_>,
+        cadence: String,
+    ) -> Result<Committed> {
+        let (entries, row) = self.write_entries(session, rewrite.entries, |transaction, row| {
+            stands_on(row, expected)?;
+            ends_at(row, rewrite.expected_next)?;
+            if rewrite.row.next_seq > rewrite.expected_next {
+                let message = format!(
+                    "a view must end at {} at most, where the log of session {:?} does, got {}",
+                    rewrite.expected_next, row.name, rewrite.row.next_seq
+                );
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
+            }
+            for &compaction in rewrite.withdrawn {
+                leaving::withdraw(transaction, row, compaction)?;
+            }
+            if let Some(parent) = rewrite.parent {
+                compactions::of(transaction, row, parent)?;
+            }
+            row.head = rewrite.parent;
+            row.redactions += 1;
+            row.cadence = cadence;
+            log::append(transaction, row, rewrite.messages)?;
+            compactions::append(transaction, row, rewrite.row).map(Some)
+        })?;
+        Ok(Committed {
+            compaction: row.unwrap_or_default(),
+            entries,
+        })
+    }
+}
