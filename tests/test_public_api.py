@@ -19,15 +19,16 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 PROMISED = {
     "AsyncSession", "Bm25Index", "Bm25Params", "Compacted", "CompactionCompleted", "CompactionConfig",
     "CompactionContext", "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor",
-    "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset", "DatasetError",
-    "Decay", "Embedder", "EmbeddingError", "EmbeddingFailed", "Emergency", "EntriesQuarantined", "Entry",
-    "ExactIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex", "ForgetReport", "FunctionEmbedder",
-    "Guidance", "HnswIndex", "HnswMemoryStore", "HnswParams", "InvalidMessageError", "Limits",
-    "MemoryExpired", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder", "ModelError",
-    "Plan", "Prepared", "Report", "Retention", "SearchDegraded", "SearchHit", "Session", "SiltstoneError",
-    "SimpleMemoryStore", "Skipped", "SourceRange", "StoreError", "TableEmbedder", "ThresholdCompactor",
-    "TokenizerRule", "Tool", "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact",
-    "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
+    "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset",
+    "DatasetError", "Decay", "Embedder", "EmbeddingError", "EmbeddingFailed", "Emergency",
+    "EntriesQuarantined", "Entry", "ExactIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex",
+    "ForgetReport", "FunctionEmbedder", "Guidance", "HistoryBranched", "HnswIndex", "HnswMemoryStore",
+    "HnswParams", "InvalidMessageError", "Limits", "MemoryExpired", "MemoryIndexed", "MemoryStore",
+    "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "Report", "Retention",
+    "SearchDegraded", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped",
+    "SourceRange", "StoreError", "TableEmbedder", "ThresholdCompactor", "TokenizerRule", "Tool",
+    "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact", "embed",
+    "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

@@ -10,7 +10,7 @@
     ├── ConversionLossError          ValueError        what another dialect cannot say
     ├── DatasetError                 ValueError        evaluation data that is not there, or not right
     ├── EmbeddingError               RuntimeError      the caller's embedder raised, hung, or gave no vectors
-    ├── HistoryConflictError         ValueError        a host's list that does not go on from the log
+    ├── HistoryConflictError         ValueError        a host's list that the session cannot follow
     ├── IllegalHistoryError          ValueError        a history that its provider would refuse
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
     ├── ToolError
@@ -132,7 +132,10 @@ class EmbeddingError(SiltstoneError, RuntimeError):
 
 
 class HistoryConflictError(SiltstoneError, ValueError):
-    """A host's list that does not go on from the log. Carries ``session_id`` and ``logged``, a count."""
+    """A host's list that has rewritten the past, and is not followed: ``observe`` says which are.
+
+    Carries ``session_id`` and ``logged``, how many messages the log has.
+    """
 
 
 class IllegalHistoryError(SiltstoneError, ValueError):

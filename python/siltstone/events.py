@@ -16,6 +16,7 @@ __all__ = [
     "EmbeddingFailed",
     "EntriesQuarantined",
     "Event",
+    "HistoryBranched",
     "Hook",
     "MemoryExpired",
     "MemoryIndexed",
@@ -119,6 +120,28 @@ class MemoryIndexed:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryBranched:
+    """A host's list has rewritten the past, and the session follows it. What left is in the log.
+
+    Attributes:
+        session_id: The session.
+        branch_id: What ``expand`` takes, to read what left; ``undo_compaction`` brings it back.
+        position: The place in the host's list of the first message that differs; its length where the list
+            ends earlier than the session.
+        retained: Messages that both have; those that the summary stands for are counted.
+        left: Messages that left, not shown to the model any more, and not found by a search.
+        appended: Messages of the list that were written as new.
+    """
+
+    session_id: str
+    branch_id: int
+    position: int
+    retained: int
+    left: int
+    appended: int
+
+
+@dataclass(frozen=True, slots=True)
 class EntriesQuarantined:
     """A search left entries out because they do not match their checksums. Told once for each such state.
 
@@ -187,6 +210,7 @@ Event: TypeAlias = (
     | CompactionCompleted
     | CompactionFailed
     | MemoryIndexed
+    | HistoryBranched
     | EntriesQuarantined
     | MemoryExpired
 )

@@ -66,10 +66,11 @@ FAMILIES = {
     "embedding": ["base hashed minilm", "function table"],
     "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
     "session": [
-        "cadence observe retention threads usage view",
-        "rows",
+        "cadence retention spans threads usage view",
+        "observe rows",
         "loading",
         "state",
+        "past",
         "core",
         "boundary forgetting lineage opening",
         "recovery",

@@ -30,7 +30,7 @@ from storing import entries, sql, whole
 
 RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40"))
 RARE = (
-    "forget", "undo", "finalize", "abort", "reconcile", "expire", "renew", "repair", "drop", "revive",
+    "forget", "undo", "rewrite", "finalize", "abort", "reconcile", "expire", "renew", "repair", "drop", "revive",
 )  # fmt: skip
 LEAST = 20  # words of a child before it may be killed, so that a slow machine tests as much as a fast one
 

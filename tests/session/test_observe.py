@@ -20,7 +20,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.errors import HistoryConflictError
+from siltstone.errors import ConfigError, HistoryConflictError
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
@@ -104,23 +104,40 @@ def test_a_list_that_was_shortened_from_the_front_goes_on(tmp_path: Path) -> Non
         assert session.observe([*messages[12:20], user("next")]) == 1
 
 
-@pytest.mark.parametrize("how", ["changed", "taken back", "reordered", "empty"])
-def test_a_rewritten_past_is_refused_and_nothing_is_lost(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("how", ["changed", "taken back", "reordered", "shorter"])
+def test_a_rewritten_past_is_refused_where_the_host_asks_for_it_and_nothing_is_lost(
+    tmp_path: Path, how: str
+) -> None:
     messages = conversation(3)
     rewritten = {
         "changed": [user("Something else."), *messages[1:], user("next")],
         "taken back": [*messages[:-1], user("next")],
         "reordered": [messages[1], messages[0], *messages[2:]],
-        "empty": [],
+        "shorter": messages[:-1],
     }[how]
     with opened(tmp_path) as session:
         session.observe(messages)
         with pytest.raises(HistoryConflictError, match="session of another id") as caught:
-            session.observe(rewritten)
+            session.observe(rewritten, on_conflict="raise")
         assert (caught.value.session_id, caught.value.logged) == ("s", len(messages))
         assert session.log() == messages
         assert session.history() == messages
-        assert session.observe(messages) == 0
+        assert session.compactions(undone=True) == []
+        assert session.observe(messages, on_conflict="raise") == 0
+
+
+def test_an_empty_list_is_refused_where_something_was_said(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        assert session.observe([]) == 0
+        session.observe(conversation(1))
+        with pytest.raises(HistoryConflictError, match="it is empty"):
+            session.observe([])
+        assert session.history() == conversation(1)
+
+
+def test_what_to_do_about_a_rewritten_past_is_one_of_two_words(tmp_path: Path) -> None:
+    with opened(tmp_path) as session, pytest.raises(ConfigError, match="'branch' or 'raise', got 'merge'"):
+        session.observe([user("a")], on_conflict="merge")  # type: ignore[arg-type]
 
 
 def test_what_is_no_message_is_refused_and_nothing_is_written(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from siltstone import (
     Entry,
     ExtractiveModel,
     Failed,
+    HistoryBranched,
     MemoryExpired,
     MemoryIndexed,
     MemoryStore,
@@ -68,6 +69,7 @@ def on_event(
     | CompactionCompleted
     | CompactionFailed
     | MemoryIndexed
+    | HistoryBranched
     | EntriesQuarantined
     | MemoryExpired,
 ) -> None:

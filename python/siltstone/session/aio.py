@@ -14,7 +14,7 @@ from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session.boundary import Prepared
-from siltstone.session.core import Core
+from siltstone.session.core import Core, OnConflict
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
 from siltstone.session.forgetting import Criteria
 from siltstone.session.lineage import AsyncLineage
@@ -80,9 +80,11 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
         """Adds messages to the end of the history. They are durable when it returns: all, or none."""
         await _in_thread(lambda: self._core.append((message, *more), usage))
 
-    async def observe(self, history: Sequence[RawMessage], *, usage: Any = None) -> int:
-        """Brings the log in step with *history*, the list of a host that keeps its own."""
-        return await _in_thread(lambda: self._core.observe(history, usage))
+    async def observe(
+        self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
+    ) -> int:
+        """Brings the session in step with *history*, the list of a host that keeps its own."""
+        return await _in_thread(lambda: self._core.observe(history, usage, on_conflict))
 
     async def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
         """What to send to the model now. Call it before every model call."""

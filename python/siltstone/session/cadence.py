@@ -34,7 +34,7 @@ class Cadence:
         last_compaction: Of the last committed compaction.
         last_attempt: Of the last attempt, whatever came of it.
         low_yield_attempts: Attempts in a row that failed or reclaimed less than ``LOW_YIELD``.
-        last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction.
+        last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction or a branch.
         last_input_seq: That count is of the messages before this one.
         pins: Sequence numbers of pinned messages, ascending.
     """
@@ -83,6 +83,10 @@ class Cadence:
         return replace(
             self, last_compaction=at, last_attempt=at, low_yield_attempts=attempts, last_input_tokens=0
         )
+
+    def rewritten(self) -> Cadence:
+        """After the past was rewritten: what the provider counted last is not what goes out next."""
+        return replace(self, last_input_tokens=0)
 
     def failed(self, at: int) -> Cadence:
         """After an attempt at boundary *at* that came to nothing."""

@@ -5,91 +5,137 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import (
     ConfigError,
     HistoryConflictError,
     ReadOnlyStoreError,
-    SessionDroppedError,
-    StoreClosedError,
     StoreConflictError,
     StoreError,
 )
-from siltstone.events import EntriesQuarantined, MemoryIndexed, notify
-from siltstone.memory.entry import Entry
-from siltstone.memory.log import CompactionRow
+from siltstone.events import EntriesQuarantined, HistoryBranched, MemoryIndexed, notify
 from siltstone.messages import Message, RawMessage, read_message
 from siltstone.session import rows
 from siltstone.session.cadence import Cadence
-from siltstone.session.loading import load, with_live_objects
-from siltstone.session.observe import is_summary
-from siltstone.session.state import State
+from siltstone.session.past import Past
+from siltstone.session.spans import Spans, count, minus, union, within
 from siltstone.session.usage import input_tokens
 from siltstone.session.view import Item, View
 from siltstone.usage import UsageRecord
 
-__all__ = ["Core"]
+__all__ = ["Core", "OnConflict"]
+
+OnConflict: TypeAlias = Literal["branch", "raise"]
+"""What becomes of a host's list that has rewritten the past."""
 
 _log = logging.getLogger("siltstone")
 
 
-class Core(State):
+class Core(Past):
     """What ``Session`` and ``AsyncSession`` share. Every method takes the lock; none calls a model."""
 
     def append(self, raws: Sequence[RawMessage], usage: Any = None) -> None:
         """Writes *raws* to the log, and then to the view: all of them, or none."""
         with self._lock:
             self.check_open()
-            first = self._next_seq
-            messages = [read_message(raw, first + offset) for offset, raw in enumerate(raws)]
-            created_at = self._milliseconds()
-            items = [self._view.measured(message, created_at) for message in messages]
+            items = self._measured(raws)
             new = [rows.message_row(item, self._view.rule.tokens(item.units)) for item in items]
             counted = input_tokens(usage)
-            cadence = self._cadence if usage is None else self._cadence.heard(counted, first)
-            self._log.append(new, expected_next=first, cadence=cadence.to_json())
+            cadence = self._cadence if usage is None else self._cadence.heard(counted, self._next_seq)
+            self._log.append(new, expected_next=self._next_seq, cadence=cadence.to_json())
             self._next_seq += len(items)
             self._cadence = self._saved = cadence
             if counted:
                 self.estimate_error = (self._view.tokens + self.fixed_tokens) / counted - 1
             self._view.extend(items)
 
-    def observe(self, raws: Sequence[RawMessage], usage: Any = None) -> int:
-        """Appends what *raws*, a host's whole list, has beyond the log; how many messages that were."""
+    def observe(
+        self, raws: Sequence[RawMessage], usage: Any = None, on_conflict: OnConflict = "branch"
+    ) -> int:
+        """Brings the session in step with *raws*, a host's whole list; how many messages were new."""
+        if on_conflict not in ("branch", "raise"):
+            raise ConfigError(
+                f"on_conflict must be 'branch' or 'raise', got {on_conflict!r}",
+                field="on_conflict",
+                value=on_conflict,
+            )
+        branched: HistoryBranched | None = None
         with self._lock:
             self.check_open()
             self.refresh()
-            for row in self._log.read(len(self._host), self._next_seq):
-                self._host.learn(row.raw, injected=row.provenance == "injected_context")
-            summaries = self._summary_texts()
-            seen = self._host.originals([raw for raw in raws if not is_summary(raw, summaries)])
-            view = None
-            if len(seen) < len(raws):
-                view = [item.message.seq for item in self._view if _is_said(item.message)]
-            start = self._host.new(seen, view)
+            self._learn()
+            summaries = {
+                place: covers
+                for place, raw in enumerate(raws)
+                if (covers := self._summaries.find(raw)) is not None
+            }
+            seen = self._host.originals(raws, summaries)
+            line = self.line()
+            said = self._host.said(line)
+            covered = union(*(covers or self.covers() for covers in summaries.values()))
+            shown = self._host.said(minus(line, covered)) if summaries else said
+            start = self._host.new(seen, said, shown)
             if start is None:
-                raise HistoryConflictError(
-                    f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the log "
-                    f"of session {self.session_id!r}: what was logged was changed or taken back; nothing was "
-                    "written; open a session of another id for it",
-                    session_id=self.session_id,
-                    logged=self._next_seq,
-                )
-            if new := [raw for raw, _ in seen[start:]]:
+                start, end = self._host.shared(seen, shown)
+                self._check_branch(raws, on_conflict, minus(covered, line))
+                retained = union(covered, within(line, 0, shown[end]) if end < len(shown) else line)
+                position = seen[start].place if start < len(seen) else len(raws)
+                branched = self._branch(retained, [each.raw for each in seen[start:]], usage, position)
+            elif new := [each.raw for each in seen[start:]]:
                 begins = self._next_seq == 0 and self._cadence == Cadence()
                 self.append(new, usage)
                 if begins:
                     self._infer_cadence(item.message for item in self._view)
             self._host.keep(seen, start)
-            return len(new)
+        if branched is not None:
+            notify(self.hooks, branched)
+        return len(seen) - start
 
-    def _summary_texts(self) -> set[str]:
-        """The contents of every summary message there ever was; read again after a compaction alone."""
-        if self._summaries is None or self._summaries[0] != self._head:
-            self._summaries = self._head, {row.compaction.summary for row in self._log.compactions()}
-        return self._summaries[1]
+    def _learn(self) -> None:
+        """Takes in what the log and the compactions have beyond what is known of them."""
+        for row in self._log.read(len(self._host), self._next_seq):
+            self._host.learn(row.raw, injected=row.provenance == "injected_context")
+        state = self._head or 0, self._redactions
+        if self._summaries_of != state:
+            every, current = self.lineage()
+            for each in sorted(every, key=lambda each: each.compaction_id in current):
+                if each.compaction.covers:
+                    self._summaries.learn(each.compaction.summary, each.compaction.covers)
+            self._summaries_of = state
+
+    def _check_branch(self, raws: Sequence[RawMessage], on_conflict: OnConflict, foreign: Spans) -> None:
+        """Refuses a list that leaves the line of the session, where it cannot be followed."""
+        if on_conflict == "branch" and raws and not foreign:
+            return
+        why = "what was logged was changed or taken back"
+        if on_conflict == "branch":
+            why = "its summary is not of this history" if raws else "it is empty"
+        raise HistoryConflictError(
+            f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the log "
+            f"of session {self.session_id!r}: {why}; nothing was written; "
+            "open a session of another id for it",
+            session_id=self.session_id,
+            logged=self._next_seq,
+        )
+
+    def _branch(
+        self, retained: Spans, raws: Sequence[RawMessage], usage: Any, position: int
+    ) -> HistoryBranched:
+        """Leaves the line of the session after *retained*, and goes on with *raws*; what is told of it."""
+        cadence = self._cadence.rewritten()
+        if usage is not None:
+            cadence = cadence.heard(input_tokens(usage), self._next_seq)
+        branch_id, left = self.branch(retained, self._measured(raws), cadence)
+        self._retain()
+        return HistoryBranched(self.session_id, branch_id, position, count(retained), count(left), len(raws))
+
+    def _measured(self, raws: Sequence[RawMessage]) -> list[Item]:
+        """*raws* as the next messages of the log. One that is none raises."""
+        messages = [read_message(raw, self._next_seq + offset) for offset, raw in enumerate(raws)]
+        created_at = self._milliseconds()
+        return [self._view.measured(message, created_at) for message in messages]
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or lets go of it. Durable when it returns."""
@@ -107,23 +153,10 @@ class Core(State):
                 self._log.save_cadence(cadence.to_json())
                 self._cadence = self._saved = cadence
 
-    def check_open(self) -> None:
-        """Refuses the use of a closed session."""
-        if self._closed:
-            raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
-
     def pass_boundary(self) -> None:
         """Counts one more boundary. It is stored with the next write, so a turn costs one write."""
         with self._lock:
             self._cadence = self._cadence.passed()
-
-    def begin(self) -> bool:
-        """Takes the one place for a compaction in flight; False where it is taken."""
-        return self._compacting.acquire(blocking=False)
-
-    def end(self) -> None:
-        """Gives the place back."""
-        self._compacting.release()
 
     def tell_damage(self) -> None:
         """Tells which entries a search leaves out, when that has changed. Never in silence."""
@@ -162,12 +195,13 @@ class Core(State):
         with self._lock:
             if read is not self._view:
                 raise StoreConflictError(
-                    f"something of session {self.session_id!r} was forgotten meanwhile; nothing was written"
+                    f"something of session {self.session_id!r} was forgotten or rewritten meanwhile; "
+                    "nothing was written"
                 )
             items = {id(item.message): item for item in read}
             self._check_pins(compaction)
             discarded = [items[id(message)] for message in compaction.discarded]
-            entries = self._entries(discarded) if self.indexed else []
+            entries = rows.entries(discarded, index_tools=self._index_tools) if self.indexed else []
             created_at = self._milliseconds()
             cadence = self._cadence.compacted(at, *tokens)
             row = rows.compaction_row(
@@ -211,38 +245,6 @@ class Core(State):
         self._next_seq += len(items)
         self._view.extend(items)
 
-    def undo(self) -> CompactionRow | None:
-        """Moves the head back by one compaction, and the view with it. The one that was undone.
-
-        Raises:
-            StoreConflictError: a compaction is in flight, or another writer moved the head.
-        """
-        if not self.begin():
-            raise StoreConflictError(
-                f"session {self.session_id!r} is being compacted; undo when it is done",
-                session_id=self.session_id,
-            )
-        try:
-            with self._lock:
-                self.check_open()
-                self.refresh()
-                known = {row.compaction_id: row for row in self._log.compactions()}
-                if self._head is None:
-                    return None
-                undone = known.get(self._head)
-                if undone is None:
-                    raise SessionDroppedError(
-                        f"session {self.session_id!r} was dropped meanwhile", session_id=self.session_id
-                    )
-                before = None if undone.parent is None else known[undone.parent]
-                items = with_live_objects(self._view, load(self._log, self._view, before, self._next_seq))
-                self._log.undo(expected_head=self._head, cadence=self._cadence.to_json())
-                self._head, self._saved = undone.parent, self._cadence
-                self._view = View(self._view.rule, items)
-                return undone
-        finally:
-            self.end()
-
     def _check_pins(self, compaction: Compaction) -> None:
         """Refuses to discard what was pinned while the summary was written."""
         for message in compaction.discarded:
@@ -264,15 +266,6 @@ class Core(State):
                 if owns_store:
                     self.store.close()
 
-    def _entries(self, discarded: Sequence[Item]) -> list[Entry]:
-        found = (rows.entry(item, index_tools=self._index_tools) for item in discarded)
-        return [entry for entry in found if entry is not None]
-
 
 def _is_at(message: Message, seq: int) -> bool:
     return message.seq == seq and message.provenance != "compaction_summary"
-
-
-def _is_said(message: Message) -> bool:
-    """Whether a host's own list may have *message*: nothing that we wrote."""
-    return message.provenance not in ("compaction_summary", "injected_context")

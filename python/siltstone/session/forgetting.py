@@ -48,15 +48,18 @@ def _renew(core: Core, policy: Resummarizer) -> Flow[int]:
 
     Where no model gives one, the summary stays as it is: a sentence that says what happened.
     """
-    renewed = 0
+    renewed, made = 0, dict[tuple[tuple[int, int], ...], str]()
     for row in core.lineage()[0]:
         left = core.covered(row.compaction)
         if not row.redacted or not left:
             continue
         redactions = core.redactions
         try:
-            content, usage = yield from policy.resummarize(left, core.context_window)
-            core.charge(usage)
+            content = made.get(row.compaction.covers)  # a branch repeats the summary that its view has
+            if content is None:
+                content, usage = yield from policy.resummarize(left, core.context_window)
+                core.charge(usage)
+                made[row.compaction.covers] = content
             renewed += core.renew(row.compaction_id, content, redactions)
         except (CompactionError, ModelError, StoreConflictError) as error:
             core.charge(getattr(error, "usage", ()))

@@ -13,6 +13,7 @@ from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow
 from siltstone.messages import RawMessage
 from siltstone.session.core import Core
+from siltstone.session.past import BRANCH, UNDO
 from siltstone.usage import UsageRecord
 
 __all__ = ["AsyncLineage", "CompactionRecord", "Lineage"]
@@ -22,14 +23,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CompactionRecord:
-    """A compaction as the log remembers it.
+    """A compaction as the log remembers it, or a branch: a past that the host's list has rewritten.
+
+    A branch has the reason ``"branch"``, no policy and no summary, and level 0; it covers what has left.
 
     Attributes:
         id: Its id, never reused: what ``expand`` takes.
-        parent: The compaction whose view it rewrote; None for one that rewrote the bare log.
+        parent: The compaction whose view it rewrote; None for one that rewrote the bare log. After the undo
+            of a branch it may be an id that no record has.
         policy: The policy's name.
         reason: Why it was due.
-        covers: The half-open ranges of sequence numbers that the summary stands for.
+        covers: The half-open ranges of sequence numbers that the summary stands for; of a branch, those of
+            the messages that left.
         level: 1 for a summary of messages, one more than the highest it replaced otherwise.
         summary: The summary as the model reads it, with its frame.
         tokens_before: The view before, by the policy's rule.
@@ -64,14 +69,14 @@ class CompactionRecord:
 def records(core: Core, *, undone: bool) -> list[CompactionRecord]:
     """The compactions that led to the current view, oldest first; with *undone* the others as well."""
     rows, current = core.lineage()
-    found = [_record(row, row.compaction_id not in current) for row in rows]
+    found = [_record(core, row, row.compaction_id not in current) for row in rows if _is_shown(row)]
     return [record for record in found if undone or not record.undone]
 
 
 def view_at(core: Core, n: int) -> list[RawMessage]:
     """The view that the *n*-th compaction left; for 0 the history that the first one read."""
     rows, current = core.lineage()
-    led = [row for row in rows if row.compaction_id in current]
+    led = [row for row in rows if row.compaction_id in current and _is_shown(row)]
     if type(n) is not int or not 0 <= n <= len(led):
         raise ConfigError(
             f"n must be 0 to {len(led)}, the compactions of session {core.session_id!r}, got {n!r}",
@@ -80,36 +85,46 @@ def view_at(core: Core, n: int) -> list[RawMessage]:
         )
     if n > 0:
         return core.view_left_by(led[n - 1].compaction)
-    return list(core.read(0, led[0].compaction.next_seq if led else core.next_seq))
+    return [item.message.raw for item in core.view_before(led[0] if led else None)]
 
 
 def undo(core: Core) -> CompactionRecord | None:
     """Takes the last compaction back; None where there is none."""
     row = core.undo()
-    return None if row is None else _record(row, True)
+    return None if row is None else _record(core, row, True)
 
 
 def expand(core: Core, summary_id: int) -> list[dict[str, Any]]:
     """The messages that a summary stands for, in order, those of the summaries it replaced included."""
     rows, _ = core.lineage()
     for row in rows:
-        if row.compaction_id == summary_id:
-            return [raw for covered in row.compaction.covers for raw in core.read(*covered)]
+        if row.compaction_id == summary_id and _is_shown(row):
+            return [raw for covered in _covers(core, row) for raw in core.read(*covered)]
     raise CompactionNotFoundError(
         f"session {core.session_id!r} has no compaction {summary_id!r}", compaction_id=summary_id
     )
 
 
-def _record(row: CompactionRow, undone: bool) -> CompactionRecord:
+def _is_shown(row: CompactionRow) -> bool:
+    """Whether somebody did it: what an undo had to write is no step of its own."""
+    return row.compaction.reason != UNDO
+
+
+def _covers(core: Core, row: CompactionRow) -> tuple[tuple[int, int], ...]:
+    return core.left_by(row) if row.compaction.reason == BRANCH else row.compaction.covers
+
+
+def _record(core: Core, row: CompactionRow, undone: bool) -> CompactionRecord:
     compaction = row.compaction
+    has_summary = compaction.reason != BRANCH  # a branch repeats the one that its view has
     return CompactionRecord(
         id=row.compaction_id,
         parent=row.parent,
         policy=compaction.policy,
         reason=compaction.reason,
-        covers=compaction.covers,
-        level=compaction.level,
-        summary=compaction.summary,
+        covers=_covers(core, row),
+        level=compaction.level if has_summary else 0,
+        summary=compaction.summary if has_summary else "",
         tokens_before=compaction.tokens_before,
         tokens_after=compaction.tokens_after,
         messages_before=compaction.messages_before,
@@ -118,7 +133,7 @@ def _record(row: CompactionRow, undone: bool) -> CompactionRecord:
         created_at=datetime_from(compaction.created_at),
         degraded=compaction.degraded,
         undone=undone,
-        redacted=row.redacted,
+        redacted=row.redacted and has_summary,
     )
 
 
@@ -129,7 +144,7 @@ class Lineage:
     _last: Any
 
     def compactions(self, *, undone: bool = False) -> list[CompactionRecord]:
-        """The compactions that led to the current view, oldest first.
+        """The compactions and branches that led to the current view, oldest first.
 
         Args:
             undone: Whether to list those that were undone as well. Nothing is ever deleted of them.
@@ -148,12 +163,16 @@ class Lineage:
         return view_at(self._core, n)
 
     def undo_compaction(self) -> CompactionRecord | None:
-        """Takes the last compaction back, in one transaction. The compaction; None where there is none.
+        """Takes the last compaction or branch back, in one transaction. None where there is none.
 
-        The view is then what it was before, and after it whatever was appended since. What is in context
-        again is not found by a search any more: the entries that this compaction brought are deleted;
-        those that were indexed by a caller stay. The next compaction brings entries anew. When the next
-        one is due does not change.
+        Of a branch, the view is then exactly what it was before: what was said on the branch leaves it, and
+        what had left can be found again as before. A host that hands in the list of the branch once more
+        branches once more.
+
+        Of a compaction, the view is then what it was before, and after it whatever was appended since. What
+        is in context again is not found by a search any more: the entries that this compaction brought are
+        deleted; those that were indexed by a caller stay. The next compaction brings entries anew. When the
+        next one is due does not change.
 
         Raises:
             StoreConflictError: a compaction is in flight, or another writer moved on. Nothing was changed.
@@ -165,7 +184,8 @@ class Lineage:
         """The original messages that a summary stands for, through summaries of summaries.
 
         Args:
-            summary_id: The id of a compaction of this session, undone or not.
+            summary_id: The id of a compaction of this session, undone or not; or of a branch, for the
+                messages that left with it.
 
         Raises:
             CompactionNotFoundError: this session has no such compaction.

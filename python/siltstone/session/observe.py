@@ -1,24 +1,32 @@
-"""Where does a host's own list go on from what the log already has?
+"""Where does a host's own list go on from what the session has, or where does it leave it?
 
 A host that owns its list hands in all of it. Its messages are told apart by identity, as far as the same
-objects were seen before, else by their content. Two shapes go on from a log: the whole of it with more at
-the end, or a view that the session gave, with more at the end. Between them anything goes that leaves
-messages out from the front; nothing goes that changes, reorders or takes back what was logged.
+objects were seen before, else by their content. The session's **line** is what was said on the way to its
+current view: every message that the view has, or that its summary stands for. A list goes on from the line
+in one of three shapes: the whole of it with more at the end; a view that the session gave, with more at the
+end; either with messages left out before its last one. Any other list has rewritten the past.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import NamedTuple
 
 from siltstone.messages import RawMessage, SummaryMessage, encode
+from siltstone.session.spans import Spans, numbers, union
 
-__all__ = ["HostList", "first_new", "is_summary"]
+__all__ = ["HostList", "Seen", "Summaries"]
+
+_RULES = frozenset({"system", "developer"})
 
 
-Seen: TypeAlias = tuple[RawMessage, bytes]
-"""A message of a host's list, and its digest when it was first seen."""
+class Seen(NamedTuple):
+    """A message of a host's list: where it stands in it, and its digest when it was first seen."""
+
+    place: int
+    raw: RawMessage
+    digest: bytes
 
 
 def digest(text: str) -> bytes:
@@ -35,11 +43,11 @@ class Sightings:
     def digest(self, raw: RawMessage) -> bytes:
         """The digest of *raw* when it was first seen."""
         known = self._seen.get(id(raw))
-        return known[1] if known is not None else digest(encode(raw))
+        return known.digest if known is not None else digest(encode(raw))
 
     def keep(self, seen: Iterable[Seen]) -> None:
         """Holds *seen* alone: what a host has dropped is not held for it."""
-        self._seen = {id(raw): (raw, found) for raw, found in seen}
+        self._seen = {id(each.raw): each for each in seen}
 
 
 class HostList:
@@ -65,56 +73,96 @@ class HostList:
         self._former += self._log[len(self._former) :]
         self._log, self._sightings = [], Sightings()
 
-    def originals(self, raws: Iterable[RawMessage]) -> list[Seen]:
-        """Those of *raws* that no hook has added."""
-        seen = ((raw, self._sightings.digest(raw)) for raw in raws)
-        return [each for each in seen if each[1] not in self._injected]
+    def originals(self, raws: Sequence[RawMessage], summaries: Container[int]) -> list[Seen]:
+        """Those of *raws* that no hook has added, without those in the places of *summaries*."""
+        seen = (
+            Seen(place, raw, self._sightings.digest(raw))
+            for place, raw in enumerate(raws)
+            if place not in summaries
+        )
+        return [each for each in seen if each.digest not in self._injected]
 
-    def new(self, originals: Sequence[Seen], view: Sequence[int] | None) -> int | None:
-        """The place in *originals* of the first message that the log has not; None where it conflicts.
+    def said(self, line: Spans) -> list[int]:
+        """The sequence numbers of *line*, without what hooks have added."""
+        return [seq for seq in numbers(line) if self._log[seq] not in self._injected]
 
-        *view* has the sequence numbers of the current view, where the host's list has its summary.
+    def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
+        """How many messages *host* and *said* begin with alike."""
+        known = [self._log[seq] for seq in said]
+        if [each.digest for each in host[: len(known)]] == known:
+            return len(known)
+        pairs = enumerate(zip(host, said, strict=False))
+        alike = (place for place, (each, seq) in pairs if not self._is(each.digest, seq))
+        return next(alike, min(len(host), len(said)))
+
+    def new(self, host: Sequence[Seen], *lines: Sequence[int]) -> int | None:
+        """The place in *host* of the first message that is new; None where it goes on from none of *lines*.
+
+        With messages left out it goes on from the first alone.
         """
-        found = [each for _, each in originals]
-        for known in (self._log, self._former + self._log[len(self._former) :]):
-            said = [each for each in known if each not in self._injected]
-            place = first_new(found, said, None if view is None else [known[seq] for seq in view])
-            if place is not None:
-                return place
+        for said in lines:
+            if self.common(host, said) == len(said):
+                return len(said)
+        begins = self.common(host, lines[-1])
+        for end in range(len(host), begins, -1):
+            if self._is(host[end - 1].digest, lines[0][-1]) and self._is_part(host[:end], lines[0]):
+                return end
         return None
 
-    def keep(self, originals: Sequence[Seen], start: int) -> None:
-        """Holds *originals* alone, each as it was when first seen; those from *start* were appended."""
-        self._log += [each for _, each in originals[start:]]
-        self._sightings.keep(originals)
+    def shared(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int]:
+        """How many messages of *host* are the beginning of *said*, and where in *said* they end.
+
+        A list that was shortened from its front begins later in *said*; two messages in a row say so.
+        """
+        begins = self.common(host, said)
+        if begins == len(host) or not all(_is_rule(each.raw) for each in host[:begins]):
+            return begins, begins
+        best = begins, begins
+        for start in range(begins + 1, len(said)):
+            if self._is(host[begins].digest, said[start]):
+                run = self.common(host[begins:], said[start:])
+                if run > 1 and run >= best[0] - begins:
+                    best = begins + run, start + run
+        return best
+
+    def keep(self, host: Sequence[Seen], start: int) -> None:
+        """Holds *host* alone, each as it was when first seen; those from *start* were appended."""
+        self._log += [each.digest for each in host[start:]]
+        self._sightings.keep(host)
+
+    def _is(self, found: bytes, seq: int) -> bool:
+        """Whether that is message *seq*, as it is or as it was before it was forgotten."""
+        return found == self._log[seq] or (seq < len(self._former) and found == self._former[seq])
+
+    def _is_part(self, host: Sequence[Seen], said: Sequence[int]) -> bool:
+        rest = iter(said)
+        return all(any(self._is(each.digest, seq) for seq in rest) for each in host)
 
 
-def first_new(host: Sequence[bytes], log: Sequence[bytes], view: Sequence[bytes] | None) -> int | None:
-    """The place in *host* of the first message that *log* has not; None where it does not go on from it.
+class Summaries:
+    """Every summary that there was in a session, by the digest of its text, and what each stands for."""
 
-    Args:
-        host: The host's messages, without summaries.
-        log: Every message ever appended.
-        view: The messages of the current view, where *host* has its summary; else None.
-    """
-    for known in (log, view):
-        if known is not None and list(host[: len(known)]) == list(known):
-            return len(known)
-    for end in range(len(host), 0, -1):
-        if host[end - 1] == log[-1] and _is_subsequence(host[:end], log):
-            return end
-    return None
+    def __init__(self) -> None:
+        self._covers: dict[bytes, Spans] = {}
+        self._sizes: set[int] = set()
+
+    def learn(self, text: str, covers: Spans) -> None:
+        """Takes in the text of a summary. Of two that say the same, the later one counts."""
+        self._covers[digest(text)] = union(covers)
+        self._sizes.add(len(text))
+
+    def find(self, raw: RawMessage) -> Spans | None:
+        """What *raw* stands for; None where it is no summary of ours, not even after a round through JSON.
+
+        A summary that another session made stands for nothing here.
+        """
+        fields = raw if isinstance(raw, Mapping) else {}
+        content = fields.get("content")
+        known = None
+        if fields.get("role") == "user" and isinstance(content, str) and len(content) in self._sizes:
+            known = self._covers.get(digest(content))
+        return () if known is None and isinstance(raw, SummaryMessage) else known
 
 
-def _is_subsequence(part: Sequence[bytes], whole: Sequence[bytes]) -> bool:
-    rest = iter(whole)
-    return all(item in rest for item in part)
-
-
-def is_summary(raw: RawMessage, summaries: Container[str]) -> bool:
-    """Whether *raw* is a summary of ours, also one that went through JSON."""
-    if isinstance(raw, SummaryMessage):
-        return True
-    fields = raw if isinstance(raw, Mapping) else {}
-    content = fields.get("content")
-    return fields.get("role") == "user" and isinstance(content, str) and content in summaries
+def _is_rule(raw: RawMessage) -> bool:
+    return isinstance(raw, Mapping) and raw.get("role") in _RULES

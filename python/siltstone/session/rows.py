@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -12,7 +13,7 @@ from siltstone.messages import Message, SummaryMessage, decode, encode, indexabl
 from siltstone.session.view import Item, view_items
 from siltstone.usage import UsageRecord
 
-__all__ = ["compaction_row", "entry", "message_of", "message_row", "summary_of", "usage_of"]
+__all__ = ["compaction_row", "entries", "message_of", "message_row", "summary_of", "usage_of"]
 
 
 def message_row(item: Item, tokens: int) -> NewMessage:
@@ -37,6 +38,12 @@ def entry(item: Item, *, index_tools: bool) -> Entry | None:
     name = next((part.name for part in message.parts if part.name), None)
     source_range = (message.seq, message.seq + 1)
     return Entry(text, source_range, message.role, name, created_at=item.created_at / 1000)
+
+
+def entries(items: Iterable[Item], *, index_tools: bool) -> list[Entry]:
+    """What is remembered of *items*, in order."""
+    found = (entry(item, index_tools=index_tools) for item in items)
+    return [each for each in found if each is not None]
 
 
 def compaction_row(

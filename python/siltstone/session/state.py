@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from siltstone.errors import ReadOnlyStoreError, SessionDroppedError
+from siltstone.errors import ReadOnlyStoreError, SessionDroppedError, StoreClosedError
 from siltstone.events import Hook
 from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.memory.base import Store
@@ -17,7 +17,7 @@ from siltstone.messages import Message, RawMessage, decode
 from siltstone.session import rows
 from siltstone.session.cadence import Cadence
 from siltstone.session.loading import covered, load, pieces, with_live_objects
-from siltstone.session.observe import HostList
+from siltstone.session.observe import HostList, Summaries
 from siltstone.session.retention import Retention, retain
 from siltstone.session.view import View
 from siltstone.tokens import TokenRule, rule
@@ -72,8 +72,22 @@ class State:
         if not state.cadence and state.next_seq:
             self._infer_cadence(rows.message_of(row) for row in self._log.read(0, state.next_seq))
         self._host = HostList()
-        self._summaries: tuple[int | None, set[str]] | None = None
+        self._standing: tuple[int | None, NewCompaction | None] | None = None
+        self._summaries, self._summaries_of = Summaries(), (-1, -1)
         self._retain()
+
+    def check_open(self) -> None:
+        """Refuses the use of a closed session."""
+        if self._closed:
+            raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
+
+    def begin(self) -> bool:
+        """Takes the one place for a compaction in flight; False where it is taken."""
+        return self._compacting.acquire(blocking=False)
+
+    def end(self) -> None:
+        """Gives the place back."""
+        self._compacting.release()
 
     @property
     def cadence(self) -> Cadence:
@@ -129,7 +143,7 @@ class State:
         return [decode(row.raw) for row in self._log.read(start, end)]
 
     def refresh(self) -> None:
-        """Reads the view anew, if something of the session was forgotten since it was read.
+        """Reads the view anew, if something of the session was forgotten or rewritten since it was read.
 
         What was forgotten then leaves this memory too. A session that was dropped keeps its view until it is
         closed: whoever runs it goes on, and nothing of it is kept.
@@ -145,12 +159,12 @@ class State:
             items = with_live_objects(self._view, load(self._log, self._view, state.head, self._next_seq))
             self._view = View(self._view.rule, items)
             self._host.reread()
-            self._summaries = None
+            self._standing = None
             self._changes += 1
 
     @property
     def redactions(self) -> int:
-        """How often something of the session had been forgotten when the view was read."""
+        """How often something of the session had been forgotten or rewritten when the view was read."""
         return self._redactions
 
     def covered(self, row: NewCompaction) -> list[Message]:

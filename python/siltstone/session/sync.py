@@ -15,6 +15,7 @@ from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session.boundary import Prepared
+from siltstone.session.core import OnConflict
 from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
 from siltstone.session.forgetting import Criteria
 from siltstone.session.lineage import Lineage
@@ -121,26 +122,39 @@ class Session(Lineage, Face[Models]):
         self._core.refresh()
         return super().history()
 
-    def observe(self, history: Sequence[RawMessage], *, usage: Any = None) -> int:
-        """Brings the log in step with *history*, the list of a host that keeps its own.
+    def observe(
+        self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
+    ) -> int:
+        """Brings the session in step with *history*, the list of a host that keeps its own.
 
         Hand in the whole list before every :meth:`prepare`: what it has beyond the log is appended. The
         list may be the host's full one, or the ``history`` of an earlier answer with what came since;
-        summaries in it are known and skipped. The same list twice changes nothing.
+        summaries in it are known and skipped. It may leave messages out before its last known one: the
+        session keeps them. The same list twice changes nothing.
+
+        Where the list changes or takes back what was said (a message was edited and sent again, an answer
+        made anew, an agent set back to an earlier state) the session follows it: the view is what both have
+        in common, and then the rest of the list. What left is neither shown nor found any more, and stays in
+        :meth:`log`. ``HistoryBranched`` is told, :meth:`compactions` lists it with the reason ``"branch"``,
+        :meth:`expand` reads what left, and :meth:`undo_compaction` brings it back.
 
         Args:
             history: Messages in any dialect.
             usage: As for :meth:`append`, of the call that gave the first new message.
+            on_conflict: ``"branch"``: as above. ``"raise"``: a list that has rewritten the past is an error.
 
         Returns:
             How many messages were new.
 
         Raises:
-            HistoryConflictError: *history* changes, reorders or takes back what was logged. Nothing was
-                written: the log is append-only, so a rewritten past belongs in a session of its own.
+            HistoryConflictError: *history* has rewritten the past, and *on_conflict* is ``"raise"``, or it
+                cannot be followed: it is empty, or has a summary that is not of this history. Nothing was
+                written.
             InvalidMessageError: one of the new messages is none. Nothing was written.
+            StoreConflictError: another process changed the session meanwhile. Nothing was written.
+            ConfigError: *on_conflict* is neither.
         """
-        return self._core.observe(history, usage)
+        return self._core.observe(history, usage, on_conflict)
 
     def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
         """What to send to the model now. Call it before every model call.

@@ -1,0 +1,62 @@
+"""Half-open ranges of sequence numbers as sets: ascending, disjoint, and those that touch are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+__all__ = ["Spans", "common", "count", "minus", "numbers", "union", "within"]
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def union(*parts: Iterable[tuple[int, int]]) -> Spans:
+    """Every number of *parts*, which may come in any order and overlap."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(span for part in parts for span in part):
+        if start >= end:
+            continue
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def minus(spans: Spans, gone: Spans) -> Spans:
+    """The numbers of *spans* that are not in *gone*."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for start, end in spans:
+        while at < len(gone) and gone[at][1] <= start:
+            at += 1
+        place = at
+        while place < len(gone) and gone[place][0] < end:
+            if start < gone[place][0]:
+                found.append((start, gone[place][0]))
+            start = max(start, gone[place][1])
+            place += 1
+        if start < end:
+            found.append((start, end))
+    return tuple(found)
+
+
+def common(one: Spans, other: Spans) -> Spans:
+    """The numbers that are in both."""
+    return minus(one, minus(one, other))
+
+
+def within(spans: Iterable[tuple[int, int]], start: int, end: int) -> Spans:
+    """The numbers of *spans* from *start* to below *end*, in the order of *spans*."""
+    cut = ((max(first, start), min(last, end)) for first, last in spans)
+    return tuple(span for span in cut if span[0] < span[1])
+
+
+def count(spans: Spans) -> int:
+    """How many numbers there are."""
+    return sum(end - start for start, end in spans)
+
+
+def numbers(spans: Spans) -> list[int]:
+    """Each of them, ascending."""
+    return [number for span in spans for number in range(*span)]

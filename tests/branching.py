@@ -1,0 +1,43 @@
+"""Sessions that follow a host's list, for the tests of branches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from conversations import Raw, turns
+from siltstone import CompactionConfig, Session, ThresholdCompactor
+from siltstone.memory import Store
+from siltstone.session.spans import numbers
+from siltstone.testing import ScriptedModel
+
+POLICY = ThresholdCompactor(
+    CompactionConfig(auto_compact_threshold=400, recent_turn_budget=2, max_summary_tokens=40)
+)
+
+
+def opened(store: Store, **options: Any) -> Session:
+    """A session whose summaries all differ."""
+    model = ScriptedModel([f"Summary number {n}." for n in range(100)])
+    return Session.open(None, "s", memory=store, **{"policy": POLICY, "model": model, **options})
+
+
+def conversation(count: int = 8) -> list[Raw]:
+    return [message for turn in turns(count) for message in turn]
+
+
+def copied(raws: list[Any]) -> list[Any]:
+    copy: list[Any] = json.loads(json.dumps(raws))
+    return copy
+
+
+def ranges(session: Session) -> list[int]:
+    """The sequence numbers of what a search can find."""
+    page = session._core.store.enumerate("s", limit=10_000)
+    return sorted(seq for entry in page.entries for seq in range(*entry.source_range))
+
+
+def line(session: Session) -> list[Any]:
+    """Every message on the way to the current view, those that its summary stands for included."""
+    log = session.log()
+    return [log[seq] for seq in numbers(session._core.line())]

@@ -1,0 +1,288 @@
+"""A host that rewrites the past: the session follows it, loses nothing, and finds the way back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from branching import POLICY, conversation, copied, line, opened, ranges
+from conversations import Raw, assistant, exchange, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    Failed,
+    HistoryBranched,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+)
+from siltstone.errors import HistoryConflictError, IllegalHistoryError, StoreConflictError
+from siltstone.memory import Store
+from siltstone.testing import RecordingHook, ScriptedModel
+
+
+@pytest.fixture(params=["database", "simple"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
+        yield opened
+
+
+SAID = conversation(3)
+REWRITTEN = {
+    "an earlier message is edited and sent again": ([*SAID[:4], user("Something else.")], 4),
+    "an answer is made anew": ([*SAID[:-1], assistant("Better.")], 11),
+    "a message is changed and the rest stays": ([*SAID[:5], user("Changed."), *SAID[6:]], 5),
+    "the first message is edited": ([user("Other."), assistant("Yes.")], 0),
+    "it is set back to an earlier state": (SAID[:4], 4),
+    "two messages change places": ([*SAID[:3], SAID[4], SAID[3], *SAID[5:]], 3),
+    "a message is put in between": ([*SAID[:4], user("Wait."), *SAID[4:]], 4),
+}
+
+
+@pytest.mark.parametrize("how", REWRITTEN)
+def test_the_session_follows_its_host_and_the_way_back_is_exact(store: Store, how: str) -> None:
+    host, position = REWRITTEN[how]
+    told = RecordingHook()
+    session = opened(store, hooks=[told])
+    session.observe(copied(SAID))
+    assert session.observe(copied(host)) == len(host) - position
+
+    assert session.history() == host
+    assert session.prepare(policy=None).messages == host
+    assert session.log() == [*SAID, *host[position:]], "what was said is in the log for ever"
+    (record,) = session.compactions()
+    assert (record.reason, record.summary, record.level, record.usage) == ("branch", "", 0, ())
+    assert (record.messages_before, record.messages_after) == (len(SAID), len(host))
+    assert session.expand(record.id) == SAID[position:]
+    (event,) = told.events
+    assert event == HistoryBranched(
+        "s", record.id, position, position, len(SAID) - position, len(host) - position
+    )
+
+    assert session.observe(copied(host)) == 0, "the same list again changes nothing"
+    session.observe([*copied(host), user("and on")])
+    assert session.history() == [*host, user("and on")]
+    assert (session.view_at(0), session.view_at(1)) == (SAID, host[:position])
+
+    undone = session.undo_compaction()
+    assert undone is not None
+    assert (undone.id, undone.undone) == (record.id, True)
+    assert session.history() == SAID
+    assert (session.compactions(), session.undo_compaction()) == ([], None)
+    assert session.view_at(0) == SAID
+    again = opened(store)
+    assert again.history() == SAID
+    assert again.observe(copied(SAID)) == 0
+    assert again.expand(record.id) == SAID[position:]
+    if isinstance(store, MemoryStore):
+        assert store.check() == []
+
+
+def test_messages_that_stay_are_the_same_objects(store: Store) -> None:
+    host = copied(SAID)
+    session = opened(store)
+    session.observe(host)
+    session.observe([*host[:5], changed := user("Changed.")])
+    assert [id(raw) for raw in session.history()] == [id(raw) for raw in [*host[:5], changed]]
+    host[0]["cache_control"] = {"type": "ephemeral"}
+    assert session.observe([*host[:5], changed]) == 0, "and one that is changed in place is still itself"
+
+
+def compacted(store: Store, count: int = 8, **options: Any) -> tuple[Session, list[Raw]]:
+    """A session that was compacted once, and everything that was said."""
+    said = conversation(count)
+    session = opened(store, **options)
+    session.observe(copied(said))
+    assert isinstance(session.compact(), Compacted)
+    return session, said
+
+
+@pytest.mark.parametrize("adopts", [False, True])
+def test_a_summary_stays_while_all_that_it_stands_for_does(store: Store, adopts: bool) -> None:
+    """The host has all of its messages, or took over the compacted history."""
+    session, said = compacted(store)
+    view, found = session.history(), ranges(session)
+    host = copied(view if adopts else said)
+    assert session.observe([*host[:-2], user("Changed.")]) == 1
+    assert session.history() == [*view[:-2], user("Changed.")]
+    assert ranges(session) == found
+    assert line(session) == [*said[:-2], user("Changed.")]
+    assert session.observe([*host[:-2], user("Changed."), assistant("ok")]) == 1
+    assert session.compactions()[1].summary == ""
+    session.undo_compaction()
+    assert (session.history(), ranges(session)) == (view, found)
+
+
+def test_replaced_text_is_not_found_and_is_again_after_an_undo(store: Store) -> None:
+    session, said = compacted(store)
+    found, view = ranges(session), session.history()
+    assert 1 in found
+    assert session.search("topic1")
+    host = [*said[:4], user("Let us speak of gravel."), assistant("Gravel it is.")]
+    session.observe(copied(host))
+    assert session.history() == host, "a summary of what was replaced does not stay"
+    assert session.search("topic1") == []
+    assert ranges(session) == []
+    assert session.observe([*copied(host), *conversation(8)]) > 0
+    assert isinstance(session.compact(), Compacted)
+    assert all(
+        hit.source_range.start >= len(said) or hit.source_range.start < 4 for hit in session.search("topic1")
+    )
+    session.undo_compaction()
+    session.undo_compaction()
+    assert (session.history(), ranges(session)) == (view, found)
+    assert session.undo_compaction() is not None
+    assert (session.history(), ranges(session), session.undo_compaction()) == (said, [], None)
+
+
+def test_of_two_summaries_the_earlier_one_comes_back(store: Store) -> None:
+    session, said = compacted(store)
+    first, found = session.history(), ranges(session)
+    more = [*(user(f"more {n} " + "pebble " * 60) for n in range(8))]
+    session.observe(copied([*said, *more]))
+    assert isinstance(session.compact(), Compacted)
+    second = session.compactions()[1]
+    at = second.covers[-1][1] - 2
+    assert at >= len(said)
+    host = [*said, *more[: at - len(said)], user("Changed.")]
+    session.observe(copied(host))
+    assert session.history() == [*first, *more[: at - len(said)], user("Changed.")]
+    assert (line(session), ranges(session)) == (host, found)
+    if isinstance(store, MemoryStore):
+        assert store.check() == []
+
+
+def test_a_summary_of_another_branch_is_no_past_that_can_be_followed(store: Store) -> None:
+    session, said = compacted(store)
+    adopted = copied(session.history())
+    session.observe(copied([*said[:2], user("Changed.")]))
+    view, log = session.history(), session.log()
+    with pytest.raises(HistoryConflictError, match="its summary is not of this history"):
+        session.observe([*adopted, user("next")])
+    assert (session.history(), session.log()) == (view, log)
+
+
+def test_a_list_that_was_shortened_from_its_front_may_be_edited_too(store: Store) -> None:
+    session = opened(store, policy=None)
+    said = [{"role": "system", "content": "Rules."}, *conversation(6)]
+    session.observe(copied(said))
+    session.observe(copied([said[0], *said[10:20], user("Changed.")]))
+    assert session.history() == [*said[:20], user("Changed.")]
+
+
+def test_equal_turns_that_are_taken_back_leave(store: Store) -> None:
+    again = [user("again"), assistant("ok")]
+    session = opened(store, policy=None)
+    session.observe(copied(again * 3))
+    session.observe(copied(again))
+    assert session.history() == again
+    session.observe(copied([*again, *again, user("new")]))
+    assert session.history() == [*again, *again, user("new")]
+
+
+def test_a_result_that_is_replaced_keeps_its_call(store: Store) -> None:
+    host = [user("Look."), *exchange(1, "old"), assistant("Old.")]
+    session = opened(store, check=True)
+    session.observe(copied(host))
+    changed = [*host[:2], exchange(1, "new")[1]]
+    session.observe(copied(changed))
+    assert session.prepare().messages == changed
+    session.observe(copied(host[:2]))
+    assert session.history() == host[:2], "the list is its host's, also where a call waits"
+    with pytest.raises(IllegalHistoryError):
+        session.prepare()
+
+
+def test_a_pin_whose_message_left_comes_back_with_it(store: Store) -> None:
+    session = opened(store)
+    said = conversation(8)
+    session.observe(copied(said))
+    session.pin(5)
+    session.observe(copied([*said[:4], *(user(f"other {n} " + "pebble " * 60) for n in range(8))]))
+    assert isinstance(session.compact(), Compacted)
+    assert said[5] not in session.history()
+    session.undo_compaction()
+    session.undo_compaction()
+    assert isinstance(session.compact(), Compacted)
+    assert said[5] in session.history()
+
+
+def test_a_compaction_of_a_past_that_was_rewritten_meanwhile_is_not_committed(store: Store) -> None:
+    session = opened(store)
+    said = conversation(8)
+
+    def model(request: Any) -> str:
+        session.observe([*copied(said[:4]), user("Changed.")])
+        return "What was said."
+
+    session._model = model
+    session.observe(copied(said))
+    outcome = session.compact()
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "stale"
+    assert session.history() == [*said[:4], user("Changed.")]
+    assert (ranges(session), len(session.compactions())) == ([], 1)
+
+
+def test_another_session_on_the_same_id_follows_or_is_refused(store: Store) -> None:
+    one, other = opened(store), opened(store)
+    said = conversation(4)
+    one.observe(copied(said))
+    other = opened(store)
+    host = [*said[:4], user("Changed.")]
+    one.observe(copied(host))
+    assert other.history() == host
+    assert other.observe(copied(host)) == 0
+    one.observe(copied([*host, assistant("ok")]))
+    with pytest.raises(StoreConflictError, match="another writer"):
+        other.observe(copied([*host[:2], user("Otherwise.")]))
+    assert one.history() == [*host, assistant("ok")]
+    assert one.log() == [*said, user("Changed."), assistant("ok")]
+
+
+def test_a_list_with_something_that_is_no_message_changes_nothing(store: Store) -> None:
+    session = opened(store)
+    session.observe(copied(SAID))
+    with pytest.raises(ValueError, match="role"):
+        session.observe([*copied(SAID[:4]), {"role": "wizard", "content": "x"}])
+    assert (session.history(), session.compactions(), session.log()) == (SAID, [], SAID)
+
+
+def test_what_was_forgotten_is_forgotten_on_every_branch(store: Store) -> None:
+    session, said = compacted(store)
+    host = [*said[:-2], user("Changed.")]
+    session.observe(copied(host))
+    secret = session.compactions()[0].covers[0][0] + 3
+    session.forget(start=secret, end=secret + 1)
+    assert session.observe(copied(host)) == 0, "the host has it still"
+    assert [record.redacted for record in session.compactions()] == [False, False], "it was made anew"
+    session.undo_compaction()
+    assert said[secret]["content"] not in json.dumps(session.log())
+    assert said[secret]["content"] not in json.dumps(session.history())
+    session.forget(start=len(said) - 1, end=len(said))
+    assert said[-1]["content"] not in json.dumps(session.history())
+
+
+def test_what_the_provider_counted_is_of_the_past(store: Store) -> None:
+    session = opened(store)
+    session.observe(copied(SAID), usage={"input_tokens": 5_000})
+    session.observe(copied(SAID[:4]))
+    assert session._core.cadence.last_input_tokens == 0
+    session.observe(copied([*SAID[:3], assistant("Other.")]), usage={"input_tokens": 70})
+    assert session._core.cadence.last_input_tokens == 70
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_follows_too(tmp_path: Path) -> None:
+    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        await session.observe(copied(SAID))
+        assert await session.observe([*copied(SAID[:4]), user("Changed.")]) == 1
+        assert session.history() == [*SAID[:4], user("Changed.")]
+        with pytest.raises(HistoryConflictError):
+            await session.observe(copied(SAID), on_conflict="raise")
+        assert await session.undo_compaction() is not None
+        assert session.history() == SAID
