@@ -184,6 +184,17 @@ def test_equal_turns_that_are_taken_back_leave(store: Store) -> None:
     assert session.history() == [*again, *again, user("new")]
 
 
+def test_a_last_message_that_is_said_again_after_going_back_is_no_gap(store: Store) -> None:
+    session = opened(store, policy=None)
+    said = [*conversation(3), user("continue")]
+    session.observe(copied(said))
+    session.observe(copied([*said[:4], user("continue")]))
+    assert session.history() == [*said[:4], user("continue")]
+    session.undo_compaction()
+    assert session.observe(copied([*said[:4], *said[-2:]])) == 0, "two are: the host left out the middle"
+    assert session.history() == said
+
+
 def test_a_result_that_is_replaced_keeps_its_call(store: Store) -> None:
     host = [user("Look."), *exchange(1, "old"), assistant("Old.")]
     session = opened(store, check=True)

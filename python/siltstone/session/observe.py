@@ -98,13 +98,15 @@ class HostList:
     def new(self, host: Sequence[Seen], *lines: Sequence[int]) -> int | None:
         """The place in *host* of the first message that is new; None where it goes on from none of *lines*.
 
-        With messages left out it goes on from the first alone.
+        With messages left out it goes on from the first alone. Behind a gap in its middle there must be two
+        that were said: one may as well be said again.
         """
         for said in lines:
             if self.common(host, said) == len(said):
                 return len(said)
         begins = self.common(host, lines[-1])
-        for end in range(len(host), begins, -1):
+        least = 1 if all(_is_rule(each.raw) for each in host[:begins]) else 2
+        for end in range(len(host), begins + least - 1, -1):
             if self._is(host[end - 1].digest, lines[0][-1]) and self._is_part(host[:end], lines[0]):
                 return end
         return None
