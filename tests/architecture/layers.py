@@ -54,7 +54,7 @@ FAMILIES = {
         "indexed simple",
         "hnsw",
     ],
-    "index": ["arrays texts vectors", "bm25 exact flat hnsw"],
+    "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
         "base prompts clip refusal",
         "config estimate guard rehearse render select",

@@ -30,7 +30,8 @@ from storing import entries, sql, whole
 
 RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40"))
 RARE = (
-    "forget", "undo", "rewrite", "finalize", "abort", "reconcile", "expire", "renew", "repair", "drop", "revive",
+    "forget", "undo", "rewrite", "finalize", "abort", "reconcile", "expire", "renew", "repair", "drop",
+    "revive",
 )  # fmt: skip
 LEAST = 20  # words of a child before it may be killed, so that a slow machine tests as much as a fast one
 
@@ -60,7 +61,8 @@ while True:
         doable = ["revive", "index", "append"]
     else:
         doable = ["append"] * 6 + ["index"] * 5 + ["stage"] * 5 + ["expire"] * 2 + ["repair"]
-        doable += (["commit"] * 6 + ["forget"] * 3 + ["drop"]) * (end > 0) + ["undo", "undo", "rewrite", "rewrite"] * bool(head)
+        doable += (["commit"] * 6 + ["forget"] * 3 + ["drop"]) * (end > 0)
+        doable += ["undo", "undo", "rewrite", "rewrite"] * bool(head)
         doable += ["finalize", "finalize", "abort", "reconcile"] * bool(waiting)
         doable += ["renew"] * 2 * bool(lacking)
     does = chance.choice(doable)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from siltstone import _native
 from siltstone.errors import ConfigError
-from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
-from siltstone.index.texts import check_text, check_texts
+from siltstone.index.base import TextIndex
 
 if TYPE_CHECKING:
     from siltstone.index.arrays import Ids, Scores
@@ -42,7 +41,7 @@ class Bm25Params:
             raise ConfigError(f"b must be in 0..1, got {self.b!r}", field="b", value=self.b)
 
 
-class Bm25Index:
+class Bm25Index(TextIndex):
     """Texts by BM25 over their terms: English stems without stop words, as the ranker ``lexical`` has them.
 
     ``idf`` is Lucene's, of the texts that are there now: a text that was removed leaves no trace. A score
@@ -51,6 +50,8 @@ class Bm25Index:
     is float64 in a fixed order of terms, so scores are the same on every path. Safe to use from many
     threads, which run meanwhile.
     """
+
+    _core: _native.Bm25Index
 
     def __init__(self, params: Bm25Params | None = None) -> None:
         params = Bm25Params() if params is None else params
@@ -70,31 +71,10 @@ class Bm25Index:
         index._core = _native.Bm25Index.load(os.fspath(path))
         return index
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*: all of it, or the file stays as it was.
-
-        Texts are not in it, only hashes of their terms and how often they occur; their ids stay.
-
-        Raises:
-            StoreIoError: it cannot be written.
-        """
-        self._core.save(os.fspath(path))
-
     @property
     def params(self) -> Bm25Params:
         """The parameters it was made with."""
         return Bm25Params(*self._core.params())
-
-    def add(self, texts: Sequence[str]) -> Ids:
-        """Adds *texts*, all of them or none.
-
-        Returns:
-            uint64 of shape (n,): their ids, serial from 0, never used again. A text without terms has one
-            too, and is never found.
-        """
-        checked = check_texts(texts, "texts")
-        first = self._core.add(checked)
-        return serial(first, first + len(checked))
 
     def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
         """The *k* best texts for *query*, the best first.
@@ -103,7 +83,7 @@ class Bm25Index:
             ids (uint64) and scores (float64, above 0 up to 1), of the same length: *k*, or as many as share
             a term.
         """
-        return first_row(self._core.search([check_text(query, "query")], as_k(k)), "d")
+        return self._best(query, k)
 
     def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
         """The same for each of *queries*, in one call.
@@ -112,20 +92,7 @@ class Bm25Index:
             ids (uint64) and scores (float64) of shape (n, min(k, len(index))). Where a query finds fewer,
             its row is filled up with the id ``2**64 - 1`` and the score 0.
         """
-        checked = check_texts(queries, "queries")
-        return table(self._core.search(checked, as_k(k)), len(checked), "d")
-
-    def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes texts: all of *ids*, or none of them.
-
-        Raises:
-            ConfigError: one of them is no whole number.
-            EntryNotFoundError: one of them is unknown, or was removed before. Carries ``entry_id``.
-        """
-        self._core.remove(as_ids(ids, "text"))
-
-    def __len__(self) -> int:
-        return self._core.len()
+        return self._best_of_each(queries, k)
 
     def stats(self) -> dict[str, int | str]:
         """What it holds: ``entries``, ``removed``, ``terms`` (different ones), ``postings`` and ``bytes``."""

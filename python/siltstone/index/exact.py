@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from siltstone import _native
-from siltstone.index.arrays import MAX_K, as_ids, as_k, pair, serial, table
-from siltstone.index.texts import check_text, check_texts
+from siltstone.index.arrays import MAX_K, as_k, pair
+from siltstone.index.base import TextIndex
+from siltstone.index.texts import check_text
 
 if TYPE_CHECKING:
     from siltstone.embedding import HashRule
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ExactIndex"]
 
 
-class ExactIndex:
+class ExactIndex(TextIndex):
     """Texts by the cosine of their hashed TF embeddings: exact, the same on every machine.
 
     Distances are ``1 - cosine``: 0 for the same counts of words, up to 1, which is never reached: texts that
@@ -30,6 +31,8 @@ class ExactIndex:
     Raises:
         ConfigError: *hash_rule* is unknown.
     """
+
+    _core: _native.ExactIndex
 
     def __init__(self, hash_rule: HashRule = "xxh3") -> None:
         self._core = _native.ExactIndex(hash_rule)
@@ -48,31 +51,10 @@ class ExactIndex:
         index._core = _native.ExactIndex.load(os.fspath(path))
         return index
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*: all of it, or the file stays as it was.
-
-        Texts are not in it, only which buckets they hit how often; their ids stay.
-
-        Raises:
-            StoreIoError: it cannot be written.
-        """
-        self._core.save(os.fspath(path))
-
     @property
     def hash_rule(self) -> str:
         """How a text becomes buckets: ``"xxh3"`` or ``"poly31"``."""
         return self._core.hash_rule
-
-    def add(self, texts: Sequence[str]) -> Ids:
-        """Adds *texts*, all of them or none.
-
-        Returns:
-            uint64 of shape (n,): their ids, serial from 0, never used again. A text without words has one
-            too, and is never found.
-        """
-        checked = check_texts(texts, "texts")
-        first = self._core.add(checked)
-        return serial(first, first + len(checked))
 
     def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
         """The *k* texts nearest to *query*, the nearest first.
@@ -91,20 +73,7 @@ class ExactIndex:
             ids (uint64) and distances (float64) of shape (n, min(k, len(index))). Where a query finds fewer,
             its row is filled up with the id ``2**64 - 1`` and the distance infinity.
         """
-        checked = check_texts(queries, "queries")
-        return table(self._core.search(checked, as_k(k)), len(checked), "d")
-
-    def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes texts: all of *ids*, or none of them.
-
-        Raises:
-            ConfigError: one of them is no whole number.
-            EntryNotFoundError: one of them is unknown, or was removed before. Carries ``entry_id``.
-        """
-        self._core.remove(as_ids(ids, "text"))
-
-    def __len__(self) -> int:
-        return self._core.len()
+        return self._best_of_each(queries, k)
 
     def stats(self) -> dict[str, int | str]:
         """What it holds: ``entries``, ``removed``, ``postings``, ``bytes``, and ``simd``, the path in use."""

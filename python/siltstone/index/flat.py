@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from siltstone import _native
-from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.arrays import as_k, first_row, serial, table
+from siltstone.index.base import RowIndex
 from siltstone.index.vectors import as_query, as_rows
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FlatIndex"]
 
 
-class FlatIndex:
+class FlatIndex(RowIndex):
     """Exact cosine search over rows of floats.
 
     Distances are cosine distances: 0 for the same direction, 1 for a right angle, 2 for the opposite; ties
@@ -34,6 +34,8 @@ class FlatIndex:
     Raises:
         ConfigError: *dim* is out of these bounds.
     """
+
+    _native: _native.Flat
 
     def __init__(self, dim: int) -> None:
         self._native = _native.Flat(as_k(dim, "dim"))
@@ -51,19 +53,6 @@ class FlatIndex:
         index._native = _native.Flat.load(os.fspath(path))
         return index
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*, whole or not at all. Removed rows are not in the file.
-
-        Raises:
-            StoreIoError: it cannot be written.
-        """
-        self._native.save(os.fspath(path))
-
-    @property
-    def dim(self) -> int:
-        """Numbers of a row."""
-        return self._native.dim
-
     def add(self, vectors: ArrayLike) -> Ids:
         """Adds rows: all of them, or none.
 
@@ -77,14 +66,6 @@ class FlatIndex:
             ConfigError: another shape or kind, NaN, or a number that float32 does not hold.
         """
         return serial(*self._native.add(as_rows(vectors, self.dim)))
-
-    def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes rows: all of them, or none.
-
-        Raises:
-            EntryNotFoundError: an id was never given, or was removed before.
-        """
-        self._native.remove(as_ids(ids, "row"))
 
     def search(self, query: ArrayLike, k: int) -> tuple[Ids, Distances]:
         """The rows nearest to *query*, the nearest first, ties by id.
@@ -113,19 +94,7 @@ class FlatIndex:
 
     def stats(self) -> dict[str, Any]:
         """What it holds: ``index``, ``entries`` (left), ``removed``, ``dim``; and ``plan``, a scan."""
-        return {
-            "index": "flat",
-            "entries": len(self),
-            "removed": self._native.rows - len(self),
-            "dim": self.dim,
-            "plan": "scan",
-        }
-
-    def __len__(self) -> int:
-        return len(self._native)
+        return self._figures("flat", self._native.rows, dim=self.dim, plan="scan")
 
     def __repr__(self) -> str:
         return f"<FlatIndex of {len(self)} rows of {self.dim}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self!r} cannot be pickled or copied: save it, and load it again")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import ConfigError
-from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.arrays import as_k, first_row, serial, table
+from siltstone.index.base import RowIndex
 from siltstone.index.vectors import as_query, as_rows
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class HnswParams:
                 )
 
 
-class HnswIndex:
+class HnswIndex(RowIndex):
     """Approximate cosine search over rows of floats, by a graph (HNSW).
 
     Distances and ids are those of :class:`FlatIndex`. With ``k`` rows left, ``k`` are found; every row is
@@ -89,6 +90,8 @@ class HnswIndex:
     Raises:
         ConfigError: a dimension out of its bounds, an unknown storage, or ``"sparse"`` without 4,096.
     """
+
+    _native: _native.Hnsw
 
     def __init__(self, dim: int, params: HnswParams | None = None, storage: Storage = "auto") -> None:
         params = HnswParams() if params is None else params
@@ -112,19 +115,6 @@ class HnswIndex:
         index = cls.__new__(cls)
         index._native = _native.Hnsw.load(os.fspath(path))
         return index
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*, whole or not at all. Removed rows are not in the file.
-
-        Raises:
-            StoreIoError: it cannot be written.
-        """
-        self._native.save(os.fspath(path))
-
-    @property
-    def dim(self) -> int:
-        """Numbers of a row."""
-        return self._native.dim
 
     @property
     def params(self) -> HnswParams:
@@ -164,7 +154,7 @@ class HnswIndex:
         Raises:
             EntryNotFoundError: an id was never given, or was removed before.
         """
-        self._native.remove(as_ids(ids, "row"))
+        super().remove(ids)
 
     def search(
         self, query: ArrayLike | SparseRows, k: int, ef: int | None = None, *, plan: Plan = "auto"
@@ -219,25 +209,11 @@ class HnswIndex:
         ``dim``, ``storage``, ``layers``, and ``plan``: how a query is answered that does not say.
         """
         rows, lingering, layers, plan = self._native.figures()
-        return {
-            "index": "hnsw",
-            "entries": len(self),
-            "removed": rows - len(self),
-            "lingering": lingering,
-            "dim": self.dim,
-            "storage": self.storage,
-            "layers": layers,
-            "plan": plan,
-        }
-
-    def __len__(self) -> int:
-        return len(self._native)
+        own = {"lingering": lingering, "dim": self.dim, "storage": self.storage, "layers": layers}
+        return self._figures("hnsw", rows, **own, plan=plan)
 
     def __repr__(self) -> str:
         return f"<HnswIndex of {len(self)} rows of {self.dim}, storage {self.storage!r}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self!r} cannot be pickled or copied: save it, and load it again")
 
 
 def _options(k: int, ef: int | None, plan: Plan) -> tuple[int, int | None, str | None]:
