@@ -113,17 +113,19 @@ def _listed(content: object) -> Sequence[Any]:
     return (content,) if isinstance(content, str) or not isinstance(content, Sequence) else content
 
 
+def _each(content: object) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """The blocks of *content*, each with its place; a str is a block of text in every dialect."""
+    for at, block in enumerate(_listed(content)):
+        yield f"content[{at}]", {"type": "text", "text": block} if isinstance(block, str) else _fields(block)
+
+
 def _media_and_text(blocks: Iterable[Block]) -> tuple[Text | Media, ...]:
     return tuple(block for block in blocks if isinstance(block, Text | Media))
 
 
 def _chat_blocks(content: object, place: int, losses: Losses) -> Iterable[Block]:
-    for at, block in enumerate(_listed(content)):
-        if isinstance(block, str):
-            yield Text(block)
-            continue
-        fields = _fields(block)
-        kind, part = fields.get("type"), f"content[{at}]"
+    for part, fields in _each(content):
+        kind = fields.get("type")
         held = _fields(fields.get(str(kind)))
         if kind in ("text", "refusal"):
             losses.leftover(place, f"{part}.", fields, ("type", kind))
@@ -139,12 +141,8 @@ def _chat_blocks(content: object, place: int, losses: Losses) -> Iterable[Block]
 
 
 def _items(content: object, place: int, losses: Losses) -> Iterable[Block]:
-    for at, block in enumerate(_listed(content)):
-        if isinstance(block, str):
-            yield Text(block)
-            continue
-        fields = _fields(block)
-        kind, part = fields.get("type"), f"content[{at}]"
+    for part, fields in _each(content):
+        kind = fields.get("type")
         if kind in ("input_text", "output_text", "text"):
             losses.leftover(place, f"{part}.", fields, ("type", "text"))
             yield Text(str(fields.get("text")))
@@ -172,12 +170,8 @@ def _file(held: Mapping[str, Any]) -> Media:
 
 
 def _anthropic_blocks(content: object, place: int, losses: Losses) -> Iterable[Block]:
-    for at, block in enumerate(_listed(content)):
-        if isinstance(block, str):
-            yield Text(block)
-            continue
-        fields = _fields(block)
-        kind, part = fields.get("type"), f"content[{at}]"
+    for part, fields in _each(content):
+        kind = fields.get("type")
         if kind == "text":
             losses.leftover(place, f"{part}.", fields, ("type", "text"))
             yield Text(str(fields.get("text")))
