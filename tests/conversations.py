@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from siltstone import CompactionConfig, ThresholdCompactor
+
 Raw = dict[str, Any]
+
+
+def small(threshold: int = 600, **settings: Any) -> ThresholdCompactor:
+    """A policy that is due after a few turns."""
+    return ThresholdCompactor(
+        CompactionConfig(auto_compact_threshold=threshold, max_summary_tokens=50, **settings)
+    )
 
 
 def user(text: str) -> Raw:

@@ -6,27 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from conversations import assistant, exchange, play, turns, user
+from conversations import assistant, exchange, play, small, turns, user
 from siltstone import (
     Compacted,
-    CompactionConfig,
     ContextOverflowError,
     MemoryStore,
     Session,
     SimpleMemoryStore,
-    ThresholdCompactor,
     estimate_tokens,
 )
 from siltstone.messages import broken_tool_groups
 from siltstone.testing import RecordingHook, ScriptedModel
 
 SYSTEM = {"role": "system", "content": "Be exact."}
-
-
-def small(threshold: int = 600, **options: int) -> ThresholdCompactor:
-    return ThresholdCompactor(
-        CompactionConfig(auto_compact_threshold=threshold, max_summary_tokens=50, **options)
-    )
 
 
 def test_what_was_appended_comes_back_as_the_same_objects(tmp_path: Path) -> None:

@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import assistant, small, turns, user
 from siltstone import AsyncSession, Compacted, CompactionConfig, Guidance, Plan, Session, ThresholdCompactor
 from siltstone.testing import ScriptedModel
-
-
-def small(**settings: Any) -> ThresholdCompactor:
-    return ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50, **settings))
 
 
 def grown(session: Session, count: int) -> None:
