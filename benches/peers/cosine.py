@@ -9,37 +9,17 @@ from typing import Any
 import numpy as np
 
 import siltstone
-from measure import K
+from measure import K, OverTexts
 
 DIMENSION = 4096
 M, EF_CONSTRUCTION, EF = 16, 200, 200
 
 
-class Exact:
+class Exact(OverTexts):
     """``ExactIndex``: takes texts, and makes the rows itself."""
 
     def __init__(self) -> None:
-        self.name = "siltstone ExactIndex"
-        self.index = siltstone.ExactIndex()
-        self._queries: list[str] = []
-
-    def add(self, rows: Any) -> None:
-        self.index.add(rows)
-
-    def ready(self) -> None: ...
-
-    def prepare(self, queries: Any) -> Sequence[str]:
-        self._queries = list(queries)
-        return self._queries
-
-    def ask(self, query: Any) -> Sequence[int]:
-        return self.index.search(query, K)[0]  # type: ignore[return-value]
-
-    def ask_all(self) -> Callable[[], Any]:
-        return lambda: self.index.search_batch(self._queries, K)
-
-    def size(self) -> int:
-        return int(self.index.stats()["bytes"])
+        super().__init__("siltstone ExactIndex", siltstone.ExactIndex())
 
 
 class SparseGraph:

@@ -11,6 +11,7 @@ import numpy as np
 
 import siltstone
 from measure import PORTABLE, Elsewhere, K, compare, quickest
+from siltstone.index.hnsw import Storage
 
 M, EF_CONSTRUCTION, EF = 16, 200, 200
 TIE = 1e-7  # of two cosines: what float32 does not tell apart
@@ -18,12 +19,12 @@ EFS = (30, 50, 75, 100, 150, 200, 300, 400)
 
 
 class Graph:
-    """``HnswIndex`` over bytes, rescored in float."""
+    """``HnswIndex``; over bytes, rescored in float, where no other storage is named."""
 
-    def __init__(self, dim: int) -> None:
-        self.name = "siltstone HnswIndex i8"
+    def __init__(self, dim: int, storage: Storage = "i8") -> None:
+        self.name = f"siltstone HnswIndex {storage}"
         self.index = siltstone.HnswIndex(
-            dim, siltstone.HnswParams(m=M, ef_construction=EF_CONSTRUCTION), "i8"
+            dim, siltstone.HnswParams(m=M, ef_construction=EF_CONSTRUCTION), storage
         )
         self.ef = EF
         self._queries: Any = None
@@ -46,6 +47,24 @@ class Graph:
     def size(self) -> int | None:
         return None
 
+    def at(self, ef: int) -> None:
+        """Has it ask with so many candidates from now on."""
+        self.ef = ef
+
+
+class Flat(Graph):
+    """``FlatIndex``: exact, whatever ``ef``."""
+
+    def __init__(self, dim: int) -> None:
+        self.name, self.ef = "siltstone FlatIndex", EF
+        self.index: Any = siltstone.FlatIndex(dim)
+
+    def ask(self, query: Any) -> Sequence[int]:
+        return self.index.search(query, K)[0]  # type: ignore[no-any-return]
+
+    def ask_all(self) -> Callable[[], Any]:
+        return lambda: self.index.search_batch(self._queries, K)
+
 
 class Hnswlib(Graph):
     def __init__(self, dim: int, capacity: int) -> None:
@@ -66,6 +85,9 @@ class Hnswlib(Graph):
 
     def size(self) -> int:
         return int(self.index.index_file_size())
+
+    def at(self, ef: int) -> None:
+        self.index.set_ef(ef)
 
 
 class Usearch(Graph):
@@ -88,6 +110,9 @@ class Usearch(Graph):
 
     def size(self) -> int:
         return int(self.index.serialized_length)
+
+    def at(self, ef: int) -> None:
+        self.index.expansion_search = ef
 
 
 class Nearest:

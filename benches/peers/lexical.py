@@ -11,37 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import siltstone
-from measure import K
+from measure import K, OverTexts
 from siltstone import _native
 
 K1, B = 1.2, 0.75
 
 
-class Bm25:
+class Bm25(OverTexts):
     """``Bm25Index``."""
 
     def __init__(self) -> None:
-        self.name = "siltstone Bm25Index"
-        self.index = siltstone.Bm25Index(siltstone.Bm25Params(K1, B))
-        self._queries: list[str] = []
-
-    def add(self, rows: Any) -> None:
-        self.index.add(rows)
-
-    def ready(self) -> None: ...
-
-    def prepare(self, queries: Any) -> Sequence[str]:
-        self._queries = list(queries)
-        return self._queries
-
-    def ask(self, query: Any) -> Sequence[int]:
-        return self.index.search(query, K)[0]  # type: ignore[return-value]
-
-    def ask_all(self) -> Callable[[], Any]:
-        return lambda: self.index.search_batch(self._queries, K)
-
-    def size(self) -> int:
-        return int(self.index.stats()["bytes"])
+        super().__init__("siltstone Bm25Index", siltstone.Bm25Index(siltstone.Bm25Params(K1, B)))
 
 
 class Tantivy:

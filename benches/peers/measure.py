@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from siltstone import Bm25Index, ExactIndex
 
 K = 10
 PORTABLE = "portable"
@@ -30,6 +33,32 @@ class Contender(Protocol):
     def ask(self, query: Any) -> Sequence[int]: ...
     def ask_all(self) -> Callable[[], Any] | None: ...  # its own call for all prepared queries
     def size(self) -> int | None: ...  # bytes
+
+
+class OverTexts:
+    """A contender of ours that reads the texts itself."""
+
+    def __init__(self, name: str, index: ExactIndex | Bm25Index) -> None:
+        self.name, self.index = name, index
+        self._queries: list[str] = []
+
+    def add(self, rows: Any) -> None:
+        self.index.add(rows)
+
+    def ready(self) -> None: ...
+
+    def prepare(self, queries: Any) -> Sequence[str]:
+        self._queries = list(queries)
+        return self._queries
+
+    def ask(self, query: Any) -> Sequence[int]:
+        return self.index.search(query, K)[0]  # type: ignore[return-value]
+
+    def ask_all(self) -> Callable[[], Any]:
+        return lambda: self.index.search_batch(self._queries, K)
+
+    def size(self) -> int:
+        return int(self.index.stats()["bytes"])
 
 
 @dataclass(slots=True)
