@@ -6,16 +6,14 @@ python benches/quality --record benches/record
 
 from __future__ import annotations
 
-import argparse
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 from contenders import DEFAULT, PEERS, contenders
 from cost import cost
+from harness import run
 from record import page
-from siltstone import Dataset, DatasetError, Report, _native, evaluate
-from siltstone.evaluation import RECORDED, load_dataset
+from siltstone import Dataset, Report, evaluate
 from targets import reproduced
 
 COMMAND = "python benches/quality --record benches/record"  # what `make quality` runs
@@ -23,29 +21,17 @@ COMMAND = "python benches/quality --record benches/record"  # what `make quality
 
 def main() -> int:
     """1 where the harness does not measure what it should, 2 where it cannot measure."""
-    parser = argparse.ArgumentParser(prog="quality", description=__doc__.splitlines()[0])
-    parser.add_argument("--record", type=Path, metavar="DIR", help="write DIR/quality-DATE.md as well")
-    arguments = parser.parse_args()
-    if _native.build_profile != "release":
-        print("a debug build is not worth measuring: make install", file=sys.stderr)
-        return 2
-    try:
-        datasets = [load_dataset(name) for name in RECORDED]
-    except DatasetError as error:
-        print(error, file=sys.stderr)
-        return 2
+    name = f"quality-{datetime.now(UTC):%Y-%m-%d}.md"
+    return run("quality", __doc__.splitlines()[0], name, measured)
+
+
+def measured(datasets: list[Dataset]) -> str | None:
+    """The page of the record; None where known figures do not come out as they are known."""
     results = measure(datasets)
     if not reproduced(results):
-        return 1
+        return None
     left_out = [peer.name for peer in PEERS if not peer.is_here]
-    written = page(results, cost(datasets[0]), left_out, COMMAND)
-    print(written)
-    if arguments.record:
-        arguments.record.mkdir(parents=True, exist_ok=True)
-        target = arguments.record / f"quality-{datetime.now(UTC):%Y-%m-%d}.md"
-        target.write_text(written, encoding="utf-8")
-        print(f"written to {target}")
-    return 0
+    return page(results, cost(datasets[0]), left_out, COMMAND)
 
 
 def measure(datasets: list[Dataset]) -> dict[tuple[str, str], Report]:

@@ -6,7 +6,6 @@ python benches/quality/evidence.py --record benches/record
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import siltstone
+from harness import run
 from record import commit, machine
-from siltstone import Dataset, DatasetError, _native
-from siltstone.evaluation import RECORDED, Conversation, load_dataset
+from siltstone import Dataset
+from siltstone.evaluation import Conversation
 from survival import (
     LEAST,
     SEEDS,
@@ -38,25 +38,8 @@ SHARES = (0.05, 0.1, 0.2)  # of a conversation's tokens: what one summary of all
 
 def main() -> int:
     """2 where there is nothing to measure."""
-    parser = argparse.ArgumentParser(prog="evidence", description=__doc__.splitlines()[0])
-    parser.add_argument("--record", type=Path, metavar="DIR", help="write DIR/DATE-evidence.md as well")
-    arguments = parser.parse_args()
-    if _native.build_profile != "release":
-        print("a debug build is not worth measuring: make install", file=sys.stderr)
-        return 2
-    try:
-        datasets = [load_dataset(name) for name in RECORDED]
-    except DatasetError as error:
-        print(error, file=sys.stderr)
-        return 2
-    written = "\n".join(page(datasets)) + "\n"
-    print(written)
-    if arguments.record:
-        arguments.record.mkdir(parents=True, exist_ok=True)
-        target = arguments.record / f"{datetime.now(UTC):%Y-%m-%d}-evidence.md"
-        target.write_text(written, encoding="utf-8")
-        print(f"written to {target}")
-    return 0
+    name = f"{datetime.now(UTC):%Y-%m-%d}-evidence.md"
+    return run("evidence", __doc__.splitlines()[0], name, lambda datasets: "\n".join(page(datasets)) + "\n")
 
 
 def page(datasets: Sequence[Dataset]) -> Iterator[str]:
