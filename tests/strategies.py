@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "HISTORIES",
     "PIXEL",
     "Ending",
     "anthropic_histories",
@@ -283,3 +284,11 @@ def histories(
     """Histories of any one dialect."""
     dialects = st.sampled_from(["openai.chat", "openai.responses", "anthropic"])
     return dialects.flatmap(lambda dialect: _history(dialect, min_turns, max_turns, ending, delayed, legal))
+
+
+HISTORIES: dict[str, Callable[..., st.SearchStrategy[list[Any]]]] = {
+    "openai.chat": openai_histories,
+    "openai.responses": responses_histories,
+    "anthropic": anthropic_histories,
+}
+"""Those of each dialect, by its name."""

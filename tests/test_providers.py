@@ -25,17 +25,12 @@ from siltstone import (
 )
 from siltstone.messages import Dialect, repair, validate_history
 from siltstone.overflow import is_context_overflow
-from strategies import anthropic_histories, openai_histories, responses_histories
+from strategies import HISTORIES
 
 openai = pytest.importorskip("openai", reason="openai is not installed; it comes with the group sdk")
 anthropic = pytest.importorskip("anthropic", reason="anthropic is not installed; it comes with the group sdk")
 
 Send = Callable[[Any], Any]
-HISTORIES: dict[str, Any] = {
-    "openai.chat": openai_histories,
-    "openai.responses": responses_histories,
-    "anthropic": anthropic_histories,
-}
 DIALECTS = [cast("Dialect", name) for name in HISTORIES]
 
 

@@ -45,13 +45,8 @@ from siltstone.messages import (
 )
 from siltstone.models import ExtractiveModel
 from siltstone.testing import RecordingHook
-from strategies import anthropic_histories, openai_histories, responses_histories, texts
+from strategies import HISTORIES, texts
 
-HISTORIES: dict[str, Callable[..., st.SearchStrategy[list[Any]]]] = {
-    "openai.chat": openai_histories,
-    "openai.responses": responses_histories,
-    "anthropic": anthropic_histories,
-}
 DIALECTS = [cast("Dialect", name) for name in HISTORIES]
 ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -21,14 +20,9 @@ from siltstone.messages import (
     read_history,
     validate_history,
 )
-from strategies import anthropic_histories, openai_histories, responses_histories
+from strategies import HISTORIES
 from strategies_values import PIXEL
 
-HISTORIES: dict[str, Callable[..., st.SearchStrategy[list[Any]]]] = {
-    "openai.chat": openai_histories,
-    "openai.responses": responses_histories,
-    "anthropic": anthropic_histories,
-}
 DIALECTS = [cast("Dialect", name) for name in HISTORIES]
 PAIRS = [(one, other) for one in DIALECTS for other in DIALECTS if one != other]
 

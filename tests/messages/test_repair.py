@@ -22,14 +22,9 @@ from siltstone.messages import (
     validators,
 )
 from siltstone.messages.repairs.fence import NO_RESULT, TAG, without_our_tags
-from strategies import anthropic_histories, histories, openai_histories, responses_histories
+from strategies import HISTORIES, histories
 
 Raw = dict[str, Any]
-BY_DIALECT = {
-    "openai.chat": openai_histories,
-    "openai.responses": responses_histories,
-    "anthropic": anthropic_histories,
-}
 HEALED = {
     "orphan-result",
     "duplicate-result",
@@ -199,7 +194,7 @@ def test_a_delayed_output_is_legal_and_stays() -> None:
 @st.composite
 def wrecks(draw: Any, dialect: str) -> list[Raw]:
     """A history from which messages were lost, and in which others were doubled, or changed places."""
-    raws = list(draw(BY_DIALECT[dialect](min_turns=1)))
+    raws = list(draw(HISTORIES[dialect](min_turns=1)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(raws) - 1))
         match draw(st.sampled_from(["lose", "double", "move"])):
@@ -212,7 +207,7 @@ def wrecks(draw: Any, dialect: str) -> list[Raw]:
     return raws
 
 
-@pytest.mark.parametrize("dialect", BY_DIALECT)
+@pytest.mark.parametrize("dialect", HISTORIES)
 @given(data=st.data())
 def test_any_wreck_is_made_whole_once_and_the_rest_is_left_alone(dialect: Any, data: st.DataObject) -> None:
     raws = data.draw(wrecks(dialect))
@@ -236,7 +231,7 @@ def test_any_wreck_is_made_whole_once_and_the_rest_is_left_alone(dialect: Any, d
         assert broken_tool_groups(repaired.messages) == 0
 
 
-@pytest.mark.parametrize("dialect", BY_DIALECT)
+@pytest.mark.parametrize("dialect", HISTORIES)
 @given(data=st.data())
 def test_what_a_user_asked_survives_a_repair(dialect: Any, data: st.DataObject) -> None:
     raws = data.draw(wrecks(dialect))
