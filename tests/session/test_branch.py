@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,6 +255,24 @@ def test_another_session_on_the_same_id_follows_or_is_refused(store: Store) -> N
         other.observe(copied([*host[:2], user("Otherwise.")]))
     assert one.history() == [*host, assistant("ok")]
     assert one.log() == [*said, user("Changed."), assistant("ok")]
+
+
+def test_a_branch_of_another_process_is_followed_and_can_be_undone_here(tmp_path: Path) -> None:
+    code = (
+        "import json, sys, siltstone\n"
+        "with siltstone.Session.open(sys.argv[1], 's') as session:\n"
+        "    session.observe(json.loads(sys.argv[2]))\n"
+    )
+    host = [*SAID[:4], user("Changed.")]
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.observe(copied(SAID))
+        subprocess.run([sys.executable, "-c", code, str(tmp_path), json.dumps(host)], check=True)
+        assert session.prepare().messages == host
+        assert session.observe(copied([*host, assistant("ok")])) == 1
+        (branch,) = session.compactions()
+        assert session.expand(branch.id) == SAID[4:]
+        session.undo_compaction()
+        assert session.history() == SAID
 
 
 def test_a_list_with_something_that_is_no_message_changes_nothing(store: Store) -> None:
