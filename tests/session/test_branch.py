@@ -94,6 +94,30 @@ def test_messages_that_stay_are_the_same_objects(store: Store) -> None:
     assert session.observe([*host[:5], changed]) == 0, "and one that is changed in place is still itself"
 
 
+def test_the_mark_of_a_cache_that_moves_rewrites_nothing(store: Store) -> None:
+    """As Anthropic's prompt caching has it: in a block, in a block of a result, and on the newest alone."""
+    marked = {"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}
+    call = {"type": "tool_use", "id": "t", "name": "look", "input": {"cache_control": 1}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [marked], "cache_control": None}
+    said = [
+        {"role": "user", "content": [marked]},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    session = opened(store)
+    assert session.observe(copied(said)) == 3
+    plain = copied(said)
+    del plain[0]["content"][0]["cache_control"]
+    del plain[2]["content"][0]["cache_control"]
+    del plain[2]["content"][0]["content"][0]["cache_control"]
+    assert session.observe(plain) == 0
+    assert not session.compactions()
+    plain = copied(plain)
+    plain[1]["content"][0]["input"] = {}
+    assert session.observe(plain) == 2
+    assert [row.reason for row in session.compactions()] == ["branch"], "what a tool is told is no mark"
+
+
 def compacted(store: Store, count: int = 8, **options: Any) -> tuple[Session, list[Raw]]:
     """A session that was compacted once, and everything that was said."""
     said = conversation(count)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from siltstone.messages import RawMessage, SummaryMessage, encode
+from siltstone.messages import RawMessage, SummaryMessage, decode, encode
 from siltstone.session.spans import Spans, numbers, union
 
 __all__ = ["HostList", "Seen", "Summaries"]
 
 _RULES = frozenset({"system", "developer"})
+_MARK = "cache_control"  # of a message, of a block, and of a block in a tool's result
 
 
 class Seen(NamedTuple):
@@ -30,8 +31,16 @@ class Seen(NamedTuple):
 
 
 def digest(text: str) -> bytes:
-    """What tells the JSON text of one message from that of another."""
+    """What tells one text from another."""
     return blake2b(text.encode(), digest_size=16).digest()
+
+
+def message_digest(text: str) -> bytes:
+    """What tells the JSON text of one message from that of another, wherever a provider's cache is marked.
+
+    A host that caches moves its marks from turn to turn, and has rewritten nothing.
+    """
+    return digest(encode(_unmarked(decode(text))) if f'"{_MARK}"' in text else text)
 
 
 class Sightings:
@@ -43,7 +52,7 @@ class Sightings:
     def digest(self, raw: RawMessage) -> bytes:
         """The digest of *raw* when it was first seen."""
         known = self._seen.get(id(raw))
-        return known.digest if known is not None else digest(encode(raw))
+        return known.digest if known is not None else message_digest(encode(raw))
 
     def keep(self, seen: Iterable[Seen]) -> None:
         """Holds *seen* alone: what a host has dropped is not held for it."""
@@ -64,7 +73,7 @@ class HostList:
 
     def learn(self, raw: str, *, injected: bool) -> None:
         """Takes in the JSON text of the log's next message."""
-        self._log.append(digest(raw))
+        self._log.append(message_digest(raw))
         if injected:
             self._injected.add(self._log[-1])
 
@@ -168,3 +177,11 @@ class Summaries:
 
 def _is_rule(raw: RawMessage) -> bool:
     return isinstance(raw, Mapping) and raw.get("role") in _RULES
+
+
+def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
+    """The same message or block without the marks of a cache."""
+    kept = {key: value for key, value in block.items() if key != _MARK}
+    if isinstance(blocks := kept.get("content"), list):
+        kept["content"] = [_unmarked(each) if isinstance(each, dict) else each for each in blocks]
+    return kept
