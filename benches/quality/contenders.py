@@ -14,6 +14,9 @@ from peers import LEXICAL
 from siltstone import ConfigError, MemoryStore, MiniLMEmbedder, SimpleMemoryStore
 from siltstone.memory import Ranker
 
+#: Those that need no embedder, the default first. The others are measured with MiniLM alone.
+RANKERS: tuple[Ranker, ...] = tuple(each for each in get_args(Ranker) if each not in ("dense", "fused"))
+
 DEFAULT = "MemoryStore lexical"
 FUSED = "MemoryStore fused, MiniLM"
 DOCUMENTED = "MemoryStore cosine, poly31"
@@ -35,12 +38,12 @@ class Contender:
 
 
 def contenders() -> list[Contender]:
-    """Ours, the default first. A ranker that asks for more than a path is left out, and said so."""
-    rankers = [_ours(f"MemoryStore {ranker}", ranker) for ranker in get_args(Ranker)]
+    """Ours, the default first. What needs MiniLM is left out where that is not there, and said so."""
+    rankers = [_ours(f"MemoryStore {ranker}", ranker) for ranker in RANKERS]
     rankers.append(_ours(DOCUMENTED, "cosine", hash_rule="poly31"))
     rankers += _with_minilm()
     rankers.append(Contender("SimpleMemoryStore", lambda _place: SimpleMemoryStore()))
-    return sorted(filter(_opens, rankers), key=lambda contender: contender.name != DEFAULT)
+    return rankers
 
 
 class Remembered:
@@ -75,13 +78,3 @@ def _with_minilm() -> list[Contender]:
 
 def _ours(name: str, ranker: Ranker, **options: Any) -> Contender:
     return Contender(name, lambda place: MemoryStore.open(place, ranker, **options))
-
-
-def _opens(contender: Contender) -> bool:
-    with contender.factory() as make:
-        try:
-            make().close()
-        except ConfigError as error:
-            print(f"left out: {contender.name}: {error}")
-            return False
-    return True
