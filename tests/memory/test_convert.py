@@ -1,0 +1,48 @@
+"""What crosses the wall is the same on either side."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from siltstone.memory import SearchHit
+from siltstone.memory.convert import datetime_from, hit_from_row, milliseconds
+from siltstone.memory.entry import SourceRange
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = milliseconds(datetime.min), milliseconds(datetime.max)
+
+
+@given(st.integers(FIRST, LAST) | st.integers(0, 2**45) | st.integers(2**33 * 1000 - 9, 2**33 * 1000 + 9))
+@example(2**33 * 1000 - 1)
+@example(2**33 * 1000)
+@example(-1)
+def test_a_moment_is_exact_to_the_millisecond(stamp: int) -> None:
+    moment = datetime_from(stamp)
+    assert moment == EPOCH + timedelta(milliseconds=1) * stamp
+    assert moment.tzinfo is UTC
+    assert milliseconds(moment) == stamp
+
+
+def test_a_hit_is_one_as_its_class_makes_it() -> None:
+    moment = 1_683_504_000_123
+    row = (7, "silt", 3, 4, "user", "Mel", "message", moment, False, 0.5, {"own": 0.5})
+    hit = hit_from_row(row)
+    expected = SearchHit(
+        content="silt",
+        score=0.5,
+        source_range=SourceRange(3, 4),
+        entry_id=7,
+        role="user",
+        created_at=datetime_from(moment),
+        explain={"own": 0.5},
+    )
+    assert hit == expected
+    assert repr(hit) == repr(expected)
+    assert type(hit.source_range) is SourceRange
+    assert (hit.source_range.start, hit.source_range.end) == (3, 4)
+    with pytest.raises(AttributeError):
+        hit.score = 1.0  # type: ignore[misc]
