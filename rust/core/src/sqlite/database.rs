@@ -196,7 +196,7 @@ impl Database {
         let _exclusive = self.exclusive("erase what was forgotten from")?;
         let mut writer = self.writer()?;
         let _reader = self.reader.lock(); // nobody in this process reads meanwhile
-        match writer.0.run(|connection| vacuum(connection)) {
+        match writer.0.run(|connection, _| vacuum(connection)) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) if error.kind() == ErrorKind::StoreBusy => return Ok(false),

@@ -34,20 +34,22 @@ impl WriteConnection {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let file = self.file.clone();
-        self.run(|connection| {
+        self.run(|connection, file| {
             let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-            migrate::check_version(&transaction, &file)?;
+            migrate::check_version(&transaction, file)?;
             let value = work(&transaction)?;
             transaction.commit()?;
             Ok(value)
         })
     }
 
-    /// Runs `work` on the connection; where the disk fails in it, another takes its place.
-    pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    /// Runs `work` on the connection to the file; where the disk fails in it, another takes its place.
+    pub(super) fn run<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection, &Path) -> Result<T>,
+    ) -> Result<T> {
         self.replace_if_failed()?;
-        let outcome = work(&mut self.connection);
+        let outcome = work(&mut self.connection, &self.file);
         if outcome.as_ref().is_err_and(failure::is_of_the_disk) {
             self.failed = true;
             // At once, so that what failed is not found done after a crash. Where the disk takes nothing
