@@ -314,6 +314,14 @@ class Store:
     def check(self) -> list[tuple[str, str, int | None, str]]:
         """What is not as it should be: code, table, id, message."""
 
+    def backup(self, path: str) -> None:
+        """Makes a store at *path* of what is committed now, and looks at everything in it.
+
+        Raises:
+            StoreOpenError: there is a store at *path* already, or it cannot be written.
+            StoreCorruptError: something is damaged; no copy was kept.
+        """
+
     def repair(self, now: int) -> list[tuple[tuple[str, str, int | None, str], bool]]:
         """Repairs what can be: what was found, as of :meth:`check`, and whether it is well now.
 

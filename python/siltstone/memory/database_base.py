@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from siltstone import _native
+from siltstone.errors import StoreOpenError
 from siltstone.memory.convert import EntryRow, entry_to_row
 from siltstone.memory.entry import Entry
 from siltstone.memory.limits import Limits
 
-__all__ = ["DatabaseBase"]
+__all__ = ["DatabaseBase", "as_path"]
+
+
+def as_path(path: str | os.PathLike[str]) -> str:
+    """*path* as text that a file can be named by.
+
+    Raises:
+        StoreOpenError: no file has such a name.
+    """
+    path = os.fspath(path)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise StoreOpenError(
+            f"cannot open a store at {path!r}: no file has such a name", path=path
+        ) from error
+    return path
 
 
 class DatabaseBase:

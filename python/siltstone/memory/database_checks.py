@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from siltstone.memory.convert import milliseconds
-from siltstone.memory.database_base import DatabaseBase
+from siltstone.memory.database_base import DatabaseBase, as_path
 from siltstone.memory.entry import Finding, StoreStats
 
 __all__ = ["DatabaseChecks"]
@@ -39,6 +41,23 @@ class DatabaseChecks(DatabaseBase):
         found = self._native.repair(milliseconds(None))
         self._wake(anew=True)
         return [Finding(*finding, repaired) for finding, repaired in found]
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Makes a store in the directory *path* of what is committed now, while others go on with this one.
+
+        Everything in the copy is looked at before it gets its name: where there is a store at *path*
+        afterwards, it is whole. A process that is killed meanwhile leaves none. The copy has room for what it
+        holds alone, and nothing of what was forgotten.
+
+        Args:
+            path: A directory without a store. It is made if need be, with those that lead to it.
+
+        Raises:
+            StoreOpenError: there is a store already, or it cannot be written. What is there stays.
+            StoreCorruptError: this store is damaged: ``check(repair=True)`` first.
+            StoreIoError: the disk is full, or failed.
+        """
+        self._native.backup(as_path(path))
 
     def quarantined(self, session_id: str) -> tuple[int, ...]:
         """The ids of the session's entries that do not match their checksums, ascending.

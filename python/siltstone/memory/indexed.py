@@ -10,7 +10,7 @@ from typing import Literal, NoReturn, Self
 
 from siltstone import _native
 from siltstone.embedding.base import Embedder
-from siltstone.errors import EntryNotFoundError, StoreOpenError
+from siltstone.errors import EntryNotFoundError
 from siltstone.events import StoreHook
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -18,6 +18,7 @@ from siltstone.memory.convert import (
     milliseconds,
     range_of,
 )
+from siltstone.memory.database_base import as_path
 from siltstone.memory.database_checks import DatabaseChecks
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.database_stages import DatabaseStages
@@ -121,14 +122,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
                 none, or one whose vectors are not those of the store.
         """
         options = Options.of(ranker, embedder, index, decay, fusion, embed_timeout, limits)
-        path = os.fspath(path)
-        try:
-            os.fsencode(path)
-        except UnicodeEncodeError as error:
-            raise StoreOpenError(
-                f"cannot open a store at {path!r}: no file has such a name", path=path
-            ) from error
-        native = _native.Store.open(path, read_only, hash_rule)
+        native = _native.Store.open(as_path(path), read_only, hash_rule)
         try:
             return cls(native, Searcher.of(native, options, embedder, reembed, tuple(hooks)))
         except BaseException:

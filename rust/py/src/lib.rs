@@ -18,6 +18,7 @@ mod staging;
 mod text;
 mod tokenize;
 mod tokens;
+mod upkeep;
 mod vectors;
 
 use pyo3::prelude::*;

@@ -18,11 +18,12 @@ use crate::error::guard;
 use crate::log::{self, ExpectedIn, RewriteIn};
 use crate::rows::{
     EntryIn, EntryOut, FindingOut, FoundOut, Ids, MessageIn, MessageOut, MissingOut, StageOut,
-    TargetIn, compaction_out, entry_in, entry_out, figures_out, finding_out, ids_out, message_in,
-    message_out, session_id,
+    TargetIn, compaction_out, entry_in, entry_out, figures_out, ids_out, message_in, message_out,
+    session_id,
 };
 use crate::staging;
 use crate::text::Text;
+use crate::upkeep;
 use crate::vectors::{self, OptionsIn};
 
 /// A store that is open; safe to use from many threads.
@@ -311,21 +312,19 @@ impl Store {
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<Vec<FindingOut>> {
-        let findings = guard(py, || self.handle.store()?.check())?;
-        Ok(findings.into_iter().map(finding_out).collect())
+        upkeep::check(py, &self.handle)
     }
 
     fn repair(&self, py: Python<'_>, now: i64) -> PyResult<Vec<(FindingOut, bool)>> {
-        let found = guard(py, || self.handle.store()?.repair(now))?.into_iter();
-        let told = found.map(|(finding, repaired)| (finding_out(finding), repaired));
-        Ok(told.collect())
+        upkeep::repair(py, &self.handle, now)
+    }
+
+    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        upkeep::backup(py, &self.handle, &path)
     }
 
     fn quarantined(&self, py: Python<'_>, session: Text) -> PyResult<Vec<i64>> {
-        guard(py, || {
-            let ids = self.handle.store()?.quarantined(&session_id(&session)?)?;
-            Ok(ids.into_iter().map(|id| id.0).collect())
-        })
+        upkeep::quarantined(py, &self.handle, &session)
     }
 
     fn renew_summary(

@@ -1,12 +1,27 @@
-//! Is the store whole? Its rows, and the indexes in memory against them.
+//! Is the store whole? Its rows, and the indexes in memory against them; and a copy that is.
+
+use std::path::Path;
 
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::memory::place;
 use crate::memory::store::Store;
 use crate::sqlite::Finding;
 use crate::sqlite::check::examine;
 
 impl Store {
+    /// Makes a store in the directory `path` of what is committed now, while others go on with this one. Nothing
+    /// waits for it, and where there is a store at `path` afterwards, it is whole: everything in it was looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreOpen`](crate::ErrorKind::StoreOpen) where `path` has a store already, or cannot be
+    /// written; [`ErrorKind::StoreCorrupt`](crate::ErrorKind::StoreCorrupt) where something is damaged; otherwise
+    /// those of a read. No store is left at `path` then.
+    pub fn backup(&self, path: &Path) -> Result<()> {
+        self.database.backup(&place::file(path, false)?)
+    }
+
     /// Makes anew what follows from the rest, and sets aside entries that cannot be believed. Everything that
     /// was found, and whether it is as it should be now.
     ///

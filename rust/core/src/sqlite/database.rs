@@ -183,6 +183,12 @@ impl Database {
         Exclusive::wait(&self.file, work)
     }
 
+    /// Writes one state of the database to the file `name`, which there is not yet.
+    pub(super) fn copy_into(&self, name: &str) -> Result<()> {
+        self.reader.lock().execute("VACUUM INTO ?1", [name])?;
+        Ok(())
+    }
+
     /// Makes anew what follows from the rest, and sets aside what cannot be believed.
     pub(crate) fn repair(&self, now: i64) -> Result<()> {
         self.writer()?

@@ -4,6 +4,7 @@
 //! one `BEGIN IMMEDIATE` transaction; every row carries a checksum that is compared on every read.
 
 pub(crate) mod allocator;
+mod backup;
 pub(crate) mod check;
 mod check_rows;
 mod check_vectors;

@@ -1,0 +1,85 @@
+//! A second file that is whole by itself, made while the first one is written to.
+
+use std::fs;
+use std::io::ErrorKind as Io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::check::examine;
+use crate::sqlite::database::Database;
+use crate::sqlite::exclusive::Exclusive;
+
+impl Database {
+    /// Makes `target` a file of what is committed now, once everything in it was looked at.
+    ///
+    /// Whoever writes meanwhile does not wait. The file is given its name last: where that is, it is whole.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreOpen`] where `target` is taken or cannot be written, [`ErrorKind::StoreCorrupt`] where
+    /// something is damaged, [`ErrorKind::StoreBusy`] where another process is making `target`. Nothing is
+    /// left under that name then.
+    pub(crate) fn backup(&self, target: &Path) -> Result<()> {
+        let _exclusive = Exclusive::wait(target, "make")?;
+        if target.exists() {
+            return Err(unwritten(target, "there is a store already"));
+        }
+        let part = part_of(target);
+        let outcome = self.write(&part, target);
+        if outcome.is_err() {
+            let _ = remove(&part); // where that fails, it is still no store: it has another name
+        }
+        outcome
+    }
+
+    fn write(&self, part: &Path, target: &Path) -> Result<()> {
+        let failed = |error: std::io::Error| unwritten(target, &error.to_string()).caused_by(error);
+        remove(part).map_err(failed)?; // of a process that was killed
+        let name = part
+            .to_str()
+            .ok_or_else(|| unwritten(target, "its name is no text"))?;
+        // A connection of its own, so that nobody waits.
+        Self::open(self.file(), true, &[])?.copy_into(name)?;
+        let damage =
+            Self::open(part, true, &[])?.read(|transaction| Ok(examine(transaction).findings))?;
+        if let Some(first) = damage.first() {
+            let message = format!(
+                "the store '{}' is damaged in {} places, so no copy was kept: {}; repair it first, or close it and \
+                 copy its files as they are",
+                self.file().display(),
+                damage.len(),
+                first.message
+            );
+            return Err(Error::new(ErrorKind::StoreCorrupt, message)
+                .with("path", self.file().to_string_lossy().into_owned()));
+        }
+        let synced = fs::File::open(part).and_then(|file| file.sync_all());
+        synced.map_err(failed)?;
+        fs::rename(part, target).map_err(failed)?;
+        match target.parent() {
+            Some(directory) if cfg!(unix) => fs::File::open(directory)
+                .and_then(|directory| directory.sync_all())
+                .map_err(failed),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where the copy of `target` is made.
+fn part_of(target: &Path) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push("-part");
+    name.into()
+}
+
+fn remove(file: &Path) -> std::io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != Io::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn unwritten(target: &Path, why: &str) -> Error {
+    let message = format!("cannot make a copy at '{}': {why}", target.display());
+    Error::new(ErrorKind::StoreOpen, message).with("path", target.to_string_lossy().into_owned())
+}
