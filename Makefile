@@ -93,14 +93,20 @@ faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, da
 load: install ## Eight processes on one store for a minute; prints throughput and p99
 	SILTSTONE_LOAD_SECONDS=$(LOAD_SECONDS) $(PY) -m pytest -q -s tests/memory/test_load.py
 
-# The sanitizer comes with the stable compiler, and is switched on by flags that it keeps for itself.
-# SQLite is compiled with it too, which needs clang.
-sanitize: ## AddressSanitizer over the core's tests of threads, damaged files and lineage (Linux, clang)
+# The sanitizers come with the stable compiler, and are switched on by flags that it keeps for itself.
+# SQLite is compiled with them too, which needs clang. The standard library is not, so ThreadSanitizer is told
+# what it cannot see there; our own locks are compiled from source, and it sees those.
+SANITIZED = RUSTC_BOOTSTRAP=1 CC=clang CFLAGS=-fsanitize=$(1) \
+	  RUSTFLAGS='-Zsanitizer=$(1) -Cunsafe-allow-abi-mismatch=sanitizer' \
+	  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none CARGO_TARGET_DIR=target/$(1) \
+	  cargo test --release --target $$(rustc -vV | sed -n 's/^host: //p') -p siltstone-core $(CARGO_FLAGS)
+
+sanitize: export TSAN_OPTIONS := exitcode=66 suppressions=$(CURDIR)/scripts/thread-sanitizer.txt
+sanitize: ## AddressSanitizer and ThreadSanitizer over the core's tests of threads and damaged files (Linux, clang)
 	@command -v clang >/dev/null || { echo "SQLite must be compiled with the sanitizer too, and there is no clang on PATH" >&2; exit 1; }
-	RUSTC_BOOTSTRAP=1 CC=clang CFLAGS=-fsanitize=address RUSTFLAGS='-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer' \
-	  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none CARGO_TARGET_DIR=target/address \
-	  cargo test --release --target $$(rustc -vV | sed -n 's/^host: //p') -p siltstone-core $(CARGO_FLAGS) \
-	  --test threads --test reopen --test lineage
+	$(call SANITIZED,address) --test threads --test reopen --test lineage
+	$(call SANITIZED,thread) --test threads -- --test-threads=1
+	$(call SANITIZED,thread) --test recall -- --test-threads=1 while_a_writer_adds
 
 # What cargo-fuzz would pass, so that it need not be installed; `cargo fuzz run text` works as well.
 fuzz: ## libFuzzer over texts, histories, files of indexes (FUZZ_RUNS each) and stores with changed bytes
