@@ -1,20 +1,18 @@
 //! An inverted index: for each term, the passages that have it.
 
-use std::mem;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use hashbrown::HashSet;
 
+use crate::bm25::best::search;
+use crate::bm25::norms::{Norms, Short, short};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::{Document, Query};
 use crate::error::Result;
 use crate::postings::{self, BLOCK, Hashes, Postings, count, entry};
-use crate::top_k::TopK;
-
-/// More than a division and a multiplication lose by rounding.
-const ROOM: f64 = 1e-12;
 
 /// Passages, numbered from 0 in the order they were added.
 ///
@@ -33,7 +31,11 @@ pub struct Bm25Index {
     pub(super) postings: Postings<Hashes>,
     /// How many terms each passage has.
     pub(super) lengths: Vec<u32>,
+    /// The same, to look up norms by.
+    pub(super) shorts: Vec<Short>,
     words: u64,
+    /// Made for the first search after a change.
+    norms: OnceLock<Box<Norms>>,
 }
 
 /// A passage that was found.
@@ -77,7 +79,9 @@ impl Bm25Index {
             params,
             postings: Postings::new(usize::MAX),
             lengths: Vec::new(),
+            shorts: Vec::new(),
             words: 0,
+            norms: OnceLock::new(),
         }
     }
 
@@ -92,7 +96,9 @@ impl Bm25Index {
         let id = self.postings.add(document.terms.iter().copied());
         let length = u32::try_from(document.length).unwrap_or(u32::MAX);
         self.lengths.push(length);
+        self.shorts.push(short(length));
         self.words += u64::from(length);
+        self.norms.take();
         id
     }
 
@@ -110,6 +116,7 @@ impl Bm25Index {
         let removed = self.postings.remove(id);
         if removed {
             self.words -= u64::from(self.lengths[id as usize]);
+            self.norms.take();
         }
         removed
     }
@@ -168,7 +175,7 @@ impl Bm25Index {
     /// Bytes that it takes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.postings.bytes() + size_of_val(&self.lengths[..])
+        self.postings.bytes() + size_of_val(&self.lengths[..]) + size_of_val(&self.shorts[..])
     }
 
     /// Writes the passages to a file, all of them or nothing. `label` says how terms were made of texts.
@@ -210,7 +217,9 @@ impl Bm25Index {
             params,
             postings,
             words: lengths.iter().copied().map(u64::from).sum(),
+            shorts: lengths.iter().copied().map(short).collect(),
             lengths,
+            norms: OnceLock::new(),
         })
     }
 
@@ -225,27 +234,7 @@ impl Bm25Index {
     /// A score is the sum by the ceiling, up to 1.
     #[must_use]
     pub fn search(&self, query: &Query, limit: usize) -> Vec<Scored> {
-        let mut best: TopK<Scored> = TopK::new(limit);
-        if limit == 0 {
-            return Vec::new();
-        }
-        let scorer = self.scorer(query);
-        let ceiling = scorer.ceiling();
-        let mut sums = vec![0.0_f64; BLOCK];
-        let mut least = 0.0; // a sum that is not above this certainly scores less than all that is kept
-        for number in 0..self.postings.blocks().len() {
-            scorer.add_block(number, &mut sums);
-            for (id, sum) in (first_of(number)..).zip(&mut sums) {
-                let sum = mem::take(sum);
-                if sum > least {
-                    let score = (sum / ceiling).min(1.0);
-                    best.offer(Scored { id, score });
-                    let worst = best.least().map_or(0.0, |worst| worst.score);
-                    least = worst * ceiling * (1.0 - ROOM);
-                }
-            }
-        }
-        best.into_best_first()
+        search(&self.scorer(query), limit)
     }
 
     /// The sum of each passage, in order; 0 for one that has no term of the query.
@@ -254,14 +243,15 @@ impl Bm25Index {
         self.scorer(query).sums()
     }
 
+    pub(super) fn norms(&self) -> &Norms {
+        let make = || Box::new(Norms::new(self.params, self.collection()));
+        self.norms.get_or_init(make)
+    }
+
     pub(super) fn collection(&self) -> Collection {
         Collection {
             documents: (self.len() - self.removed()) as u64,
             words: self.words,
         }
     }
-}
-
-fn first_of(block: usize) -> u32 {
-    u32::try_from(block * BLOCK).expect("numbers are below 2^32")
 }

@@ -155,7 +155,7 @@ impl LexicalIndex {
         let ceiling = scorer.ceiling();
         let best = |entry| self.best(entry, |passage| scorer.sum(passage));
         let mut found = Parts::new(&scorer);
-        let (own, neighbors) = shares(&mut found, &self.chain, id, &best);
+        let (own, neighbors) = shares(&mut found, &self.chain, id, best);
         let mut own = own.into_iter().filter(|&share| share > 0.0);
         let mut why = self.alone(&scorer, id);
         for part in &mut why.parts {

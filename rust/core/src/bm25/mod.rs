@@ -1,10 +1,13 @@
 //! BM25 over 64-bit hashes of terms: which entries have the query's terms, and how telling those are.
 
+mod best;
 mod chain;
 mod days;
 mod index;
 mod lexical;
+mod lists;
 mod near;
+mod norms;
 mod params;
 mod score;
 mod scorer;

@@ -82,9 +82,15 @@ impl Collection {
     /// What a term of that `weight` (`w` above) adds for `tf` occurrences in a text of `length` words:
     /// up to `k1 + 1` times its weight. Evaluated from left to right, as it is written.
     pub(super) fn part(self, params: Bm25Params, weight: f64, tf: u32, length: u64) -> f64 {
-        let (k1, b, tf) = (params.k1(), params.b(), f64::from(tf));
+        let (k1, tf) = (params.k1(), f64::from(tf));
+        weight * tf * (k1 + 1.0) / (tf + self.norm(params, length))
+    }
+
+    /// What a text of `length` words is discounted by: `k1 * (1 - b + b * dl / avgdl)`.
+    pub(super) fn norm(self, params: Bm25Params, length: u64) -> f64 {
+        let (k1, b) = (params.k1(), params.b());
         let average = self.words as f64 / self.documents as f64;
-        weight * tf * (k1 + 1.0) / (tf + k1 * (1.0 - b + b * length as f64 / average))
+        k1 * (1.0 - b + b * length as f64 / average)
     }
 }
 

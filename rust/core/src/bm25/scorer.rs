@@ -1,19 +1,16 @@
 //! A query against an index: what each of its terms adds to each passage.
 //!
-//! Every sum is f64 and is taken in ascending order of the terms' hashes, whichever way it is asked for. A
-//! frequent term looks up what it adds to a passage of that length, where a rare one divides: the same
-//! numbers, made once.
+//! Every sum is f64 and is taken in ascending order of the terms' hashes, whichever way it is asked for.
+//! Lengths that most passages have look up their norm, and eight divisions are made at once: the same
+//! numbers as one by one.
 
 use crate::bm25::index::Bm25Index;
+use crate::bm25::lists::{COUNTS, TermList, TermLists};
+use crate::bm25::norms::{Norms, Short, short};
+use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Query, QueryTerm};
-use crate::postings::{BLOCK, List, count, entry};
-
-/// Lengths that a frequent term knows the addends of, and counts.
-const LENGTHS: usize = 256;
-const COUNTS: usize = 3;
-/// Passages that make a term frequent: as many divisions as its table takes.
-const FREQUENT: usize = LENGTHS * COUNTS;
+use crate::postings::{BLOCK, count, entry};
 
 /// What one term of the query adds to a score.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,28 +30,29 @@ pub struct Part {
 /// A query, as one state of an index sees it.
 #[derive(Debug)]
 pub struct Scorer<'a> {
-    index: &'a Bm25Index,
+    pub(super) index: &'a Bm25Index,
+    pub(super) norms: &'a Norms,
     collection: Collection,
-    /// The terms that some passage has, in ascending order of hash.
+    /// The terms, in ascending order of hash.
     terms: Vec<Known<'a>>,
     /// A bit for the low bits of each term: most terms of a passage are told apart by it.
     hint: u64,
     ceiling: f64,
-    /// The postings, by block, then by term, then by part.
-    lists: Vec<(u32, List<'a>)>,
+    /// The postings, by block, then by part, then by term.
+    lists: Vec<TermList<'a>>,
     /// Where the lists of each block begin, and where the last end.
     starts: Vec<usize>,
 }
 
-/// A term that some passage has.
+/// A term of the query.
 #[derive(Debug)]
 struct Known<'a> {
     term: &'a QueryTerm,
     idf: f64,
     /// `w` of the formula.
     weight: f64,
-    /// What it adds, by count and length; empty for a rare one.
-    table: Vec<[f64; LENGTHS]>,
+    /// What stands above the line of the formula, by count.
+    above: [f64; COUNTS],
 }
 
 impl<'a> Scorer<'a> {
@@ -65,21 +63,26 @@ impl<'a> Scorer<'a> {
             .iter()
             .fold(0, |hint, term| hint | bit(term.hash));
         let mut df = vec![0; query.terms.len()];
-        let (mut lists, mut starts) = (Vec::new(), vec![0]);
+        let mut found = TermLists::of(blocks, query);
+        let (mut lists, mut starts) = (Vec::with_capacity(found.len()), vec![0]);
         for (number, block) in blocks.iter().enumerate() {
             let counts_all = block
                 .removed()
                 .is_none_or(|removed| !removed.has_postings());
-            for ((place, term), df) in (0..).zip(&query.terms).zip(&mut df) {
-                let known = lists.len();
-                lists.extend(block.lists(term.hash).map(|list| (place, list)));
-                *df += if counts_all {
-                    lists[known..].iter().map(|(_, list)| list.entries()).sum()
-                } else {
-                    block.entries_with(term.hash)
-                };
+            for part in block.parts() {
+                found.for_each_of(part, |list| {
+                    if counts_all {
+                        df[list.term as usize] += list.codes.len();
+                    }
+                    lists.push(list);
+                });
             }
             starts.push(lists.len());
+            if !counts_all {
+                for (term, df) in query.terms.iter().zip(&mut df) {
+                    *df += block.entries_with(term.hash);
+                }
+            }
             if let Some(fresh) = index.postings.fresh(number) {
                 let removed = block.removed();
                 fresh.for_each(|place, hash, _| {
@@ -99,20 +102,16 @@ impl<'a> Scorer<'a> {
             let idf = collection.idf(df);
             let weight = weighing.weight(term.count, idf);
             weights += weight;
-            let table = if df < FREQUENT {
-                Vec::new()
-            } else {
-                table(index, collection, weight)
-            };
             terms.push(Known {
                 term,
                 idf,
                 weight,
-                table,
+                above: above(index.params(), weight),
             });
         }
         Self {
             index,
+            norms: index.norms(),
             collection,
             hint,
             terms,
@@ -138,37 +137,61 @@ impl<'a> Scorer<'a> {
         sums
     }
 
+    /// The lists of a block, by part, then by term.
+    pub(super) fn lists(&self, number: usize) -> &[TermList<'a>] {
+        &self.lists[self.starts[number]..self.starts[number + 1]]
+    }
+
+    /// How many blocks there are.
+    pub(super) fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// How many passages a block has.
+    pub(super) fn entries(&self, number: usize) -> usize {
+        (self.index.len() - number * BLOCK).min(BLOCK)
+    }
+
+    /// Whether a block has all its passages in one part.
+    pub(super) fn is_whole(&self, number: usize) -> bool {
+        self.entries(number) == BLOCK && self.index.postings.blocks()[number].parts().len() == 1
+    }
+
+    /// The lengths of a whole block.
+    pub(super) fn shorts(&self, number: usize) -> &'a [Short; BLOCK] {
+        let (blocks, _) = self.index.shorts.as_chunks::<BLOCK>();
+        &blocks[number]
+    }
+
+    /// Calls `visit` with what a term adds to passages of a part; those that were removed are left out.
+    pub(super) fn for_each_part(
+        &self,
+        number: usize,
+        list: &TermList<'_>,
+        mut visit: impl FnMut(f64),
+    ) {
+        let known = &self.terms[list.term as usize];
+        let removed = self.index.postings.blocks()[number].removed();
+        for &code in list.codes {
+            let place = usize::from(entry(code));
+            if !removed.is_some_and(|removed| removed.has(entry(code))) {
+                let length = self.index.lengths[number * BLOCK + place];
+                visit(self.addend(known, list.tf_of(code), length));
+            }
+        }
+    }
+
+    /// `w` of the term at that place of the query.
+    pub(super) fn weight(&self, term: u32) -> f64 {
+        self.terms[term as usize].weight
+    }
+
     /// Adds to `sums`, which are 0, those of a block's passages.
     pub(super) fn add_block(&self, number: usize, sums: &mut [f64]) {
         let lengths = &self.index.lengths[number * BLOCK..];
         let lengths = &lengths[..lengths.len().min(BLOCK)];
-        for (place, list) in &self.lists[self.starts[number]..self.starts[number + 1]] {
-            let known = &self.terms[*place as usize];
-            match known.table.as_slice() {
-                [once, twice, thrice] if list.overflow.is_empty() => {
-                    for &code in list.codes {
-                        let place = usize::from(entry(code));
-                        let length = lengths[place] as usize;
-                        let row = match count(code) {
-                            1 => once,
-                            2 => twice,
-                            _ => thrice,
-                        };
-                        sums[place] += if length < LENGTHS && count(code) <= 3 {
-                            row[length]
-                        } else {
-                            self.addend(known, u32::from(count(code)), lengths[place])
-                        };
-                    }
-                }
-                _ => {
-                    for &code in list.codes {
-                        let place = usize::from(entry(code));
-                        let tf = u32::from(count(code)) + list.more_of(entry(code));
-                        sums[place] += self.addend(known, tf, lengths[place]);
-                    }
-                }
-            }
+        for list in self.lists(number) {
+            self.add_list(number, list, sums);
         }
         if let Some(fresh) = self.index.postings.fresh(number) {
             // Terms of a passage ascend, too.
@@ -185,6 +208,46 @@ impl<'a> Scorer<'a> {
                     *sum = 0.0;
                 }
             }
+        }
+    }
+
+    /// Adds what a term adds to each passage of a part.
+    fn add_list(&self, number: usize, list: &TermList<'_>, sums: &mut [f64]) {
+        const RUN: usize = 8;
+        let known = &self.terms[list.term as usize];
+        let shorts = &self.index.shorts[number * BLOCK..];
+        let (runs, rest) = list.codes.as_chunks::<RUN>();
+        for run in runs {
+            let short: [Short; RUN] = run.map(|code| shorts[usize::from(entry(code))]);
+            let is_long = |(&code, &short): (&u16, &Short)| {
+                usize::from(count(code)) + 1 == COUNTS || short == Short::MAX
+            };
+            if run.iter().zip(&short).any(is_long) {
+                self.add_codes(number, list, run, sums);
+                continue;
+            }
+            let mut parts = [0.0; RUN];
+            for ((part, &code), short) in parts.iter_mut().zip(run).zip(short) {
+                let (above, tf) = (
+                    known.above[usize::from(count(code))],
+                    f64::from(count(code)),
+                );
+                *part = above / (tf + self.norms.norm(short));
+            }
+            for (&code, part) in run.iter().zip(parts) {
+                sums[usize::from(entry(code))] += part;
+            }
+        }
+        self.add_codes(number, list, rest, sums);
+    }
+
+    /// The same for some of its codes, one by one.
+    fn add_codes(&self, number: usize, list: &TermList<'_>, codes: &[u16], sums: &mut [f64]) {
+        let known = &self.terms[list.term as usize];
+        for &code in codes {
+            let place = usize::from(entry(code));
+            let length = self.index.lengths[number * BLOCK + place];
+            sums[place] += self.addend(known, list.tf_of(code), length);
         }
     }
 
@@ -239,8 +302,8 @@ impl<'a> Scorer<'a> {
         {
             return;
         }
-        for (term, list) in &self.lists[self.starts[number]..self.starts[number + 1]] {
-            let (term, tf) = (*term as usize, list.count_of(place));
+        for list in self.lists(number) {
+            let (term, tf) = (list.term as usize, list.count_of(place));
             if tf > 0 {
                 visit(term, tf, self.addend(&self.terms[term], tf, length));
             }
@@ -271,9 +334,13 @@ impl<'a> Scorer<'a> {
 
     #[inline]
     fn addend(&self, known: &Known<'_>, tf: u32, length: u32) -> f64 {
-        let params = self.index.params();
-        self.collection
-            .part(params, known.weight, tf, u64::from(length))
+        let (params, short) = (self.index.params(), short(length));
+        match known.above.get(tf as usize) {
+            Some(above) if short < Short::MAX => above / (f64::from(tf) + self.norms.norm(short)),
+            _ => self
+                .collection
+                .part(params, known.weight, tf, u64::from(length)),
+        }
     }
 }
 
@@ -282,14 +349,11 @@ fn bit(hash: u64) -> u64 {
     1 << (hash % 64)
 }
 
-/// What a term of that weight adds to a passage that has it once, twice or thrice, by length.
-fn table(index: &Bm25Index, collection: Collection, weight: f64) -> Vec<[f64; LENGTHS]> {
-    let row = |tf| {
-        let mut row = [0.0; LENGTHS];
-        for (length, addend) in (0..).zip(&mut row) {
-            *addend = collection.part(index.params(), weight, tf, length);
-        }
-        row
-    };
-    (1..).take(COUNTS).map(row).collect()
+/// What stands above the line of the formula for each count of a code, evaluated from left to right.
+fn above(params: Bm25Params, weight: f64) -> [f64; COUNTS] {
+    let mut above = [0.0; COUNTS];
+    for (tf, above) in (0_u32..).zip(&mut above) {
+        *above = weight * f64::from(tf) * (params.k1() + 1.0);
+    }
+    above
 }

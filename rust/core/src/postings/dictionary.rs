@@ -113,6 +113,36 @@ pub struct Hashes {
 
 /// Keys that share their high bits, about.
 const NEAR: usize = 4;
+/// Keys that are compared at once; more share their high bits where somebody aims at a slot.
+const WINDOW: usize = 8;
+
+impl Hashes {
+    /// Where the keys begin and end that share the high bits of `key`: the first half of a look-up.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self, key: u64) -> (u32, u32) {
+        let slot = usize::try_from(key >> self.shift).unwrap_or(usize::MAX);
+        (self.starts[slot], self.starts[slot + 1])
+    }
+
+    /// The place of `key`, which is there if anywhere. Many keys are compared and none is branched on.
+    #[inline]
+    #[must_use]
+    pub fn place_in(&self, (start, end): (u32, u32), key: u64) -> Option<usize> {
+        let (start, end) = (start as usize, end as usize);
+        let smaller = |keys: &[u64]| {
+            keys.iter()
+                .map(|&other| usize::from(other < key))
+                .sum::<usize>()
+        };
+        let place = match self.keys[start..].first_chunk::<WINDOW>() {
+            // What lies behind the slot is larger.
+            Some(near) if end - start <= WINDOW => start + smaller(near),
+            _ => start + self.keys[start..end].partition_point(|&other| other < key),
+        };
+        (self.keys.get(place) == Some(&key)).then_some(place)
+    }
+}
 
 impl Dictionary for Hashes {
     type Key = u64;
@@ -144,15 +174,7 @@ impl Dictionary for Hashes {
 
     #[inline]
     fn place(&self, key: u64) -> Option<usize> {
-        let slot = usize::try_from(key >> self.shift).ok()?;
-        let (start, end) = (self.starts[slot] as usize, self.starts[slot + 1] as usize);
-        let near = &self.keys[start..end];
-        if near.len() > 4 * NEAR {
-            return near.binary_search(&key).ok().map(|place| start + place); // somebody aims at a slot
-        }
-        near.iter()
-            .position(|&other| other == key)
-            .map(|place| start + place)
+        self.place_in(self.slot(key), key)
     }
 
     fn sort(postings: &mut Vec<(u64, u16)>) {

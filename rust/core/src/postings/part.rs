@@ -121,6 +121,17 @@ impl<D: Dictionary> Part<D> {
         self.dictionary.place(key).map(|place| self.list_at(place))
     }
 
+    /// Where its keys are looked up.
+    pub fn dictionary(&self) -> &D {
+        &self.dictionary
+    }
+
+    /// The codes of the key at that place; none where there is a column.
+    #[inline]
+    pub fn codes_at(&self, place: usize) -> &[u16] {
+        &self.codes[self.starts[place] as usize..self.starts[place + 1] as usize]
+    }
+
     /// Its keys, ascending.
     pub fn keys(&self) -> &[D::Key] {
         self.dictionary.keys()

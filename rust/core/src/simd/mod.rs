@@ -12,6 +12,7 @@ pub mod dot_i8;
 pub mod gather;
 mod halve;
 pub mod level;
+pub mod reach;
 pub mod rows;
 pub mod scan;
 

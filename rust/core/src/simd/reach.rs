@@ -1,0 +1,113 @@
+//! Which sums of a block reach a bound?
+
+#![expect(
+    unsafe_code,
+    reason = "instructions that not every processor has: a Level says that this one has them"
+)]
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
+
+use super::columns::BLOCK;
+use super::level::{Level, Path};
+
+/// Entries that one mask describes.
+pub const GROUP: usize = 64;
+
+/// A bit for each entry of a block.
+pub type Masks = [u64; BLOCK / GROUP];
+
+/// Sets a bit for each of `sums` that is `least` or more, and clears all others.
+pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512.
+        Path::Avx512 => unsafe { with_avx512(sums, least, masks) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2.
+        Path::Avx2 => unsafe { with_avx2(sums, least, masks) },
+        _ => scalar(sums, least, masks),
+    }
+}
+
+/// The twin. Sixteen entries are compared at once where registers allow, and most sixteens have none.
+fn scalar(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
+    const RUN: usize = 16;
+    for (mask, sums) in masks.iter_mut().zip(sums.as_chunks::<GROUP>().0) {
+        *mask = 0;
+        for (number, run) in sums.as_chunks::<RUN>().0.iter().enumerate() {
+            if run
+                .iter()
+                .map(|&sum| sum >= least)
+                .fold(false, |any, reached| any | reached)
+            {
+                for (place, &sum) in run.iter().enumerate() {
+                    *mask |= u64::from(sum >= least) << (number * RUN + place);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn with_avx512(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
+    const LANES: usize = 16;
+    let least = _mm512_set1_ps(least);
+    for (mask, sums) in masks.iter_mut().zip(sums.as_chunks::<GROUP>().0) {
+        *mask = 0;
+        for (number, run) in sums.as_chunks::<LANES>().0.iter().enumerate() {
+            // SAFETY: 16 sums are the 64 bytes that are read.
+            let run = unsafe { _mm512_loadu_ps(run.as_ptr()) };
+            let reached = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(run, least);
+            *mask |= u64::from(reached) << (number * LANES);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn with_avx2(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
+    const LANES: usize = 8;
+    let least = _mm256_set1_ps(least);
+    for (mask, sums) in masks.iter_mut().zip(sums.as_chunks::<GROUP>().0) {
+        *mask = 0;
+        for (number, run) in sums.as_chunks::<LANES>().0.iter().enumerate() {
+            // SAFETY: 8 sums are the 32 bytes that are read.
+            let run = unsafe { _mm256_loadu_ps(run.as_ptr()) };
+            let reached = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(run, least));
+            *mask |= u64::from(reached.cast_unsigned()) << (number * LANES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_level_finds_what_entry_by_entry_finds(
+            some in vec((0..BLOCK, 0_u8..20), 0..600),
+            least in 0_u8..20,
+        ) {
+            // Small whole numbers, so that many are equal to the bound.
+            let (mut sums, least) = ([0.0; BLOCK], f32::from(least));
+            for (place, sum) in some {
+                sums[place] = f32::from(sum);
+            }
+            for level in Level::all() {
+                let mut masks: Masks = [u64::MAX; BLOCK / GROUP];
+                reach(level, &sums, least, &mut masks);
+                for (place, &sum) in sums.iter().enumerate() {
+                    let found = masks[place / GROUP] >> (place % GROUP) & 1 == 1;
+                    prop_assert_eq!(found, sum >= least, "{} {}", level, place);
+                }
+            }
+        }
+    }
+}
