@@ -192,6 +192,7 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
                 "terms": 4,
                 "term_postings": 8,
                 "bucket_postings": 4,
+                "cached": 0,
             }
         else:
             assert detail == {}

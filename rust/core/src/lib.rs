@@ -2,7 +2,8 @@
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
-//! `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`], [`simd`] (ground).
+//! `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`], [`simd`],
+//! [`cache`] (ground).
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -17,6 +18,7 @@
 
 pub mod analyse;
 pub mod bm25;
+pub mod cache;
 pub mod embed;
 pub mod error;
 pub mod fusion;

@@ -194,6 +194,7 @@ pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<B
         detail.set_item("terms", sizes.terms)?;
         detail.set_item("term_postings", sizes.term_postings)?;
         detail.set_item("bucket_postings", sizes.bucket_postings)?;
+        detail.set_item("cached", sizes.cached)?;
     }
     stats.set_item("detail", detail)?;
     Ok(stats)

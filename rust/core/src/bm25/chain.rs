@@ -1,6 +1,7 @@
 //! Which entries stand beside which? The order of a conversation, whatever the order of insertion.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 /// How many neighbours an entry has at most, on either side.
 pub const REACH: usize = 4;
@@ -29,6 +30,33 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// The chain of these entries, as if each had been added.
+    pub(super) fn of(ranges: Vec<(i64, i64)>) -> Self {
+        let len = ranges.len();
+        let places = (0..).zip(&ranges);
+        let places = places.filter(|&(_, &(start, end))| start < end);
+        let mut chain = Self {
+            order: places.map(|(id, &(start, _))| (start, id)).collect(),
+            ranges,
+            before: vec![NONE; len],
+            after: vec![NONE; len],
+            regular: vec![0; len.div_ceil(GROUP)],
+            alone: vec![0; len.div_ceil(GROUP)],
+        };
+        let order = mem::take(&mut chain.order);
+        for (&(_, one), &(_, next)) in order.iter().zip(order.iter().skip(1)) {
+            chain.link(one, next);
+        }
+        chain.order = order;
+        (0..).zip(0..len).for_each(|(id, _)| chain.mark(id));
+        chain
+    }
+
+    /// The messages that each entry came from.
+    pub(super) fn ranges(&self) -> &[(i64, i64)] {
+        &self.ranges
+    }
+
     /// Adds the next entry, which came from the messages `start..end`; from none if that is empty, and
     /// then it has no neighbours.
     pub(super) fn add(&mut self, (start, end): (i64, i64)) {
@@ -120,6 +148,12 @@ mod tests {
         for &range in ranges {
             chain.add(range);
         }
+        let at_once = Chain::of(ranges.to_vec());
+        assert_eq!(at_once.order, chain.order);
+        assert_eq!(at_once.before, chain.before);
+        assert_eq!(at_once.regular, chain.regular);
+        assert_eq!(at_once.alone, chain.alone);
+        assert_eq!(at_once.after, chain.after);
         chain
     }
 

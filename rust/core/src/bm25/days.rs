@@ -1,11 +1,16 @@
 //! Which days were about the query? All that was said on one is a text of its own.
 
+use std::borrow::Cow;
+use std::io::{self, Write};
+
 use hashbrown::HashMap;
 
 use crate::bm25::chain::GROUP;
+use crate::bm25::known_days::KnownDays;
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Document, Query};
+use crate::cache::{Reader, Writer};
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
@@ -24,6 +29,8 @@ pub(super) struct Days {
     /// For each term the days on which it was said, ascending, and how often. Keyed by hashes of foreign words,
     /// so the map has a seed of its own: nobody can aim at a slot.
     terms: HashMap<u64, Vec<(u32, u32)>>,
+    /// The same of entries that came from a cache, which `terms` does not have.
+    known: KnownDays,
     /// How many terms were said on each day.
     lengths: Vec<u64>,
     words: u64,
@@ -33,6 +40,11 @@ impl Days {
     /// Adds the next entry, said at a moment in milliseconds since 1970 or at none. Its passages follow.
     pub(super) fn add(&mut self, said_at: Option<i64>) {
         let day = said_at.map_or(NONE, |moment| self.number(moment));
+        self.push(day);
+    }
+
+    /// The next entry is of that day.
+    fn push(&mut self, day: u32) {
         if self.of.len().is_multiple_of(GROUP) {
             self.starts.push(self.of_groups.len());
         }
@@ -85,16 +97,65 @@ impl Days {
         };
         let mut sums = vec![0.0_f64; self.lengths.len()];
         for term in query.terms() {
-            let Some(days) = self.terms.get(&term.hash) else {
+            let days = self.days(term.hash);
+            if days.is_empty() {
                 continue;
-            };
+            }
             let weight = Weighing::Lexical.weight(term.count, collection.idf(days.len()));
-            for &(day, count) in days {
+            for &(day, count) in days.iter() {
                 let length = self.lengths[day as usize];
                 sums[day as usize] += collection.part(Bm25Params::OF_DAYS, weight, count, length);
             }
         }
         sums
+    }
+
+    /// The days on which a term was said, ascending, and how often.
+    fn days(&self, term: u64) -> Cow<'_, [(u32, u32)]> {
+        let new = self.terms.get(&term).map_or(&[][..], Vec::as_slice);
+        self.known.with(term, new)
+    }
+
+    /// Writes them to a cache.
+    pub(super) fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        let mut days = vec![0; self.lengths.len()];
+        for (&day, &number) in &self.numbers {
+            days[number as usize] = day;
+        }
+        to.put(&days)?;
+        to.put(&self.of)?;
+        to.put(&self.lengths)?;
+        self.known.write(&self.terms, to)
+    }
+
+    /// The days that were written; None for what never was.
+    pub(super) fn read(from: &mut Reader) -> Option<Self> {
+        let (days, of) = (from.array::<i64>()?, from.numbers::<u32>()?);
+        let lengths = from.numbers::<u64>()?;
+        let numbers: HashMap<i64, u32> = days.iter().copied().zip(0..).collect();
+        let is_day = |day: u32| day == NONE || (day as usize) < lengths.len();
+        if days.len() != lengths.len()
+            || numbers.len() != lengths.len()
+            || !of.iter().all(|&day| is_day(day))
+        {
+            return None;
+        }
+        let mut read = Self {
+            numbers,
+            known: KnownDays::read(from, lengths.len())?,
+            words: lengths
+                .iter()
+                .fold(0, |sum: u64, &length| sum.wrapping_add(length)),
+            lengths,
+            ..Self::default()
+        };
+        of.iter().for_each(|&day| read.push(day));
+        Some(read)
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.of.len()
     }
 
     /// What the day of an entry adds, of the `sums` of all days.

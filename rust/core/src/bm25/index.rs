@@ -27,15 +27,15 @@ use crate::postings::{self, BLOCK, Hashes, Postings, count, entry};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Bm25Index {
-    params: Bm25Params,
+    pub(super) params: Bm25Params,
     pub(super) postings: Postings<Hashes>,
     /// How many terms each passage has.
     pub(super) lengths: Vec<u32>,
     /// The same, to look up norms by.
     pub(super) shorts: Vec<Short>,
-    words: u64,
+    pub(super) words: u64,
     /// Made for the first search after a change.
-    norms: OnceLock<Box<Norms>>,
+    pub(super) norms: OnceLock<Box<Norms>>,
 }
 
 /// A passage that was found.

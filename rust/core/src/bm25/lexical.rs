@@ -38,9 +38,9 @@ use crate::bm25::terms::{Document, Query};
 /// ```
 #[derive(Clone, Debug)]
 pub struct LexicalIndex {
-    passages: Bm25Index,
+    pub(super) passages: Bm25Index,
     /// The first passage of each entry.
-    firsts: Vec<u32>,
+    pub(super) firsts: Vec<u32>,
     /// The entries that have not exactly one.
     pub(super) uneven: Vec<u32>,
     pub(super) chain: Chain,

@@ -1,9 +1,11 @@
 //! BM25 over 64-bit hashes of terms: which entries have the query's terms, and how telling those are.
 
 mod best;
+mod cached;
 mod chain;
 mod days;
 mod index;
+mod known_days;
 mod lexical;
 mod lists;
 mod near;

@@ -20,9 +20,9 @@ use crate::vector::SparseRow;
 /// What the label of a file begins with.
 const KIND: &str = "exact ";
 /// Rows of a block that make a bucket frequent: measured, a column costs less from there on.
-const FREQUENT: usize = 512;
+pub(super) const FREQUENT: usize = 512;
 /// From here on an f32 does not hold every integer.
-const LARGE: u64 = 1 << f32::MANTISSA_DIGITS;
+pub(super) const LARGE: u64 = 1 << f32::MANTISSA_DIGITS;
 
 /// Inverted lists over the buckets, with counts; dots are sums of integers.
 ///
@@ -44,7 +44,7 @@ pub struct ExactIndex {
     /// The squared norm of each row, with zeros behind the last up to the end of a group.
     pub(super) norms: Vec<[f32; GROUP]>,
     /// Those that an f32 may not hold.
-    large: HashMap<u32, u64>,
+    pub(super) large: HashMap<u32, u64>,
     /// The largest of each block.
     pub(super) largest: Vec<u64>,
 }

@@ -2,6 +2,7 @@
 //! all rows, `dense` over the vectors of entries, and `flat`, the oracle the others are held against.
 
 mod base;
+mod cached;
 mod dense;
 mod exact;
 mod exact_search;

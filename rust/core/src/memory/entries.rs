@@ -8,7 +8,9 @@ use crate::memory::options::invalid;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
 use crate::sqlite::entry::Listed;
-use crate::sqlite::{Counts, NewEntry, StoredEntry, entry, figures, leaving, quarantine, session};
+use crate::sqlite::{
+    Counts, NewEntry, StoredEntry, cached, entry, figures, leaving, quarantine, session,
+};
 
 /// A page of a session's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,15 +143,20 @@ impl Store {
     /// Those of a write.
     pub fn drop_session(&self, session: &SessionId) -> Result<i64> {
         let mut writer = self.database.writer()?;
-        let entries = writer.transaction(|transaction| {
+        let dropped = writer.transaction(|transaction| {
             let Some(row) = session::find(transaction, session)? else {
-                return Ok(0);
+                return Ok(None);
             };
-            let entries = row.entries;
+            let (id, entries) = (row.id, row.entries);
             session::drop(transaction, row)?;
-            Ok(entries)
+            cached::forget(transaction, id)?;
+            Ok(Some((id, entries)))
         })?;
         self.scopes.remove(session);
+        let Some((id, entries)) = dropped else {
+            return Ok(0);
+        };
+        self.caches.remove(id, None);
         Ok(entries)
     }
 
@@ -236,7 +243,7 @@ impl Store {
             .read(|transaction| quarantine::of(transaction, session))?;
         Ok(Figures {
             counts,
-            disk_bytes: self.database.disk_bytes(),
+            disk_bytes: self.database.disk_bytes() + self.caches.bytes(),
             index,
             quarantined: i64::try_from(damaged + set_aside.len()).unwrap_or(i64::MAX),
         })

@@ -34,6 +34,7 @@ impl Store {
         let before = self.check()?;
         self.database.repair(now)?;
         self.scopes.clear();
+        self.sweep();
         let after = self.check()?;
         let repaired = before
             .into_iter()
@@ -53,6 +54,7 @@ impl Store {
     pub fn check(&self) -> Result<Vec<Finding>> {
         let examined = self.database.read(|transaction| Ok(examine(transaction)))?;
         let mut findings = examined.findings;
+        findings.extend(self.damaged_caches());
         for (row, ids) in examined.sessions {
             let Some(scope) = SessionId::new(&row.name)
                 .ok()

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::memory::store::Store;
-use crate::sqlite::{compactions, leaving, log, meta, quarantine, session, staged};
+use crate::sqlite::{cached, compactions, leaving, log, meta, quarantine, session, staged};
 
 /// What is to be forgotten of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +45,10 @@ impl Store {
     /// Those of a write.
     pub fn forget(&self, targets: &[Target], replacement: &str) -> Result<Forgotten> {
         let mut writer = self.database.writer()?;
+        let mut changed = Vec::new();
         let mut forgotten = writer.transaction(|transaction| {
             let mut total = Forgotten::default();
+            changed.clear();
             for target in targets {
                 let Some(mut row) = session::find(transaction, &target.session)? else {
                     continue;
@@ -67,6 +69,8 @@ impl Store {
                 }
                 row.redactions += i64::from(messages + summaries > 0);
                 session::save(transaction, &row)?;
+                cached::forget(transaction, row.id)?;
+                changed.push(row.id);
                 total.sessions += 1;
                 total.messages += messages;
                 total.entries += entries;
@@ -81,7 +85,11 @@ impl Store {
         for target in targets {
             self.scopes.remove(&target.session); // it holds words of what is gone
         }
-        forgotten.erased = self.erase()?;
+        let mut are_gone = true;
+        for session in changed {
+            are_gone &= self.caches.remove(session, None);
+        }
+        forgotten.erased = self.erase()? && are_gone;
         Ok(forgotten)
     }
 

@@ -31,6 +31,8 @@
 //! # }
 //! ```
 
+mod cached;
+mod caches;
 mod check;
 mod entries;
 mod examine;
@@ -39,6 +41,7 @@ mod forget;
 mod fused;
 mod graph;
 mod handle;
+mod keep;
 mod log;
 mod options;
 mod place;

@@ -1,5 +1,7 @@
 //! The indexes of one session, in memory; the texts stay in SQLite.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rusqlite::Connection;
 
 use crate::analyse::Fields;
@@ -9,6 +11,7 @@ use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::{DenseIndex, DenseScan, ExactIndex, VectorIndex};
+use crate::memory::cached::Snapshot;
 use crate::memory::graph::Graph;
 use crate::memory::options::SearchIndex;
 use crate::sqlite::entry::{self, Listed};
@@ -17,6 +20,11 @@ use crate::vector::SparseRow;
 
 /// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
 const NO_REVISION: i64 = -1;
+
+/// Entries that are worth a cache: fewer are analysed in a few milliseconds.
+const FEWEST: usize = 512;
+/// A cache is written anew when it lacks one of so many entries.
+const GROWTH: usize = 8;
 
 /// An entry as both indexes take it.
 pub(super) struct Analysed {
@@ -57,6 +65,8 @@ pub struct IndexSizes {
     pub term_postings: usize,
     /// Pairs of a bucket and an entry that hits it.
     pub bucket_postings: usize,
+    /// Entries that a cache has, so that they need not be analysed when the store is next opened.
+    pub cached: usize,
 }
 
 /// One session, indexed as it was at one revision.
@@ -76,6 +86,13 @@ pub(super) struct Scope {
     pub(super) dense: Option<Dense>,
     /// Where a search asked for one.
     pub(super) graph: Option<Graph>,
+    /// How many of the entries a cache has: the first ones.
+    kept: AtomicUsize,
+}
+
+/// Whether so many entries are worth a cache where `kept` of them are in one.
+fn is_worth(entries: usize, kept: usize) -> bool {
+    entries.saturating_sub(kept) >= FEWEST.max(kept / GROWTH)
 }
 
 /// The vectors that one embedder made of a session's entries, as they were at one revision.
@@ -99,7 +116,43 @@ impl Scope {
             cosine: ExactIndex::default(),
             dense: None,
             graph: None,
+            kept: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether so much was analysed that is in no cache that one is worth writing.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        let kept = self.kept.load(Ordering::Relaxed);
+        let is_whole = self.revision != NO_REVISION && self.damaged.is_empty();
+        is_whole && self.graph.is_none() && is_worth(self.entries.len(), kept)
+    }
+
+    /// What a cache of it has.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            hash_rule: self.hash_rule,
+            session: self.session,
+            epoch: self.epoch,
+            revision: self.revision,
+            entries: self.entries.clone(),
+            lexical: self.lexical.clone(),
+            cosine: self.cosine.clone(),
+        }
+    }
+
+    /// Remembers that a cache has it as it was then.
+    pub(super) fn keeps(&self, snapshot: &Snapshot) {
+        if (self.session, self.epoch) == (snapshot.session, snapshot.epoch) {
+            self.kept.store(snapshot.entries.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Begins with what a cache has of the session, instead of with nothing.
+    fn restore(&mut self, known: Snapshot) {
+        self.kept = AtomicUsize::new(known.entries.len());
+        self.entries = known.entries;
+        self.lexical = known.lexical;
+        self.cosine = known.cosine;
     }
 
     /// Whether it indexes the session as `row` describes it.
@@ -174,21 +227,25 @@ impl Scope {
     }
 
     /// Brings it to the state that `row` describes, with the `index` that is needed: reads what is new, or
-    /// everything.
+    /// everything. What would be everything begins with what `cached` gives, where that is of use.
+    ///
+    /// Whether so many rows were read that a cache of them is worth writing.
     pub(super) fn catch_up(
         &mut self,
         connection: &Connection,
         row: &SessionRow,
         index: SearchIndex,
-    ) -> Result<()> {
+        cached: impl FnOnce() -> Option<Snapshot>,
+    ) -> Result<bool> {
         if !self.has(index) {
             // The rows for a graph are in the database alone.
             *self = Self::new(self.hash_rule);
             self.graph = Some(Graph::new()?);
         }
         if self.is_of(row) {
-            return Ok(());
+            return Ok(false);
         }
+        let mut before = self.entries.len();
         let grew = self.session == row.id && self.epoch == row.epoch;
         if grew && self.revision != NO_REVISION {
             self.load(connection, row)?;
@@ -205,13 +262,21 @@ impl Scope {
             };
             self.session = row.id;
             self.epoch = row.epoch;
+            before = 0;
+            // A graph needs the rows.
+            if self.graph.is_none()
+                && let Some(known) = cached()
+            {
+                before = known.entries.len();
+                self.restore(known);
+            }
             self.load(connection, row)?;
             if let Some(graph) = &mut self.graph {
                 graph.keep(&self.entries)?;
             }
         }
         if self.is_of(row) {
-            return Ok(());
+            return Ok(is_worth(self.entries.len(), before) && self.is_worth_keeping());
         }
         let message = format!(
             "session {:?} should have {} entries, and {} were found",
@@ -309,6 +374,7 @@ impl Scope {
             terms: passages.terms(),
             term_postings: passages.postings(),
             bucket_postings: self.cosine.postings(),
+            cached: self.kept.load(Ordering::Relaxed),
         }
     }
 }

@@ -40,6 +40,11 @@ impl ScopeMap {
         Arc::clone(scope)
     }
 
+    /// The sessions that have one.
+    pub(super) fn sessions(&self) -> Vec<SessionId> {
+        self.scopes.read().keys().cloned().collect()
+    }
+
     /// How many damaged entries all scopes together leave out.
     pub(super) fn damaged(&self) -> usize {
         let scopes: Vec<_> = self.scopes.read().values().cloned().collect();

@@ -144,7 +144,7 @@ impl Store {
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut is_anew = false;
+        let (mut is_anew, mut is_worth_keeping) = (false, false);
         loop {
             let known = self.scopes.get(session);
             let guard = known.as_ref().map(|scope| scope.read());
@@ -175,11 +175,17 @@ impl Store {
                     is_anew = true;
                 }
                 Err(error) => return Err(error),
-                Ok(Outcome::Done(value)) => return Ok(Some(value)),
+                Ok(Outcome::Done(value)) => {
+                    drop(guard);
+                    if is_worth_keeping {
+                        self.keep(session);
+                    }
+                    return Ok(Some(value));
+                }
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
                     drop(guard);
-                    self.catch_up(session, embedder, index)?;
+                    is_worth_keeping |= self.catch_up(session, embedder, index, !is_anew)?;
                 }
             }
         }
@@ -190,20 +196,23 @@ impl Store {
         session: &SessionId,
         embedder: Option<i64>,
         index: SearchIndex,
-    ) -> Result<()> {
+        from_cache: bool,
+    ) -> Result<bool> {
         let scope = self.scopes.get_or_create(session);
         let mut scope = scope.write();
         self.database.read(|transaction| {
             let Some(row) = session::find(transaction, session)? else {
-                return Ok(());
+                return Ok(false);
             };
-            scope.catch_up(transaction, &row, index)?;
+            let cached = || self.kept(transaction, &row, from_cache);
+            let is_worth_keeping = scope.catch_up(transaction, &row, index, cached)?;
             let Some(asked) = embedder else {
-                return Ok(());
+                return Ok(is_worth_keeping);
             };
             match vectors::embedder(transaction)? {
                 Some(current) if current.id == asked => {
-                    scope.catch_up_vectors(transaction, &current)
+                    scope.catch_up_vectors(transaction, &current)?;
+                    Ok(is_worth_keeping)
                 }
                 // Another embedder took its place since the search began.
                 _ => Err(another_embedder()),

@@ -8,6 +8,7 @@ use crate::analyse;
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
+use crate::memory::caches::Caches;
 use crate::memory::check::{check, is_blank};
 use crate::memory::scope::Analysed;
 use crate::memory::scope_map::ScopeMap;
@@ -18,6 +19,7 @@ use crate::tokenize::words;
 pub struct Store {
     pub(super) database: Database,
     pub(super) scopes: ScopeMap,
+    pub(super) caches: Caches,
     hash_rule: HashRule,
 }
 
@@ -41,9 +43,11 @@ impl Store {
         let store = Self {
             database,
             scopes: ScopeMap::new(hash_rule),
+            caches: Caches::beside(file),
             hash_rule,
         };
         if !store.is_read_only() {
+            store.sweep();
             store.erase()?; // what a process forgot that was killed before it was done
         }
         Ok(store)

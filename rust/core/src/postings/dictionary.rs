@@ -1,6 +1,9 @@
 //! Which keys has a part, and where is each? Keys are buckets, or 64-bit hashes of terms.
 
 use std::fmt::Debug;
+use std::io::{self, Write};
+
+use crate::cache::{Array, Number, Reader, Writer};
 
 use crate::postings::fresh::Fresh;
 use crate::postings::newest::Newest;
@@ -9,7 +12,7 @@ use crate::postings::tail::Tail;
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {
     /// What entries are found by.
-    type Key: Copy + Ord + Debug + Into<u64> + TryFrom<u64>;
+    type Key: Number + Ord + Into<u64> + TryFrom<u64>;
 
     /// What the newest entries of a block lie in.
     type Newest: Newest<Self::Key>;
@@ -28,6 +31,16 @@ pub trait Dictionary: Clone + Debug {
 
     /// Sorts what a part is made of by key; what has the same key stays in its order.
     fn sort(postings: &mut Vec<(Self::Key, u16)>);
+
+    /// Writes it to a cache.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()>;
+
+    /// What was written; None for what never was.
+    fn read(from: &mut Reader) -> Option<Self>;
 }
 
 const GROUP: usize = 64;
@@ -95,6 +108,16 @@ impl Dictionary for Buckets {
         }
         *postings = sorted;
     }
+
+    fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        to.put(&self.keys)
+    }
+
+    fn read(from: &mut Reader) -> Option<Self> {
+        let keys = from.numbers::<u16>()?;
+        let is_below = keys.last().is_none_or(|&last| usize::from(last) < BUCKETS);
+        (is_below && ascends(&keys)).then(|| Self::of(keys))
+    }
 }
 
 fn narrow(bits: u32) -> u16 {
@@ -104,9 +127,9 @@ fn narrow(bits: u32) -> u16 {
 /// Hashes: spread evenly, so the high bits of one say about where it is.
 #[derive(Clone, Debug)]
 pub struct Hashes {
-    keys: Vec<u64>,
+    keys: Array<u64>,
     /// Where the keys begin that share their high bits.
-    starts: Vec<u32>,
+    starts: Array<u32>,
     /// How far a key is shifted to leave its high bits.
     shift: u32,
 }
@@ -151,8 +174,8 @@ impl Dictionary for Hashes {
     const LAST: u64 = u64::MAX;
 
     fn of(keys: Vec<u64>) -> Self {
-        let slots = (keys.len() / NEAR + 1).next_power_of_two().max(2);
-        let shift = u64::BITS - slots.trailing_zeros();
+        let slots = slots(keys.len());
+        let shift = shift(slots);
         let mut starts = Vec::with_capacity(slots + 1);
         for (place, &key) in (0_u32..).zip(&keys) {
             while starts.len() as u64 <= key >> shift {
@@ -162,8 +185,8 @@ impl Dictionary for Hashes {
         let end = u32::try_from(keys.len()).expect("a block has fewer than 2^32 keys");
         starts.resize(slots + 1, end);
         Self {
-            keys,
-            starts,
+            keys: keys.into(),
+            starts: starts.into(),
             shift,
         }
     }
@@ -180,6 +203,38 @@ impl Dictionary for Hashes {
     fn sort(postings: &mut Vec<(u64, u16)>) {
         postings.sort_unstable(); // codes ascend with their entries
     }
+
+    fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        to.put(&self.keys)?;
+        to.put(&self.starts)
+    }
+
+    fn read(from: &mut Reader) -> Option<Self> {
+        let (keys, starts) = (from.array::<u64>()?, from.array::<u32>()?);
+        let slots = slots(keys.len());
+        let fits = starts.len() == slots + 1
+            && starts.is_sorted()
+            && starts.first() == Some(&0)
+            && starts.last().map(|&end| end as usize) == Some(keys.len());
+        (fits && ascends(&keys)).then(|| Self {
+            keys,
+            starts,
+            shift: shift(slots),
+        })
+    }
+}
+
+/// How many slots so many keys have.
+fn slots(keys: usize) -> usize {
+    (keys / NEAR + 1).next_power_of_two().max(2)
+}
+
+fn shift(slots: usize) -> u32 {
+    u64::BITS - slots.trailing_zeros()
+}
+
+fn ascends<K: Ord>(keys: &[K]) -> bool {
+    keys.is_sorted_by(|one, next| one < next)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! What the entries score is not known here: `index` makes cosines of it, and `bm25` sums of terms.
 
 mod block;
+mod cached;
 mod dictionary;
 mod file;
 mod fresh;

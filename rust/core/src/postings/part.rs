@@ -1,5 +1,6 @@
 //! A part: the postings of some entries of a block, key by key. It never changes.
 
+use crate::cache::Array;
 use crate::postings::dictionary::Dictionary;
 use crate::simd::columns::{Column, MAX_COUNT};
 
@@ -32,7 +33,7 @@ pub(super) fn code(entry: u16, count: u32) -> u16 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// The place of the key in the part.
-    place: u32,
+    pub(super) place: u32,
     /// The entry, by its place in the block.
     pub entry: u16,
     /// How often it has the key beyond 15 times.
@@ -97,21 +98,21 @@ impl List<'_> {
 
 /// A key that most entries of the block have.
 #[derive(Clone, Debug)]
-struct Dense {
-    place: u32,
-    len: u32,
-    column: Column,
+pub(super) struct Dense {
+    pub(super) place: u32,
+    pub(super) len: u32,
+    pub(super) column: Column,
 }
 
 /// The postings of some entries that follow one another.
 #[derive(Clone, Debug)]
 pub struct Part<D> {
-    dictionary: D,
+    pub(super) dictionary: D,
     /// Where the codes of each key begin, and where the last end.
-    starts: Vec<u32>,
-    codes: Vec<u16>,
-    overflow: Vec<Overflow>,
-    dense: Vec<Dense>,
+    pub(super) starts: Array<u32>,
+    pub(super) codes: Array<u16>,
+    pub(super) overflow: Vec<Overflow>,
+    pub(super) dense: Vec<Dense>,
 }
 
 impl<D: Dictionary> Part<D> {
@@ -276,8 +277,8 @@ impl<D: Dictionary> Builder<D> {
         self.codes.shrink_to_fit();
         Part {
             dictionary: D::of(self.keys),
-            starts: self.starts,
-            codes: self.codes,
+            starts: self.starts.into(),
+            codes: self.codes.into(),
             overflow: self.overflow,
             dense: self.dense,
         }

@@ -59,6 +59,20 @@ impl Column {
         self.0[word] |= count << shift;
     }
 
+    /// Its words, as they lie in memory.
+    #[must_use]
+    pub fn words(&self) -> &[u16] {
+        &self.0[..]
+    }
+
+    /// The column of these words; None where they are not as many as a column has.
+    #[must_use]
+    pub fn of_words(words: &[u16]) -> Option<Self> {
+        let mut column = Self::default();
+        (words.len() == column.0.len()).then(|| column.0.copy_from_slice(words))?;
+        Some(column)
+    }
+
     /// The entries with a count, ascending, and their counts.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u16)> {
         (0..)

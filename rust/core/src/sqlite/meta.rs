@@ -31,7 +31,7 @@ pub(crate) fn get(connection: &Connection, key: &'static str) -> Result<String> 
 }
 
 /// The value of `key`, if it has one.
-pub(super) fn find(connection: &Connection, key: &'static str) -> Result<Option<String>> {
+pub(super) fn find(connection: &Connection, key: &str) -> Result<Option<String>> {
     let mut statement =
         connection.prepare_cached("SELECT key, value, checksum FROM meta WHERE key = ?1")?;
     let mut rows = statement.query([key])?;

@@ -5,6 +5,7 @@
 
 pub(crate) mod allocator;
 mod backup;
+pub(crate) mod cached;
 pub(crate) mod check;
 mod check_rows;
 mod check_vectors;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, params};
 use crate::error::{ErrorKind, Result};
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{allocator, entry, quarantine, repair_vectors, stage, staged};
+use crate::sqlite::{allocator, cached, entry, quarantine, repair_vectors, stage, staged};
 
 /// How far the allocator jumps where it is not known which ids were given: no store has given as many.
 const JUMP: i64 = 1 << 32;
@@ -21,6 +21,7 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     batches(transaction)?;
     ids(transaction)?;
     sessions(transaction)?;
+    cached::forget_all(transaction)?;
     repair_vectors::repair(transaction)
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod cached;
+
 use siltstone_core::id::SessionId;
 use siltstone_core::memory::{Expected, NewCompaction, NewEntry, NewMessage, SearchOptions, Store};
 

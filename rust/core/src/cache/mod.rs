@@ -1,0 +1,12 @@
+//! A file of arrays that is mapped instead of read: disposable, checked whole, never trusted.
+//!
+//! What is in it follows from the rest of a store. So whatever is wrong with it is no error: it is as if it
+//! were not there. [`Writer`] puts arrays one after another, [`Reader`] hands them out in that order, and
+//! an [`Array`] is either memory of its own or a part of the mapped file.
+
+mod array;
+mod file;
+mod map;
+
+pub use array::{Array, Number};
+pub use file::{Reader, Writer};

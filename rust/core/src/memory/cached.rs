@@ -1,0 +1,212 @@
+//! A scope in a file: what it indexes, and of which state of which session it is.
+
+use std::io::{self, Write};
+
+use crate::analyse;
+use crate::bm25::{Bm25Params, LexicalIndex};
+use crate::cache::{Reader, Writer};
+use crate::embed::hash::HashRule;
+use crate::id::EntryId;
+use crate::index::{ExactIndex, VectorIndex};
+use crate::sqlite::SessionRow;
+use crate::tokenize::words;
+
+/// What a scope indexes at one moment, to be written while it goes on. The postings are shared.
+pub(super) struct Snapshot {
+    pub(super) hash_rule: HashRule,
+    pub(super) session: i64,
+    pub(super) epoch: i64,
+    pub(super) revision: i64,
+    pub(super) entries: Vec<(EntryId, i64)>,
+    pub(super) lexical: LexicalIndex,
+    pub(super) cosine: ExactIndex,
+}
+
+impl Snapshot {
+    /// Writes it whole, and gives the checksum that the file is known by.
+    pub(super) fn write<W: Write>(&self, to: W) -> io::Result<(W, u64)> {
+        let mut to = Writer::new(to)?;
+        to.put(rules(self.hash_rule).as_bytes())?;
+        to.put(&[self.session, self.epoch, self.revision])?;
+        let entries = self.entries.iter();
+        to.put(&entries.clone().map(|&(id, _)| id.0).collect::<Vec<i64>>())?;
+        to.put(&entries.map(|&(_, at)| at).collect::<Vec<i64>>())?;
+        self.lexical.write(&mut to)?;
+        self.cosine.write(&mut to)?;
+        to.finish()
+    }
+
+    /// What a file has of the session, if it is of a state that `row` may have come from by adding entries.
+    pub(super) fn read(mut from: Reader, row: &SessionRow, hash_rule: HashRule) -> Option<Self> {
+        if from.array::<u8>()?[..] != *rules(hash_rule).as_bytes() {
+            return None;
+        }
+        let [session, epoch, revision] = from.array::<i64>()?[..] else {
+            return None;
+        };
+        if (session, epoch) != (row.id, row.epoch) || revision > row.revision {
+            return None;
+        }
+        let (ids, times) = (from.array::<i64>()?, from.array::<i64>()?);
+        let lexical = LexicalIndex::read(&mut from, Bm25Params::default())?;
+        let cosine = ExactIndex::read(&mut from)?;
+        let fits = from.is_done()
+            && ids.is_sorted_by(|one, next| one < next)
+            && [times.len(), lexical.len(), cosine.len()] == [ids.len(); 3];
+        let ids = ids.iter().map(|&id| EntryId(id));
+        fits.then(|| Self {
+            hash_rule,
+            session,
+            epoch,
+            revision,
+            entries: ids.zip(times.iter().copied()).collect(),
+            lexical,
+            cosine,
+        })
+    }
+}
+
+/// By which rules texts became what is in the file.
+fn rules(hash_rule: HashRule) -> String {
+    format!("{} {} {hash_rule}", analyse::ID, words::ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+    use crate::bm25::{Document, Query};
+    use crate::embed::hashed_tf::counts;
+
+    /// 40 entries, a few of two passages, on several days.
+    fn snapshot() -> Snapshot {
+        let mut lexical = LexicalIndex::new(Bm25Params::default());
+        let mut cosine = ExactIndex::default();
+        let mut entries = Vec::new();
+        for number in 0..40_i64 {
+            let text = format!("silt and river {} {number}", "stone ".repeat(20));
+            let passages = std::iter::repeat_n(&text, if number % 9 == 0 { 2 } else { 1 });
+            let at = number * 20_000_000;
+            lexical.add(
+                passages.map(|text| Document::of(text)),
+                (number, number + 1),
+                at,
+            );
+            cosine.add(&counts(&text, HashRule::Xxh3));
+            entries.push((EntryId(number * 2 + 1), at));
+        }
+        Snapshot {
+            hash_rule: HashRule::Xxh3,
+            session: 7,
+            epoch: 2,
+            revision: 5,
+            entries,
+            lexical,
+            cosine,
+        }
+    }
+
+    fn row() -> SessionRow {
+        SessionRow {
+            id: 7,
+            name: "a".to_owned(),
+            next_seq: 0,
+            entries: 40,
+            compactions: 0,
+            revision: 6,
+            epoch: 2,
+            redactions: 0,
+            dropped: false,
+            head: None,
+            cadence: String::new(),
+        }
+    }
+
+    fn read(bytes: &[u8], row: &SessionRow, hash_rule: HashRule) -> Option<Snapshot> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, bytes).unwrap();
+        let checksum = u64::from_ne_bytes(*bytes.last_chunk().unwrap());
+        Snapshot::read(Reader::open(&path, checksum)?, row, hash_rule)
+    }
+
+    /// Points and scores of what both indexes find.
+    fn found(known: &Snapshot) -> Vec<(u32, u64)> {
+        let mut found = Vec::new();
+        let query = Query::of("river 17 stones");
+        known
+            .lexical
+            .for_each_match(&query, |hit| found.push((hit.id, hit.score.to_bits())));
+        let near = known
+            .cosine
+            .search(&counts("river 17", HashRule::Xxh3), 100);
+        found.extend(near.iter().map(|each| (each.id, each.distance.to_bits())));
+        found
+    }
+
+    #[test]
+    fn what_is_read_finds_what_was_written_and_grows_alike() {
+        let mut known = snapshot();
+        let (bytes, _) = known.write(Vec::new()).unwrap();
+        let mut again = read(&bytes, &row(), HashRule::Xxh3).unwrap();
+        assert_eq!(again.entries, known.entries);
+        for number in 40..200_i64 {
+            assert_eq!(found(&again), found(&known), "{number} entries");
+            for one in [&mut known, &mut again] {
+                let text = format!("river {} kettle", number % 20);
+                let passages = [Document::of(&text)];
+                one.lexical
+                    .add(passages, (number, number + 1), number * 20_000_000);
+                one.cosine.add(&counts(&text, HashRule::Xxh3));
+            }
+        }
+        let (grown, _) = known.write(Vec::new()).unwrap();
+        assert_eq!(again.write(Vec::new()).unwrap().0, grown);
+    }
+
+    #[test]
+    fn another_state_and_another_rule_are_none() {
+        let (bytes, _) = snapshot().write(Vec::new()).unwrap();
+        let is_read = |row: SessionRow| read(&bytes, &row, HashRule::Xxh3).is_some();
+        assert!(is_read(row()));
+        assert!(!is_read(SessionRow { id: 8, ..row() }));
+        assert!(!is_read(SessionRow { epoch: 3, ..row() }));
+        let earlier = SessionRow {
+            revision: 4,
+            ..row()
+        };
+        assert!(!is_read(earlier));
+        assert!(read(&bytes, &row(), HashRule::Poly31).is_none());
+    }
+
+    #[test]
+    fn an_index_that_lost_entries_is_not_written() {
+        let mut known = snapshot();
+        known.cosine.remove(3);
+        assert!(known.write(Vec::new()).is_err());
+    }
+
+    proptest! {
+        /// The checksum does not tell of somebody who makes a new one.
+        #[test]
+        fn a_forged_file_is_none_or_an_index_that_answers_something(
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let (mut bytes, _) = snapshot().write(Vec::new()).unwrap();
+            let body = bytes.len() - size_of::<u64>();
+            for (at, value) in changes {
+                let at = at.index(body);
+                bytes[at] = value;
+            }
+            let checksum = xxh3_64(&bytes[..body]);
+            bytes[body..].copy_from_slice(&checksum.to_ne_bytes());
+            if let Some(known) = read(&bytes, &row(), HashRule::Xxh3) {
+                found(&known);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The caches of a store: a file a session, in a directory beside the database.
+//!
+//! They are disposable. What fails here is not told: a search then reads the rows, as it does without.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use hashbrown::HashMap;
+
+use crate::cache::Reader;
+use crate::embed::hash::HashRule;
+use crate::memory::cached::Snapshot;
+use crate::sqlite::SessionRow;
+
+/// What a cache's name ends with, and one that is being written.
+const ENDS: [&str; 2] = [".postings", ".saving"];
+
+/// Where the caches of a store are.
+pub(super) struct Caches {
+    directory: PathBuf,
+}
+
+impl Caches {
+    /// Those of the database `file`. The directory is made when there is something to put in.
+    pub(super) fn beside(file: &Path) -> Self {
+        Self {
+            directory: file.with_file_name("cache"),
+        }
+    }
+
+    /// What the session's file of that checksum has of it, if that is of use.
+    pub(super) fn read(
+        &self,
+        row: &SessionRow,
+        checksum: u64,
+        hash_rule: HashRule,
+    ) -> Option<Snapshot> {
+        let reader = Reader::open(&self.path(row.id, checksum), checksum)?;
+        Snapshot::read(reader, row, hash_rule)
+    }
+
+    /// Writes a file, which is whole when it has its name. The checksum that it is known by.
+    pub(super) fn write(&self, snapshot: &Snapshot) -> io::Result<u64> {
+        fs::create_dir_all(&self.directory)?;
+        let name = format!("{}-{}{}", snapshot.session, std::process::id(), ENDS[1]);
+        let beside = self.directory.join(name);
+        let written = self.write_beside(snapshot, &beside);
+        if written.is_err() {
+            let _ = fs::remove_file(&beside); // what went wrong first is what counts
+        }
+        written
+    }
+
+    fn write_beside(&self, snapshot: &Snapshot, beside: &Path) -> io::Result<u64> {
+        let (to, checksum) = snapshot.write(BufWriter::new(File::create(beside)?))?;
+        to.into_inner()?.sync_all()?;
+        fs::rename(beside, self.path(snapshot.session, checksum))?;
+        Ok(checksum)
+    }
+
+    /// Whether the session has a file of that checksum, by its name.
+    pub(super) fn has(&self, session: i64, checksum: u64) -> bool {
+        self.path(session, checksum).exists()
+    }
+
+    /// Whether a file that is there is what its name says.
+    pub(super) fn is_whole(&self, session: i64, checksum: u64) -> bool {
+        Reader::open(&self.path(session, checksum), checksum).is_some()
+    }
+
+    /// Deletes a file.
+    pub(super) fn discard(&self, session: i64, checksum: u64) {
+        let _ = fs::remove_file(self.path(session, checksum)); // one that stays is of no use to anybody
+    }
+
+    /// Whether there has never been a cache.
+    pub(super) fn are_none(&self) -> bool {
+        !self.directory.exists()
+    }
+
+    /// Deletes the files of a session, but for that of the checksum `kept`; whether all of them are gone.
+    pub(super) fn remove(&self, session: i64, kept: Option<u64>) -> bool {
+        let prefix = format!("{session}-");
+        let kept = kept.map(|checksum| name(session, checksum));
+        self.remove_if(|name| name.starts_with(&prefix) && Some(name) != kept.as_deref())
+    }
+
+    /// Deletes every file that the database does not believe in: what writers left that were killed.
+    pub(super) fn sweep(&self, believed: &HashMap<i64, u64>) -> bool {
+        let kept: Vec<String> = believed
+            .iter()
+            .map(|(&session, &checksum)| name(session, checksum))
+            .collect();
+        self.remove_if(|name| !kept.iter().any(|kept| kept == name))
+    }
+
+    /// Bytes that they take on the disk.
+    pub(super) fn bytes(&self) -> u64 {
+        let sizes = self.files().into_iter().map(|(_, path)| path.metadata());
+        sizes
+            .map(|metadata| metadata.map_or(0, |metadata| metadata.len()))
+            .sum()
+    }
+
+    fn remove_if(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        let files = self.files().into_iter();
+        let meant = files.filter(|(name, _)| is_meant(name));
+        // Each is tried, whatever becomes of the others.
+        meant.fold(true, |all, (_, path)| {
+            let gone = match fs::remove_file(path) {
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+                Ok(()) => true,
+            };
+            gone && all
+        })
+    }
+
+    /// The files that are ours, by their names.
+    fn files(&self) -> Vec<(String, PathBuf)> {
+        let Ok(entries) = fs::read_dir(&self.directory) else {
+            return Vec::new();
+        };
+        let named = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let is_ours = ENDS.iter().any(|end| name.ends_with(end));
+            is_ours.then(|| (name, entry.path()))
+        });
+        named.collect()
+    }
+
+    fn path(&self, session: i64, checksum: u64) -> PathBuf {
+        self.directory.join(name(session, checksum))
+    }
+}
+
+fn name(session: i64, checksum: u64) -> String {
+    format!("{session}-{checksum:016x}{}", ENDS[0])
+}

@@ -1,0 +1,131 @@
+//! What is indexed of a session is kept in a cache, and taken from there when it is next needed.
+//!
+//! A file is written without a lock, and then a transaction makes the database believe in it, if nothing left
+//! the session meanwhile. Nothing depends on a cache: what fails here is as if it had not been tried.
+
+use hashbrown::HashMap;
+use rusqlite::Connection;
+
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::memory::cached::Snapshot;
+use crate::memory::store::Store;
+use crate::sqlite::{Finding, SessionRow, cached, session};
+
+impl Store {
+    /// Writes a cache of the session, if so much of it was analysed that is in none.
+    pub(super) fn keep(&self, session: &SessionId) {
+        // A search that reads the rows gives the same answers.
+        let _ = self.try_to_keep(session);
+    }
+
+    fn try_to_keep(&self, session: &SessionId) -> Result<()> {
+        let Some(scope) = self.scopes.get(session).filter(|_| !self.is_read_only()) else {
+            return Ok(());
+        };
+        let snapshot = {
+            let scope = scope.read();
+            if !scope.is_worth_keeping() {
+                return Ok(());
+            }
+            scope.snapshot()
+        };
+        if !self
+            .database
+            .read(|transaction| is_current(transaction, &snapshot))?
+        {
+            return Ok(());
+        }
+        let Ok(checksum) = self.caches.write(&snapshot) else {
+            return Ok(());
+        };
+        let is_believed = self.database.writer().and_then(|mut writer| {
+            writer.transaction(|transaction| {
+                // What was forgotten meanwhile took the file along, or finds it here.
+                let is_of_use = is_current(transaction, &snapshot)?
+                    && self.caches.has(snapshot.session, checksum);
+                if is_of_use {
+                    cached::put(transaction, snapshot.session, checksum)?;
+                }
+                Ok(is_of_use)
+            })
+        });
+        match is_believed {
+            Ok(true) => {
+                self.caches.remove(snapshot.session, Some(checksum));
+                scope.read().keeps(&snapshot);
+                Ok(())
+            }
+            outcome => {
+                self.caches.discard(snapshot.session, checksum);
+                outcome.map(|_| ())
+            }
+        }
+    }
+
+    /// What the session's cache has of it, as its row is now. Without `is_wanted` the cache goes: a row that it
+    /// led to was damaged.
+    pub(super) fn kept(
+        &self,
+        connection: &Connection,
+        row: &SessionRow,
+        is_wanted: bool,
+    ) -> Option<Snapshot> {
+        let checksum = cached::find(connection, row.id)?;
+        let known = is_wanted
+            .then(|| self.caches.read(row, checksum, self.hash_rule()))
+            .flatten();
+        if known.is_none() && !self.is_read_only() {
+            self.caches.discard(row.id, checksum);
+        }
+        known
+    }
+
+    /// Deletes every cache that the database does not believe in.
+    pub(super) fn sweep(&self) {
+        if !self.caches.are_none() {
+            self.caches.sweep(&self.believed());
+        }
+    }
+
+    /// The caches that the database believes in; none where it cannot be read, which others find out.
+    fn believed(&self) -> HashMap<i64, u64> {
+        let believed = self.database.read(|transaction| cached::all(transaction));
+        believed.unwrap_or_default()
+    }
+
+    /// A finding for each cache that is not what was written.
+    pub(super) fn damaged_caches(&self) -> Vec<Finding> {
+        let damaged = self.believed().into_iter().filter(|&(session, checksum)| {
+            self.caches.has(session, checksum) && !self.caches.is_whole(session, checksum)
+        });
+        let mut damaged: Vec<i64> = damaged.map(|(session, _)| session).collect();
+        damaged.sort_unstable();
+        let finding = |session| Finding {
+            code: "cache",
+            table: "",
+            id: Some(session),
+            message: format!(
+                "the cache of session {session} does not match its checksum, and is of no use"
+            ),
+        };
+        damaged.into_iter().map(finding).collect()
+    }
+}
+
+impl Drop for Store {
+    /// What was analysed since is kept for who opens the store next.
+    fn drop(&mut self) {
+        for session in self.scopes.sessions() {
+            self.keep(&session);
+        }
+    }
+}
+
+/// Whether all that is in the snapshot is in the session.
+fn is_current(connection: &Connection, snapshot: &Snapshot) -> Result<bool> {
+    let row = session::by_key(connection, snapshot.session)?;
+    Ok(row.is_some_and(|row| {
+        !row.dropped && row.epoch == snapshot.epoch && row.revision >= snapshot.revision
+    }))
+}

@@ -1,0 +1,147 @@
+//! Postings in a cache: the arrays of each part as they lie in memory, so that a part of the file is a part.
+//!
+//! `file.rs` writes the same in half the bytes, and takes it apart again; this is for being quick.
+//! What is read is believed as far as the checksum goes. What could lead out of an array is looked at beside.
+
+use std::io::{self, Write};
+
+use crate::cache::{Reader, Writer};
+use crate::postings::BLOCK;
+use crate::postings::dictionary::Dictionary;
+use crate::postings::newest::Newest;
+use crate::postings::part::{Dense, Overflow, Part, entry};
+use crate::postings::store::Postings;
+use crate::simd::columns::Column;
+
+/// Words of a column.
+const WORDS: usize = BLOCK / 4;
+
+impl<D: Dictionary> Postings<D> {
+    /// Writes all of them. Entries that were removed are not known to a cache: there may be none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        if self.removed() > 0 {
+            return Err(io::Error::other("entries were removed"));
+        }
+        let mut settled = self.clone(); // parts are shared
+        settled.settle();
+        to.put(&[settled.len() as u64])?;
+        for (number, block) in settled.blocks().iter().enumerate() {
+            let is_fresh = settled
+                .fresh(number)
+                .is_some_and(|fresh| fresh.postings() > 0);
+            match block.parts() {
+                [part] if !is_fresh => part.write(to)?,
+                _ => settled.whole(number).write(to)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What was written; None for what never was. Keys of at least `frequent` entries get a column in blocks
+    /// that become whole.
+    #[must_use]
+    pub fn read(from: &mut Reader, frequent: usize) -> Option<Self> {
+        let [len] = from.array::<u64>()?[..] else {
+            return None;
+        };
+        let mut left = usize::try_from(len)
+            .ok()
+            .filter(|&len| u32::try_from(len).is_ok())?;
+        let mut postings = Self::new(frequent);
+        while left > 0 {
+            let len = left.min(BLOCK);
+            postings.push_block(len, Part::read(from, len)?, None);
+            left -= len;
+        }
+        Some(postings)
+    }
+}
+
+impl<D: Dictionary> Part<D> {
+    fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        let above = |part: fn(&Overflow) -> u32| self.overflow.iter().map(part).collect::<Vec<_>>();
+        let dense = |part: fn(&Dense) -> u32| self.dense.iter().map(part).collect::<Vec<_>>();
+        let columns = self.dense.iter().flat_map(|dense| dense.column.words());
+        self.dictionary.write(to)?;
+        to.put(&self.starts)?;
+        to.put(&self.codes)?;
+        to.put(&above(|above| above.place))?;
+        to.put(&above(|above| u32::from(above.entry)))?;
+        to.put(&above(|above| above.more))?;
+        to.put(&dense(|dense| dense.place))?;
+        to.put(&dense(|dense| dense.len))?;
+        to.put(&columns.copied().collect::<Vec<_>>())
+    }
+
+    /// A part of the first `len` entries of a block.
+    fn read(from: &mut Reader, len: usize) -> Option<Self> {
+        let is_inside = |entry: u16| usize::from(entry) < len;
+        let dictionary = D::read(from)?;
+        let keys = dictionary.keys().len();
+        let (starts, codes) = (from.array::<u32>()?, from.array::<u16>()?);
+        let fits = starts.len() == keys + 1
+            && starts.first() == Some(&0)
+            && starts.is_sorted()
+            && starts.last().map(|&end| end as usize) == Some(codes.len());
+        if !fits || (len < BLOCK && !codes.iter().all(|&code| is_inside(entry(code)))) {
+            return None;
+        }
+        let is_place = |&place: &u32| (place as usize) < keys;
+
+        let places = from.array::<u32>()?;
+        let (entries, more) = (from.array::<u32>()?, from.array::<u32>()?);
+        if places.len() != entries.len()
+            || places.len() != more.len()
+            || !places.is_sorted()
+            || !places.iter().all(is_place)
+        {
+            return None;
+        }
+        let mut overflow = Vec::with_capacity(places.len());
+        for ((&place, &entry), &more) in places.iter().zip(&entries[..]).zip(&more[..]) {
+            let entry = u16::try_from(entry)
+                .ok()
+                .filter(|&entry| is_inside(entry))?;
+            overflow.push(Overflow { place, entry, more });
+        }
+
+        let (places, lens, words) = (
+            from.array::<u32>()?,
+            from.array::<u32>()?,
+            from.array::<u16>()?,
+        );
+        let columns = words.chunks(WORDS);
+        if places.len() != lens.len()
+            || places.len() != columns.len()
+            || !places.is_sorted_by(|one, next| one < next)
+            || !places.iter().all(is_place)
+        {
+            return None;
+        }
+        let mut dense = Vec::with_capacity(places.len());
+        for ((&place, &count), words) in places.iter().zip(&lens[..]).zip(columns) {
+            let column = Column::of_words(words)?;
+            let is_whole = len == BLOCK;
+            if count as usize > len || !(is_whole || column.iter().all(|(each, _)| is_inside(each)))
+            {
+                return None;
+            }
+            dense.push(Dense {
+                place,
+                len: count,
+                column,
+            });
+        }
+        Some(Self {
+            dictionary,
+            starts,
+            codes,
+            overflow,
+            dense,
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! A cache spares the analysis of texts, and changes no answer, whatever becomes of the file.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::cached::{
+    MANY, answers, cached, copy, files, from_rows, kept, open, said, target, text,
+};
+use common::session;
+use siltstone_core::id::EntryId;
+use siltstone_core::memory::{Handle, NewEntry};
+
+#[test]
+fn a_search_after_opening_takes_from_the_cache_and_answers_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = kept(directory.path());
+    for read_only in [false, true] {
+        let handle = Handle::open(directory.path(), read_only, None).unwrap();
+        let store = handle.store().unwrap();
+        assert_eq!(answers(&store, "a"), before);
+        assert_eq!(cached(&store, "a"), 600);
+    }
+    assert_eq!(from_rows(directory.path()), before);
+}
+
+#[test]
+fn what_came_since_is_read_and_a_cache_is_written_again_when_it_is_an_eighth() {
+    let directory = tempfile::tempdir().unwrap();
+    kept(directory.path());
+    let first = files(directory.path());
+    for (from, to, cached_then) in [(600, 700, 600), (700, 1_200, 1_200)] {
+        let handle = open(directory.path());
+        let store = handle.store().unwrap();
+        let entries: Vec<NewEntry> = (from..to).map(said).collect();
+        answers(&store, "a");
+        store.insert(&session("a"), &entries).unwrap();
+        let grown = answers(&store, "a");
+        drop(store);
+        handle.close();
+        assert_eq!(from_rows(directory.path()), grown);
+        let handle = open(directory.path());
+        let store = handle.store().unwrap();
+        assert_eq!(answers(&store, "a"), grown);
+        assert_eq!(cached(&store, "a"), cached_then);
+    }
+    assert_eq!(files(directory.path()).len(), 1);
+    assert_ne!(files(directory.path()), first);
+}
+
+#[test]
+fn a_damaged_cache_is_deleted_and_the_rows_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = kept(directory.path());
+    let path = files(directory.path()).remove(0);
+    let whole = fs::read(&path).unwrap();
+    let len = whole.len();
+    let mut damaged: Vec<Vec<u8>> = [0, 1, 64, len / 3, len / 2, len - 9, len - 1]
+        .map(|cut| whole[..cut].to_vec())
+        .to_vec();
+    for place in (0..12).map(|number| (len - 1) * number / 11) {
+        let mut flipped = whole.clone();
+        flipped[place] ^= 1 << (place % 8);
+        damaged.push(flipped);
+    }
+    for bytes in damaged {
+        fs::write(&path, &bytes).unwrap();
+        let handle = Handle::open(directory.path(), true, None).unwrap();
+        assert_eq!(answers(&handle.store().unwrap(), "a"), before);
+        handle.close();
+        assert!(path.exists(), "who only reads deletes nothing");
+    }
+    let handle = open(directory.path());
+    let store = handle.store().unwrap();
+    let findings: Vec<_> = store.check().unwrap();
+    assert_eq!((findings.len(), findings[0].code), (1, "cache"));
+    assert_eq!(answers(&store, "a"), before);
+    assert_eq!(fs::read(&path).unwrap(), whole); // the same file again, of the rows
+    assert_eq!(store.check().unwrap(), []);
+}
+
+#[test]
+fn a_repair_lets_go_of_caches() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = kept(directory.path());
+    let path = files(directory.path()).remove(0);
+    fs::write(&path, "nothing").unwrap();
+    let handle = open(directory.path());
+    let store = handle.store().unwrap();
+    let repaired = store.repair(0).unwrap();
+    assert_eq!((repaired[0].0.code, repaired[0].1), ("cache", true));
+    assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+    assert_eq!(answers(&store, "a"), before);
+}
+
+#[test]
+fn forgetting_and_dropping_delete_the_file_before_they_return() {
+    for drops in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        kept(directory.path());
+        let left = directory.path().join("memory/cache/1-7.saving");
+        fs::write(&left, "what a writer left that was killed").unwrap();
+        let handle = open(directory.path());
+        assert!(!left.exists(), "opening sweeps");
+        fs::write(&left, "of another process").unwrap();
+        let store = handle.store().unwrap();
+        if drops {
+            assert_eq!(store.drop_session(&session("a")).unwrap(), MANY);
+        } else {
+            assert!(store.forget(&[target(5)], "gone").unwrap().erased);
+        }
+        assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+        drop(store);
+        handle.close();
+        let handle = open(directory.path());
+        let store = handle.store().unwrap();
+        assert_eq!(answers(&store, "a"), from_rows(directory.path()));
+        assert_eq!(cached(&store, "a"), if drops { 0 } else { 599 });
+    }
+}
+
+/// A file that is put back is of an earlier state, and grows into another one with the same numbers.
+#[test]
+fn a_database_that_was_put_back_does_not_believe_in_a_cache_of_its_other_future() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, earlier) = (directory.path(), tempfile::tempdir().unwrap());
+    let handle = open(path);
+    let store = handle.store().unwrap();
+    let entries: Vec<NewEntry> = (0..MANY).map(said).collect();
+    store.insert(&session("a"), &entries[..300]).unwrap();
+    drop(store);
+    handle.close();
+    copy(path, earlier.path());
+
+    let handle = open(path);
+    let store = handle.store().unwrap();
+    store.insert(&session("a"), &entries[300..]).unwrap();
+    let one = answers(&store, "a");
+    drop(store);
+    handle.close();
+    let known = files(path).remove(0);
+
+    fs::copy(
+        earlier.path().join("memory/memory.sqlite3"),
+        path.join("memory/memory.sqlite3"),
+    )
+    .unwrap();
+    let bytes = fs::read(&known).unwrap();
+    let handle = open(path);
+    let store = handle.store().unwrap();
+    fs::write(&known, bytes).unwrap(); // it was swept; somebody puts it back, too
+    let others: Vec<NewEntry> = (1_000..1_000 + MANY - 300).map(said).collect();
+    store.insert(&session("a"), &others).unwrap();
+    let other = answers(&store, "a");
+    assert_ne!(one, other);
+    drop(store);
+    handle.close();
+    assert_eq!(from_rows(path), other);
+    let handle = open(path);
+    assert_eq!(answers(&handle.store().unwrap(), "a"), other);
+}
+
+#[test]
+fn a_cache_of_another_store_or_session_is_not_taken() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    kept(one.path());
+    let handle = open(other.path());
+    let store = handle.store().unwrap();
+    let entries: Vec<NewEntry> = (2_000..2_000 + MANY).map(said).collect();
+    store.insert(&session("a"), &entries).unwrap();
+    let before = answers(&store, "a");
+    drop(store);
+    handle.close();
+    fs::copy(files(one.path()).remove(0), files(other.path()).remove(0)).unwrap();
+    let handle = open(other.path());
+    assert_eq!(answers(&handle.store().unwrap(), "a"), before);
+}
+
+#[test]
+fn where_no_cache_can_be_written_everything_works_without() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir_all(directory.path().join("memory")).unwrap();
+    fs::write(
+        directory.path().join("memory/cache"),
+        "a file is in the way",
+    )
+    .unwrap();
+    let handle = open(directory.path());
+    let store = handle.store().unwrap();
+    let entries: Vec<NewEntry> = (0..MANY).map(said).collect();
+    store.insert(&session("a"), &entries).unwrap();
+    let before = answers(&store, "a");
+    assert_eq!(cached(&store, "a"), 0);
+    drop(store);
+    handle.close();
+    let handle = open(directory.path());
+    assert_eq!(answers(&handle.store().unwrap(), "a"), before);
+}
+
+#[test]
+fn a_row_that_was_damaged_since_is_left_out_and_counted_when_it_is_met() {
+    let directory = tempfile::tempdir().unwrap();
+    kept(directory.path());
+    let file = directory.path().join("memory/memory.sqlite3");
+    let mut bytes = fs::read(&file).unwrap();
+    let wanted = text(599);
+    let mut places = bytes.windows(wanted.len());
+    let place = places.position(|window| window == wanted.as_bytes());
+    bytes[place.unwrap()] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let handle = open(directory.path());
+    let store = handle.store().unwrap();
+    let hits = common::found(&store, "a", "number 599");
+    assert!(hits.iter().all(|(id, _)| *id != 600));
+    assert_eq!(store.quarantined(&session("a")).unwrap(), [EntryId(600)]);
+    assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+    assert_eq!(answers(&store, "a"), from_rows(directory.path()));
+}
