@@ -89,8 +89,9 @@ impl Store {
             |scope| scope.rank(&analysis, limit, options),
             |transaction, scope, row, ranking| {
                 let mut hits = Vec::with_capacity(ranking.best.len());
+                let mut entries = entry::Reader::of(transaction)?;
                 for ranked in &ranking.best {
-                    let stored = fetch(transaction, row, ranked.id)?;
+                    let stored = fetch(&mut entries, row, ranked.id)?;
                     let explain = || explain(scope, &analysis, &ranking, ranked, &stored.entry);
                     hits.push(Hit {
                         explanation: options.explain.then(explain),
@@ -227,8 +228,8 @@ enum Outcome<T> {
     Stale,
 }
 
-fn fetch(transaction: &Transaction<'_>, row: &SessionRow, id: EntryId) -> Result<StoredEntry> {
-    match entry::get(transaction, id)? {
+fn fetch(entries: &mut entry::Reader<'_>, row: &SessionRow, id: EntryId) -> Result<StoredEntry> {
+    match entries.get(id)? {
         Some(stored) if stored.session == row.id => Ok(stored),
         _ => {
             let message = format!("entry {id} of session {:?} is missing", row.name);

@@ -1,7 +1,7 @@
 //! What can be found again: the entries of a session.
 
 use hashbrown::HashMap;
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{CachedStatement, Connection, Row, Transaction, params};
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
@@ -218,9 +218,23 @@ fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
 
 /// The entry of that id.
 pub(crate) fn get(connection: &Connection, id: EntryId) -> Result<Option<StoredEntry>> {
-    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
-    let mut rows = statement.query([id.0])?;
-    rows.next()?.map(read).transpose()
+    Reader::of(connection)?.get(id)
+}
+
+/// Reads one entry after another.
+pub(crate) struct Reader<'a>(CachedStatement<'a>);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn of(connection: &'a Connection) -> Result<Self> {
+        let statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
+        Ok(Self(statement))
+    }
+
+    /// The entry of that id.
+    pub(crate) fn get(&mut self, id: EntryId) -> Result<Option<StoredEntry>> {
+        let mut rows = self.0.query([id.0])?;
+        rows.next()?.map(read).transpose()
+    }
 }
 
 /// Hands over the entries of the session with an id above `after`, in order of id.
