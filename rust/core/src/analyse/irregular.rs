@@ -1,5 +1,9 @@
 //! Forms of English words that no rule leads back to their base.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
 /// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-1`.
 ///
 /// A form that is its own base (`let`, `cut`) needs no row. Some bases are another word for the same
@@ -52,10 +56,9 @@ const IRREGULAR: [(&str, &str); 173] = [
 ///
 /// What is a form but for an `s` at its end has the base of that form, so that `mothers` meets `mother`.
 pub(super) fn base(word: &str) -> &str {
-    let known = |word: &str| {
-        let place = IRREGULAR.binary_search_by_key(&word, |&(form, _)| form);
-        place.ok().map(|place| IRREGULAR[place].1)
-    };
+    static KNOWN: LazyLock<FxHashMap<&str, &str>> =
+        LazyLock::new(|| IRREGULAR.into_iter().collect());
+    let known = |word: &str| KNOWN.get(word).copied();
     let singular = || word.strip_suffix('s').and_then(known);
     known(word).or_else(singular).unwrap_or(word)
 }

@@ -9,6 +9,7 @@ mod date;
 pub mod fields;
 mod fold;
 mod irregular;
+mod memo;
 mod normal;
 mod passages;
 mod stop;

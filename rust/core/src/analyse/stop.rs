@@ -3,6 +3,10 @@
 //! Question words are among them: what asks is not what answers. `may` is not: it is a month.
 //! Apostrophes were dropped before, so `dont` stands for `don't`.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashSet;
+
 /// In ascending order. Frozen: part of the definition of `lexical-1`.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 189] = [
@@ -35,9 +39,13 @@ const FUNCTION_CHARACTERS: [char; 26] = [
     '啊', '嗎', '嗯', '她', '它', '很', '我', '是', '的', '这', '這', '那', '麼',
 ];
 
+/// Bytes of the longest of them.
+const LONGEST: usize = 10;
+
 /// Whether a word in lower case is one of them.
 pub(super) fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.binary_search(&word).is_ok()
+    static KNOWN: LazyLock<FxHashSet<&str>> = LazyLock::new(|| STOP_WORDS.into_iter().collect());
+    word.len() <= LONGEST && KNOWN.contains(word)
 }
 
 /// Whether a character carries grammar, and no meaning of its own.
@@ -53,6 +61,8 @@ mod tests {
     fn the_tables_are_in_order() {
         assert!(STOP_WORDS.is_sorted_by(|one, next| one < next));
         assert!(FUNCTION_CHARACTERS.is_sorted_by(|one, next| one < next));
+        assert_eq!(STOP_WORDS.map(str::len).into_iter().max(), Some(LONGEST));
+        assert!(STOP_WORDS.into_iter().all(is_stop_word));
         assert!(is_stop_word("when") && !is_stop_word("may"));
         assert!(is_function_character('的') && !is_function_character('地'));
     }

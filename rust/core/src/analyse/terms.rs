@@ -1,9 +1,16 @@
 //! From a text to its terms: words without those that say nothing, in their normal forms.
 
+use std::cell::RefCell;
+
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::memo::Memo;
 use super::normal::Normalizer;
 use super::words::Scanner;
+
+thread_local! {
+    static MEMO: RefCell<Memo> = RefCell::default();
+}
 
 /// Calls `visit` with each term of `text`, in order.
 ///
@@ -17,7 +24,21 @@ use super::words::Scanner;
 /// assert_eq!(found, ["child", "mom", "paint"]); // `mother` and `mom` are one
 /// ```
 pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
-    let (mut scanner, normalizer) = (Scanner::default(), Normalizer::default());
+    let normalizer = Normalizer::default();
+    for_each_word(text, |word| visit(&normalizer.normal(word)));
+}
+
+/// The hashes of the terms of `text`, in order.
+#[must_use]
+pub fn terms(text: &str) -> Vec<u64> {
+    let mut found = Vec::new();
+    MEMO.with_borrow_mut(|memo| for_each_word(text, |word| found.push(memo.term(word))));
+    found
+}
+
+/// Calls `visit` with each word of `text` that says something, in order; with each at all where none does.
+fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
+    let mut scanner = Scanner::default();
     let says_something = text.split_whitespace().any(|piece| {
         let mut found = false;
         scanner.for_each_word(piece, &mut |_, says| found |= says);
@@ -26,18 +47,10 @@ pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
     for piece in text.split_whitespace() {
         scanner.for_each_word(piece, &mut |word, says| {
             if says || !says_something {
-                visit(&normalizer.normal(word));
+                visit(word);
             }
         });
     }
-}
-
-/// The hashes of the terms of `text`, in order.
-#[must_use]
-pub fn terms(text: &str) -> Vec<u64> {
-    let mut found = Vec::new();
-    for_each_term(text, |term| found.push(hash(term)));
-    found
 }
 
 /// What a term is known by.
