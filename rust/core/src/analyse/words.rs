@@ -40,6 +40,12 @@ impl Scanner {
     /// Calls `visit` with each word of `piece`, a text without white space, in order, and with whether it
     /// says anything.
     pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str, bool)) {
+        if let Some(word) = plain_word(piece) {
+            self.parts.clear();
+            self.parts.push_str(word);
+            self.parts.make_ascii_lowercase();
+            return visit(&self.parts, !is_stop_word(&self.parts));
+        }
         self.piece.clear();
         self.piece.extend(fold(piece).chars());
         let mut at = 0;
@@ -185,6 +191,21 @@ impl Scanner {
     }
 }
 
+/// The one word of a piece that has nothing but ASCII letters, none but the first a capital, and what
+/// separates words around them: most pieces are of that kind.
+fn plain_word(piece: &str) -> Option<&str> {
+    let around = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
+    let bytes = piece.as_bytes();
+    let start = bytes.iter().position(|byte| !around(byte))?;
+    let letters = bytes[start..]
+        .iter()
+        .skip(1)
+        .take_while(|byte| byte.is_ascii_lowercase());
+    let end = start + 1 + letters.count();
+    let is_plain = bytes[start].is_ascii_alphabetic() && bytes[end..].iter().all(around);
+    is_plain.then(|| &piece[start..end])
+}
+
 fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2BC}')
 }
@@ -233,6 +254,18 @@ mod tests {
             words("{\"file_path\":1}"),
             ["file", "path", "filepath", "1"]
         );
+    }
+
+    #[test]
+    fn a_word_alone_is_read_as_among_others() {
+        // Before the slash it stands alone; behind it the piece is read letter by letter.
+        for word in [
+            "silt", "Silt", "(silt)", "silt's", "_silt_", "'silt'", "siltX", "si1t", "--silt.,",
+            "İ",
+        ] {
+            let (alone, among) = (words(word), words(&format!("7/{word}")));
+            assert_eq!(alone, among[1..], "{word}");
+        }
     }
 
     #[test]
