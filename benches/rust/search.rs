@@ -5,6 +5,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use siltstone_benches::texts;
 use siltstone_core::SparseRow;
+use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
@@ -30,6 +31,7 @@ fn bench(criterion: &mut Criterion) {
         let documents: Vec<Document> = texts.iter().map(|text| Document::of(text)).collect();
         let (exact, bm25) = (exact(&added), bm25(&documents));
         check(&exact, &added, &rows);
+        check_words(&bm25, &terms);
 
         let mut group = criterion.benchmark_group(format!("{entries}-entries"));
         for level in Level::all() {
@@ -46,11 +48,34 @@ fn bench(criterion: &mut Criterion) {
                 },
             );
         }
-        group.bench_function(format!("bm25/search/{QUERIES}-queries"), |bencher| {
+        for level in Level::all() {
+            group.bench_function(
+                format!("bm25/search/{QUERIES}-queries/{level}"),
+                |bencher| {
+                    level.run(|| {
+                        bencher.iter(|| -> usize {
+                            terms
+                                .iter()
+                                .map(|query| bm25.search(black_box(query), K).len())
+                                .sum()
+                        });
+                    });
+                },
+            );
+        }
+        group.bench_function(format!("bm25/all-sums/{QUERIES}-queries"), |bencher| {
             bencher.iter(|| -> usize {
                 terms
                     .iter()
-                    .map(|query| bm25.search(black_box(query), K).len())
+                    .map(|query| bm25.sums(black_box(query)).len())
+                    .sum()
+            });
+        });
+        group.bench_function("bm25/analyse-all", |bencher| {
+            bencher.iter(|| -> usize {
+                texts
+                    .iter()
+                    .map(|text| analyse::terms(black_box(text)).len())
                     .sum()
             });
         });
@@ -90,6 +115,24 @@ fn check(exact: &ExactIndex, added: &[SparseRow], rows: &[SparseRow]) {
         let expected = flat.search(row, K);
         for level in Level::all() {
             assert_eq!(level.run(|| exact.search(row, K)), expected, "{level}");
+        }
+    }
+}
+
+/// Panics unless every level finds what all sums say.
+fn check_words(bm25: &Bm25Index, queries: &[Query]) {
+    for query in queries {
+        let scorer = bm25.scorer(query);
+        let score = |sum: f64| (sum / scorer.ceiling()).min(1.0);
+        let mut expected: Vec<(u32, f64)> =
+            (0..).zip(scorer.sums().into_iter().map(score)).collect();
+        expected.retain(|&(_, score)| score > 0.0);
+        expected.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        expected.truncate(K);
+        for level in Level::all() {
+            let found = level.run(|| bm25.search(query, K));
+            let found: Vec<(u32, f64)> = found.iter().map(|hit| (hit.id, hit.score)).collect();
+            assert_eq!(found, expected, "{level}");
         }
     }
 }
