@@ -41,7 +41,8 @@ pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
         sums: Vec::new(),
         places: Vec::new(),
     };
-    if scorer.norms.has_factors() {
+    let prunes = (0..scorer.blocks()).any(|number| scorer.is_whole(number));
+    if prunes && scorer.norms.has_factors() {
         search.least = search.seed(limit);
     }
     for number in 0..scorer.blocks() {
