@@ -188,6 +188,21 @@ def test_what_a_compaction_discards_is_cut_and_not_refused(opened: Open, tmp_pat
         assert store.check() == []
 
 
+def test_a_branch_keeps_to_the_limits(opened: Open, tmp_path: Path) -> None:
+    with opened(tmp_path, Limits(message_bytes=8, text_bytes=40)) as store:
+        log = store.open_log("a")
+        log.append([message(f'"{n}"') for n in range(9)], expected_next=0, cadence="c")
+        place = {"expected_head": None, "expected_next": 9, "expected_redactions": 0, "withdrawn": []}
+        said = "silt settles where the river is slow and clay does later"
+        with pytest.raises(MessageRefusedError, match="message 9 is 9 bytes of JSON"):
+            log.rewrite(compaction(), [message('"9 silts"')], [], **place, parent=None, cadence="d")
+        assert (log.state().next_seq, log.compactions()) == (9, [])
+        log.rewrite(compaction(), [message('"9"')], entries(said), **place, parent=None, cadence="d")
+        found = [entry.content for entry in store.enumerate("a").entries]
+        assert "".join(found) == said
+        assert all(len(text) <= 40 for text in found)
+
+
 def test_a_session_whose_message_is_longer_than_an_entry_is_compacted(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, limits=Limits(text_bytes=1_000)) as store:
         policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1))

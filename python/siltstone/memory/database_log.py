@@ -106,8 +106,9 @@ class DatabaseLog:
         cadence: str,
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
+        self._limits.check_messages(messages, expected_next)
         new = [message_to_row(message) for message in messages]
-        found = [entry_to_row(entry) for entry in entries]
+        found = [entry_to_row(entry) for entry in self._limits.cut(entries)]
         row_id, entry_ids = self._native.rewrite(
             self._session_id,
             (expected_head, expected_redactions),

@@ -174,6 +174,7 @@ class SimpleLog:
         cadence: str,
     ) -> CommitReceipt:
         """Makes *row* the current view and remembers *messages* after it: all, or nothing."""
+        self._limits.check_messages(messages, expected_next)
         with self._lock:
             if self._record().dropped:
                 return CommitReceipt(0, self._index(entries, 0).entry_ids)
