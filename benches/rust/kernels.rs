@@ -4,9 +4,11 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use siltstone_benches::Numbers;
+use siltstone_core::embed::hash::word_hash;
 use siltstone_core::simd::Level;
 use siltstone_core::simd::columns::{BLOCK, Column, Sums, set_columns};
-use siltstone_core::simd::scan::{GROUP, next_above};
+use siltstone_core::simd::scan::{GROUP, best_of_lanes, next_above};
+use siltstone_core::simd::short_hash::{READ, SHORT, ShortWords, WORDS};
 
 fn bench(criterion: &mut Criterion) {
     let mut numbers = Numbers::new(7);
@@ -36,6 +38,53 @@ fn bench(criterion: &mut Criterion) {
         });
         group.bench_function(format!("scan/{level}"), |bencher| {
             bencher.iter(|| next_above(level, black_box(groups), &norms, far, 0));
+        });
+        group.bench_function(format!("best-of-lanes/{level}"), |bencher| {
+            bencher.iter(|| best_of_lanes(level, black_box(groups), &norms));
+        });
+    }
+    group.finish();
+    bench_hashes(criterion);
+}
+
+/// Words of 1 to 16 letters, and the same one by one.
+fn bench_hashes(criterion: &mut Criterion) {
+    let mut numbers = Numbers::new(7);
+    let lengths: [usize; WORDS] = std::array::from_fn(|_| 1 + numbers.below(SHORT));
+    let text: String = (0..WORDS * SHORT + READ)
+        .map(|_| char::from(b"etaoinshrdlu"[numbers.below(12)]))
+        .collect();
+    let starts: Vec<usize> = (0..WORDS).map(|number| number * SHORT).collect();
+    let words: Vec<(usize, usize)> = starts.into_iter().zip(lengths).collect();
+    let one_by_one = || {
+        words
+            .iter()
+            .map(|&(start, length)| word_hash(&text[start..start + length]))
+    };
+
+    let mut group = criterion.benchmark_group("words");
+    group.throughput(Throughput::Elements(WORDS as u64));
+    group.bench_function("one-by-one", |bencher| {
+        bencher.iter(|| one_by_one().fold(0, |sum, hash| sum ^ black_box(hash)));
+    });
+    for level in Level::all() {
+        let (mut short, mut hashes) = (ShortWords::default(), [0; WORDS]);
+        let mut hash = || {
+            for &(start, length) in &words {
+                short.push(black_box(text.as_bytes()), start, length);
+            }
+            short
+                .take_hashes(level, &mut hashes)
+                .iter()
+                .fold(0, |sum, hash| sum ^ hash)
+        };
+        assert_eq!(
+            hash(),
+            one_by_one().fold(0, |sum, hash| sum ^ hash),
+            "{level}"
+        );
+        group.bench_function(format!("short-hash/{level}"), |bencher| {
+            bencher.iter(&mut hash);
         });
     }
     group.finish();

@@ -10,16 +10,18 @@ const GROUPS: usize = BUCKETS / GROUP;
 /// Buckets of a group that are written down without asking whether they were hit.
 const AT_ONCE: usize = 2;
 
-/// Counts per bucket, a bit for each bucket that has one, and a bit for each group of such bits.
+/// Counts per bucket, and the buckets that have one as they were hit first.
 ///
-/// The bits give the buckets in ascending order without a sort, and starting over costs what was
-/// counted, not 4,096 writes.
+/// So starting over costs what was counted, not 4,096 writes. A bit for each bucket gives them in ascending
+/// order without a sort.
 #[derive(Clone, Debug)]
 pub(super) struct Counter {
     counts: Box<[u32; BUCKETS]>,
+    /// The buckets that were hit, and room for one that is not new.
+    first: Box<[u16; BUCKETS + 1]>,
+    known: usize,
     hit: [u64; GROUPS],
-    groups: u64,
-    /// The buckets that were hit; of no meaning between calls.
+    /// The same buckets in ascending order; of no meaning between calls.
     buckets: Box<[u16; BUCKETS + AT_ONCE]>,
 }
 
@@ -27,8 +29,9 @@ impl Default for Counter {
     fn default() -> Self {
         Self {
             counts: Box::new([0; BUCKETS]),
+            first: Box::new([0; BUCKETS + 1]),
+            known: 0,
             hit: [0; GROUPS],
-            groups: 0,
             buckets: Box::new([0; BUCKETS + AT_ONCE]),
         }
     }
@@ -38,10 +41,22 @@ impl Counter {
     /// Counts one more for `bucket`, which is below 4,096.
     #[inline]
     pub(super) fn add(&mut self, bucket: u16) {
-        let bucket = usize::from(bucket) % BUCKETS; // so that the compiler sees the bound, too
-        self.counts[bucket] += 1;
-        self.hit[bucket / GROUP] |= 1 << (bucket % GROUP);
-        self.groups |= 1 << (bucket / GROUP);
+        let place = usize::from(bucket) % BUCKETS; // so that the compiler sees the bound, too
+        // Written whether it is new or not, which nobody can guess.
+        self.first[self.known] = bucket;
+        self.known += usize::from(self.counts[place] == 0);
+        self.counts[place] += 1;
+    }
+
+    /// Replaces `row` by each bucket that was hit and its count, as they were hit first, and starts over.
+    pub(super) fn drain_unordered_into(&mut self, row: &mut Vec<(u16, u32)>) {
+        row.clear();
+        let known = mem::take(&mut self.known);
+        let counts = &mut self.counts;
+        row.extend(self.first[..known].iter().map(|&bucket| {
+            let count = &mut counts[usize::from(bucket) % BUCKETS];
+            (bucket, mem::take(count))
+        }));
     }
 
     /// Replaces `row` by each bucket that was hit and its count, in ascending order, and starts over.
@@ -61,8 +76,12 @@ impl Counter {
     /// written always, and what is not there is overwritten by what comes next.
     #[expect(clippy::cast_possible_truncation, reason = "a bucket is below 2^16")]
     fn take_hits(&mut self) -> usize {
-        let mut hits = 0;
-        let mut groups = mem::take(&mut self.groups);
+        let (mut hits, mut groups) = (0, 0_u64);
+        for &bucket in &self.first[..mem::take(&mut self.known)] {
+            let bucket = usize::from(bucket) % BUCKETS;
+            self.hit[bucket / GROUP] |= 1 << (bucket % GROUP);
+            groups |= 1 << (bucket / GROUP);
+        }
         while groups != 0 {
             let group = groups.trailing_zeros() as usize;
             groups &= groups - 1;
@@ -105,6 +124,12 @@ mod tests {
                     expected.push((bucket, u32::try_from(count).unwrap()));
                 }
             }
+            assert_eq!(row, expected);
+            for &bucket in &added {
+                counter.add(bucket);
+            }
+            counter.drain_unordered_into(&mut row);
+            row.sort_unstable();
             assert_eq!(row, expected);
         }
     }

@@ -56,7 +56,7 @@ impl HashRule {
     ) {
         match self {
             Self::Xxh3 => {
-                scanner.for_each_word_unordered(text, |word| visit(reduce(xxh3_64(word))));
+                scanner.for_each_hash(text, |hash| visit(reduce(hash)));
             }
             Self::Poly31 => text
                 .split_whitespace()

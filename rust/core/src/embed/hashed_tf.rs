@@ -22,16 +22,20 @@ thread_local! {
 /// The counts of one text, as an exact row.
 #[must_use]
 pub fn counts(text: &str, rule: HashRule) -> SparseRow {
-    with_counts(text, rule, |counts| counts.iter().copied().collect())
+    with_kept(rule, |embedder| embedder.counts(text))
 }
 
-/// What `read` makes of the counts of one text: the buckets that it hits, in ascending order, with how often.
+/// What `read` makes of the counts of one text: the buckets that it hits, in no order, with how often.
 pub fn with_counts<T>(text: &str, rule: HashRule, read: impl FnOnce(&[(u16, u32)]) -> T) -> T {
-    // Taken, so that a panic leaves none that is half filled, and `read` may embed, too.
+    with_kept(rule, |embedder| read(embedder.pairs(text)))
+}
+
+fn with_kept<T>(rule: HashRule, work: impl FnOnce(&mut HashedTf) -> T) -> T {
+    // Taken, so that a panic leaves none that is half filled, and `work` may embed, too.
     let kept = KEPT.with(Cell::take);
     let mut embedder = kept.unwrap_or_else(|| Box::new(HashedTf::new(rule)));
     embedder.rule = rule;
-    let made = read(embedder.pairs(text));
+    let made = work(&mut embedder);
     KEPT.with(|cell| cell.set(Some(embedder)));
     made
 }
@@ -95,9 +99,10 @@ impl HashedTf {
         })
     }
 
-    /// The buckets that `text` hits, in ascending order, with how often.
+    /// The buckets that `text` hits, in no order, with how often.
     pub fn pairs(&mut self, text: &str) -> &[(u16, u32)] {
-        self.count(text);
+        self.hit(text);
+        self.counter.drain_unordered_into(&mut self.row);
         &self.row
     }
 
@@ -108,13 +113,13 @@ impl HashedTf {
     }
 
     fn count(&mut self, text: &str) {
-        let Self {
-            rule,
-            scanner,
-            counter,
-            row,
-        } = self;
-        rule.for_each_bucket(text, scanner, |bucket| counter.add(bucket));
-        counter.drain_into(row);
+        self.hit(text);
+        self.counter.drain_into(&mut self.row);
+    }
+
+    fn hit(&mut self, text: &str) {
+        let counter = &mut self.counter;
+        self.rule
+            .for_each_bucket(text, &mut self.scanner, |bucket| counter.add(bucket));
     }
 }

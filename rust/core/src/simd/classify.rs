@@ -29,8 +29,9 @@ impl Folded {
         let mut last = [b' '; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
         let needed = (blocks.len() + 1) * BLOCK;
-        if self.bytes.len() < needed {
-            self.bytes.resize(needed, 0);
+        // One more, so that a word can be read that ends with the last: as a whole register.
+        if self.bytes.len() < needed + BLOCK {
+            self.bytes.resize(needed + BLOCK, 0);
         }
         self.masks.clear();
         self.masks.resize(blocks.len() + 1, 0);
@@ -44,6 +45,12 @@ impl Folded {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.masks.len() * BLOCK]
+    }
+
+    /// The same, and what is read behind a word that ends there: bytes of no meaning.
+    #[must_use]
+    pub fn padded(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Bit `i` of mask `n` says whether byte `64 * n + i` is a letter or a digit.

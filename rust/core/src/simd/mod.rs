@@ -15,5 +15,6 @@ pub mod level;
 pub mod reach;
 pub mod rows;
 pub mod scan;
+pub mod short_hash;
 
 pub use level::{Level, Path, Unsupported};

@@ -14,12 +14,15 @@
 
 use std::ops::Range;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::ascii;
 use super::by_length::ByLength;
 use super::class::{Class, fold};
 use super::stretch::{Stretch, stretches};
 use crate::simd::Level;
 use crate::simd::classify::Folded;
+use crate::simd::short_hash::{SHORT, ShortWords, WORDS};
 
 /// The name of this rule, which stores keep with what depends on it.
 pub const ID: &str = "words-1";
@@ -42,6 +45,7 @@ pub fn for_each_word(text: &str, visit: impl FnMut(&str)) {
 pub struct Scanner {
     lowered: String,
     folded: Folded,
+    short: ShortWords,
     by_length: ByLength,
 }
 
@@ -59,26 +63,59 @@ impl Scanner {
         }
     }
 
-    /// Calls `visit` with the UTF-8 of each word of `text`, in an order that suits hashing.
-    ///
-    /// For those who count: words of like length come together, which hashes them a third faster.
+    /// Calls `visit` with the XXH3-64 of each word of `text`, in no order: for those who count.
     #[inline]
-    pub fn for_each_word_unordered(&mut self, text: &str, mut visit: impl FnMut(&[u8])) {
-        let Self {
-            lowered,
-            folded,
-            by_length,
-        } = self;
+    pub fn for_each_hash(&mut self, text: &str, mut visit: impl FnMut(u64)) {
         let level = Level::current();
-        // Without wide registers a text is lowered and looked at in two passes at a better price.
-        if level > Level::PORTABLE && folded.fold(level, text.as_bytes()) {
-            let bytes = folded.bytes();
-            let mut visit = |run: Range<usize>| visit(&bytes[run]);
-            let masks = folded.masks().iter().copied();
-            ascii::for_each_run_of(masks, |run| by_length.push(run, &mut visit));
-            by_length.drain(&mut visit);
-            return;
+        // Without wide registers a text is lowered and looked at in two passes at a better price, and
+        // words are hashed one by one.
+        if level == Level::PORTABLE {
+            self.for_each_word_unordered(text, |word| visit(xxh3_64(word)));
+        } else if !self.hash_ascii(level, text, &mut visit) {
+            for stretch in stretches(text) {
+                match stretch {
+                    Stretch::Ascii(text) => {
+                        self.hash_ascii(level, text, &mut visit);
+                    }
+                    Stretch::Mixed(text) => {
+                        for_each_unicode_word(text, &mut self.lowered, &mut |word| {
+                            visit(xxh3_64(word.as_bytes()));
+                        });
+                    }
+                }
+            }
         }
+    }
+
+    /// The hashes of the words of a text that is ASCII; false, and none, where it is not.
+    #[inline]
+    fn hash_ascii(&mut self, level: Level, text: &str, visit: &mut impl FnMut(u64)) -> bool {
+        let Self { folded, short, .. } = self;
+        if !folded.fold(level, text.as_bytes()) {
+            return false;
+        }
+        let bytes = folded.padded();
+        let mut hashes = [0; WORDS];
+        ascii::for_each_run_of(folded.masks().iter().copied(), |run| {
+            let length = run.end - run.start;
+            if length > SHORT {
+                visit(xxh3_64(&bytes[run]));
+            } else if short.push(bytes, run.start, length) {
+                let hashes = short.take_hashes(level, &mut hashes);
+                hashes.iter().copied().for_each(&mut *visit);
+            }
+        });
+        let hashes = short.take_hashes(level, &mut hashes);
+        hashes.iter().copied().for_each(visit);
+        true
+    }
+
+    /// Calls `visit` with the UTF-8 of each word of `text`, in an order that suits hashing one by one: words of
+    /// like length come together, which hashes them a third faster.
+    fn for_each_word_unordered(&mut self, text: &str, mut visit: impl FnMut(&[u8])) {
+        let Self {
+            lowered, by_length, ..
+        } = self;
         for stretch in stretches(text) {
             match stretch {
                 Stretch::Ascii(text) => {
@@ -176,14 +213,14 @@ mod tests {
             for_each_unicode_word(&text, &mut String::new(), &mut |word| by_rule.push(word.to_owned()));
             prop_assert_eq!(&words(&text), &by_rule);
 
-            let mut unordered = Vec::new();
-            by_rule.sort_unstable();
+            let mut expected: Vec<u64> = by_rule.iter().map(|word| xxh3_64(word.as_bytes())).collect();
+            expected.sort_unstable();
             let mut scanner = Scanner::default();
             for level in Level::all() {
-                unordered.clear();
-                level.run(|| scanner.for_each_word_unordered(&text, |word| unordered.push(word.to_owned())));
-                unordered.sort_unstable();
-                prop_assert!(unordered.iter().eq(by_rule.iter().map(String::as_bytes)), "{}", level);
+                let mut hashes = Vec::new();
+                level.run(|| scanner.for_each_hash(&text, |hash| hashes.push(hash)));
+                hashes.sort_unstable();
+                prop_assert_eq!(&hashes, &expected, "{}", level);
             }
         }
     }
