@@ -1,12 +1,14 @@
 //! One search of the exact index: sums of integers a block at a time, and a distance for few of them.
 
 use std::cell::Cell;
+use std::mem;
 
 use crate::index::base::{Neighbor, distance};
 use crate::index::exact::ExactIndex;
-use crate::postings::{BLOCK, Block, Buckets, Fresh, Newest, Overflow, count, entry};
+use crate::postings::{BLOCK, Fresh, Newest, Overflow, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, set_columns};
+use crate::simd::rows::prefetch;
 use crate::simd::scan::{GROUP, LANES, best_of_lanes, next_above};
 use crate::vector::BUCKETS;
 
@@ -46,8 +48,30 @@ pub(super) struct Search<'a> {
     bound: f32,
     /// The same, of what was known before a row was visited.
     least_bound: f32,
+    /// Of the block at hand.
+    now: Gathered<'a>,
+    /// Of the block that comes, so that they are in the cache by then.
+    next: Gathered<'a>,
+}
+
+/// What the buckets of the query have in a block.
+#[derive(Default)]
+struct Gathered<'a> {
     columns: Vec<(&'a Column, u16)>,
     lists: Vec<Scattered<'a>>,
+}
+
+impl<'a> Gathered<'a> {
+    fn push(&mut self, list: Scattered<'a>, column: Option<&'a Column>) {
+        if let Some(column) = column {
+            column.prefetch();
+            self.columns.push((column, list.weight));
+        }
+        if !(list.codes.is_empty() && list.overflow.is_empty()) {
+            prefetch(list.codes);
+            self.lists.push(list);
+        }
+    }
 }
 
 impl<'a> Search<'a> {
@@ -71,8 +95,8 @@ impl<'a> Search<'a> {
             max_distance: f64::INFINITY,
             bound: 0.0,
             least_bound: 0.0,
-            columns: Vec::new(),
-            lists: Vec::with_capacity(query.len()),
+            now: Gathered::default(),
+            next: Gathered::default(),
         };
         // Taken, so that a search inside of `visit` has one of its own.
         let kept = SCRATCH.with(Cell::take);
@@ -82,7 +106,15 @@ impl<'a> Search<'a> {
                 weights: [0; BUCKETS],
             })
         });
-        for number in 0..index.postings.blocks().len() {
+        let blocks = index.postings.blocks().len();
+        if blocks > 0 {
+            search.gather(0);
+        }
+        for number in 0..blocks {
+            mem::swap(&mut search.now, &mut search.next);
+            if number + 1 < blocks {
+                search.gather(number + 1);
+            }
             // By Cauchy and Schwarz no dot is above the root of the product.
             let largest = search.squared_norm.checked_mul(index.largest[number]);
             if largest.is_some_and(|squared| squared < 1 << (2 * u16::BITS)) {
@@ -105,7 +137,7 @@ impl<'a> Search<'a> {
         let first = number * BLOCK / GROUP;
         let norms = &self.index.norms[first..];
         let norms = &norms[..norms.len().min(BLOCK / GROUP)];
-        self.sum(number, block, norms.len() * GROUP, scratch);
+        self.sum(number, norms.len() * GROUP, scratch);
         let groups = &mut scratch.sums.as_chunks_mut::<GROUP>().0[..norms.len()];
         if let Some(removed) = block.removed() {
             for (group, sums) in groups.iter_mut().enumerate() {
@@ -132,49 +164,46 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The dot of each row of a block.
-    fn sum(
-        &mut self,
-        number: usize,
-        block: &'a Block<Buckets>,
-        entries: usize,
-        scratch: &mut Scratch,
-    ) {
-        self.columns.clear();
-        self.lists.clear();
+    /// Looks up what the buckets of the query have in a block.
+    fn gather(&mut self, number: usize) {
+        let (index, query) = (self.index, self.query);
+        self.next.columns.clear();
+        self.next.lists.clear();
         // Every product is part of a dot that is below 2^16.
         let narrow = |weight| u16::try_from(weight).unwrap_or(u16::MAX);
-        for part in block.parts() {
-            for &(bucket, weight) in self.query {
+        for part in index.postings.blocks()[number].parts() {
+            for &(bucket, weight) in query {
                 let Some(list) = part.list(bucket) else {
                     continue;
                 };
-                let weight = narrow(weight);
-                self.columns
-                    .extend(list.column.map(|column| (column, weight)));
-                self.lists.push(Scattered {
-                    codes: list.codes,
-                    overflow: list.overflow,
+                let (codes, overflow, weight) = (list.codes, list.overflow, narrow(weight));
+                let scattered = Scattered {
+                    codes,
+                    overflow,
                     weight,
-                });
+                };
+                self.next.push(scattered, list.column);
             }
         }
-        let newest = self.index.postings.fresh(number);
+        let newest = index.postings.fresh(number);
         if let Some(lists) = newest.and_then(|newest| newest.lists()) {
-            for &(bucket, weight) in self.query {
-                let (list, weight) = (lists.get(bucket), narrow(weight));
-                self.columns
-                    .extend(list.column.map(|column| (column, weight)));
-                self.lists.push(Scattered {
+            for &(bucket, weight) in query {
+                let list = lists.get(bucket);
+                let scattered = Scattered {
                     codes: list.codes,
                     overflow: &[],
-                    weight,
-                });
+                    weight: narrow(weight),
+                };
+                self.next.push(scattered, list.column);
             }
         }
+    }
+
+    /// The dot of each row of the block at hand.
+    fn sum(&self, number: usize, entries: usize, scratch: &mut Scratch) {
         let Scratch { sums, weights } = scratch;
-        set_columns(self.level, sums, entries, &self.columns);
-        for list in &self.lists {
+        set_columns(self.level, sums, entries, &self.now.columns);
+        for list in &self.now.lists {
             for &code in list.codes {
                 let sum = &mut sums[usize::from(entry(code))];
                 *sum = sum.wrapping_add(list.weight.wrapping_mul(count(code)));
@@ -185,6 +214,7 @@ impl<'a> Search<'a> {
                 *sum = sum.wrapping_add(list.weight.wrapping_mul(more));
             }
         }
+        let newest = self.index.postings.fresh(number);
         if let Some(few) = newest.and_then(|newest| newest.few()) {
             self.add_few(few, sums, weights);
         }

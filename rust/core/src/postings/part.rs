@@ -167,7 +167,8 @@ impl<D: Dictionary> Part<D> {
             .overflow
             .partition_point(|above| (above.place as usize) < place);
         let rest = &self.overflow[start..];
-        &rest[..rest.partition_point(|above| above.place as usize == place)]
+        let same = |above: &&Overflow| above.place as usize == place;
+        &rest[..rest.iter().take_while(same).count()] // nearly always none
     }
 
     /// How many pairs of a key and an entry it holds.
@@ -227,10 +228,16 @@ impl<D: Dictionary> Builder<D> {
     /// All postings of the key at hand but for what is above 15: a column of that many entries.
     pub(super) fn column(&mut self, column: &Column, entries: usize) {
         if entries < self.frequent {
-            let codes = column
-                .iter()
-                .map(|(entry, count)| code(entry, count.into()));
-            self.codes.extend(codes);
+            // Each entry is written, and what has no count is overwritten by what comes next: whether it has
+            // one is a coin toss for the processor.
+            let mut end = self.codes.len();
+            self.codes.resize(end + crate::postings::BLOCK, 0);
+            for entry in (0..).take(crate::postings::BLOCK) {
+                let count = column.get(entry);
+                self.codes[end] = code(entry, count.into());
+                end += usize::from(count > 0);
+            }
+            self.codes.truncate(end);
             return;
         }
         self.dense.push(Dense {

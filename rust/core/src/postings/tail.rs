@@ -1,6 +1,6 @@
 //! The newest entries of a block, bucket by bucket: lists that grow where they lie.
 //!
-//! A list has room for 4 codes, then 8, then 16, and moves when it is full; what it leaves is given to the
+//! A list has room for 4 codes, then 16, then 64, and moves when it is full; what it leaves is given to the
 //! next list of that size. All lie in one pool. A list of more than [`LARGEST`] codes becomes a column.
 //! Counts above 15 are several codes of one entry. A few entries need no lists: they lie as they came.
 
@@ -17,7 +17,9 @@ const FEW: usize = 64;
 const SMALLEST: u16 = 4;
 /// The room of a list at most: a column costs a query less than a longer one, and takes 2 KB.
 const LARGEST: u16 = 256;
-const SIZES: usize = (LARGEST / SMALLEST).ilog2() as usize + 1;
+/// How many times as much room a list gets when it moves. Twice would take fewer bytes, and more moves.
+const GROWTH: u16 = 4;
+const SIZES: usize = (LARGEST / SMALLEST).ilog(GROWTH) as usize + 1;
 /// Stands for the length of a list that became a column.
 const DENSE: u16 = u16::MAX;
 
@@ -169,8 +171,9 @@ pub struct Lists {
 
 impl Default for Lists {
     fn default() -> Self {
+        let slots = vec![Slot::default(); BUCKETS].into_boxed_slice();
         Self {
-            slots: Box::new([Slot::default(); BUCKETS]),
+            slots: slots.try_into().expect("one for each bucket"),
             pool: Vec::new(),
             left: Default::default(),
             dense: Vec::new(),
@@ -235,7 +238,7 @@ impl Lists {
             self.push_to_full(bucket, code);
             return;
         }
-        let room = (2 * slot.room).max(SMALLEST);
+        let room = (GROWTH * slot.room).max(SMALLEST);
         let start = self.take(room);
         let (from, len) = (slot.start as usize, usize::from(slot.len));
         self.pool.copy_within(from..from + len, start as usize);
@@ -331,7 +334,7 @@ impl Lists {
 
 /// The number of a size of lists.
 fn size(room: u16) -> usize {
-    (room / SMALLEST).ilog2() as usize
+    (room / SMALLEST).ilog(GROWTH) as usize
 }
 
 fn sum(codes: &[u16]) -> u32 {

@@ -14,6 +14,7 @@
 use std::arch::x86_64::*;
 
 use super::level::{Level, Path};
+use super::rows::prefetch;
 
 /// Entries of a block.
 pub const BLOCK: usize = 4096;
@@ -40,6 +41,12 @@ impl Default for Column {
 }
 
 impl Column {
+    /// Asks for the first counts, which will be read soon.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.0[..]);
+    }
+
     /// The count of `entry`, which is below 4,096.
     #[inline]
     #[must_use]
