@@ -102,16 +102,18 @@ fn place(entry: u16) -> (usize, usize) {
 /// Sums of the first `entries` are set at least, and those behind them have no meaning. Sums wrap at 2^16: the
 /// caller knows that they stay below.
 pub fn set_columns(level: Level, sums: &mut Sums, entries: usize, columns: &[(&Column, u16)]) {
-    let groups = entries.div_ceil(GROUP);
-    let sums = &mut sums.as_chunks_mut().0[..groups];
+    let some = entries.div_ceil(GROUP);
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(sums, columns) },
+        Path::Avx512 => unsafe { with_avx512(&mut sums.as_chunks_mut().0[..some], columns) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(sums, columns) },
-        _ => scalar(sums, columns),
+        Path::Avx2 => unsafe { with_avx2(&mut sums.as_chunks_mut().0[..some], columns) },
+        _ => {
+            let _ = some;
+            scalar(sums, columns);
+        }
     }
 }
 
@@ -175,10 +177,11 @@ fn with_avx2(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
     }
 }
 
-/// The twin.
-fn scalar(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
+/// The twin. It sets all sums: where their number is known the compiler makes lanes of them.
+fn scalar(sums: &mut Sums, columns: &[(&Column, u16)]) {
+    sums.fill(0);
+    let (groups, _) = sums.as_chunks_mut::<GROUP>();
     for (number, sums) in groups.iter_mut().enumerate() {
-        sums.fill(0);
         for (column, weight) in columns {
             let (words, _) = column.0.as_chunks::<WORDS>();
             let words = &words[number];
