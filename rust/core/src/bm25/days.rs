@@ -149,7 +149,9 @@ impl Days {
             lengths,
             ..Self::default()
         };
-        of.iter().for_each(|&day| read.push(day));
+        for &day in of.iter() {
+            read.push(day);
+        }
         Some(read)
     }
 
