@@ -149,7 +149,7 @@ impl Days {
             lengths,
             ..Self::default()
         };
-        for &day in of.iter() {
+        for &day in &*of {
             read.push(day);
         }
         Some(read)
