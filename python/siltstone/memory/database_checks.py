@@ -62,6 +62,7 @@ class DatabaseChecks(DatabaseBase):
     def quarantined(self, session_id: str) -> tuple[int, ...]:
         """The ids of the session's entries that do not match their checksums, ascending.
 
-        No search finds them, and every other entry is found as if they had never been there.
+        No search finds them, and every other entry is found as if they had never been there. Those that were
+        met: a session that was opened from its cache meets a row when a search leads to it; :meth:`check` reads all.
         """
         return tuple(self._native.quarantined(session_id))

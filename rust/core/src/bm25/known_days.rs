@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use hashbrown::HashMap;
 
-use crate::cache::{Array, Reader, Writer};
+use crate::cache::{Array, Reader, Writer, are_bounds};
 
 /// For each term the days on which it was said, ascending, and how often.
 #[derive(Clone, Debug)]
@@ -14,8 +14,8 @@ pub(super) struct KnownDays {
     terms: Array<u64>,
     /// Where the days of each begin, and where the last end.
     starts: Array<u32>,
-    days: Array<u32>,
-    counts: Array<u32>,
+    days: Array<u16>,
+    counts: Array<u16>,
 }
 
 impl Default for KnownDays {
@@ -48,11 +48,12 @@ impl KnownDays {
 
     fn at(&self, place: usize) -> impl Iterator<Item = (u32, u32)> {
         let range = self.starts[place] as usize..self.starts[place + 1] as usize;
-        let days = self.days[range.clone()].iter().copied();
-        days.zip(self.counts[range].iter().copied())
+        let days = self.days[range.clone()].iter().copied().map(u32::from);
+        days.zip(self.counts[range].iter().copied().map(u32::from))
     }
 
-    /// Writes them, with those of `new`.
+    /// Writes them, with those of `new`. No session has 2^16 days, or says a word as often on one; such a one has
+    /// no cache.
     pub(super) fn write<W: Write>(
         &self,
         new: &HashMap<u64, Vec<(u32, u32)>>,
@@ -61,12 +62,15 @@ impl KnownDays {
         let mut terms: Vec<u64> = self.terms.iter().chain(new.keys()).copied().collect();
         terms.sort_unstable();
         terms.dedup();
+        let narrow = |number: u32| {
+            u16::try_from(number).map_err(|_| io::Error::other("too many days, or too long ones"))
+        };
         let (mut starts, mut days, mut counts) = (vec![0], Vec::new(), Vec::new());
         for &term in &terms {
             let new = new.get(&term).map_or(&[][..], Vec::as_slice);
             for &(day, count) in self.with(term, new).iter() {
-                days.push(day);
-                counts.push(count);
+                days.push(narrow(day)?);
+                counts.push(narrow(count)?);
             }
             let end = u32::try_from(days.len());
             starts.push(end.map_err(|_| io::Error::other("too many days of terms"))?);
@@ -85,13 +89,14 @@ impl KnownDays {
             days: from.array()?,
             counts: from.array()?,
         };
-        let fits = known.terms.is_sorted_by(|one, next| one < next)
-            && known.starts.len() == known.terms.len() + 1
-            && known.starts.first() == Some(&0)
-            && known.starts.is_sorted()
-            && known.starts.last().map(|&end| end as usize) == Some(known.days.len())
+        let fits = known.starts.len() == known.terms.len() + 1
+            && are_bounds(&known.starts, known.days.len())
             && known.counts.len() == known.days.len()
-            && known.days.iter().all(|&day| (day as usize) < days);
+            && known
+                .days
+                .iter()
+                .max()
+                .is_none_or(|&last| usize::from(last) < days);
         fits.then_some(known)
     }
 }

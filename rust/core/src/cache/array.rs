@@ -38,6 +38,16 @@ impl<T: Number> Array<T> {
     }
 }
 
+/// Whether numbers say where each of some runs of `len` things begins, and where the last ends.
+///
+/// All of them are looked at, without a branch, since nearly always it is so.
+#[must_use]
+pub fn are_bounds(starts: &[u32], len: usize) -> bool {
+    let pairs = starts.iter().zip(starts.iter().skip(1));
+    let falls = pairs.filter(|(one, next)| one > next).count();
+    falls == 0 && starts.first() == Some(&0) && starts.last().map(|&end| end as usize) == Some(len)
+}
+
 impl<T> From<Vec<T>> for Array<T> {
     fn from(numbers: Vec<T>) -> Self {
         Self(Place::Own(numbers))

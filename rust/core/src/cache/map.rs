@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of `file`.
 ///
@@ -18,5 +18,5 @@ use memmap2::Mmap;
 pub(super) fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: nobody of this project changes a file of this kind once it has its name, see above; what is read
     // from it is numbers, for which any bits are values, and every use of one is checked.
-    unsafe { Mmap::map(file) }
+    unsafe { MmapOptions::new().populate().map(file) }
 }

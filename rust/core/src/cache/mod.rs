@@ -8,5 +8,5 @@ mod array;
 mod file;
 mod map;
 
-pub use array::{Array, Number};
+pub use array::{Array, Number, are_bounds};
 pub use file::{Reader, Writer};

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::cache::{Reader, Writer};
+use crate::cache::{Reader, Writer, are_bounds};
 use crate::postings::BLOCK;
 use crate::postings::dictionary::Dictionary;
 use crate::postings::newest::Newest;
@@ -83,10 +83,7 @@ impl<D: Dictionary> Part<D> {
         let dictionary = D::read(from)?;
         let keys = dictionary.keys().len();
         let (starts, codes) = (from.array::<u32>()?, from.array::<u16>()?);
-        let fits = starts.len() == keys + 1
-            && starts.first() == Some(&0)
-            && starts.is_sorted()
-            && starts.last().map(|&end| end as usize) == Some(codes.len());
+        let fits = starts.len() == keys + 1 && are_bounds(&starts, codes.len());
         if !fits || (len < BLOCK && !codes.iter().all(|&code| is_inside(entry(code)))) {
             return None;
         }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::{self, Write};
 
-use crate::cache::{Array, Number, Reader, Writer};
+use crate::cache::{Array, Number, Reader, Writer, are_bounds};
 
 use crate::postings::fresh::Fresh;
 use crate::postings::newest::Newest;
@@ -116,7 +116,8 @@ impl Dictionary for Buckets {
     fn read(from: &mut Reader) -> Option<Self> {
         let keys = from.numbers::<u16>()?;
         let is_below = keys.last().is_none_or(|&last| usize::from(last) < BUCKETS);
-        (is_below && ascends(&keys)).then(|| Self::of(keys))
+        let ascends = keys.is_sorted_by(|one, next| one < next);
+        (is_below && ascends).then(|| Self::of(keys))
     }
 }
 
@@ -212,11 +213,8 @@ impl Dictionary for Hashes {
     fn read(from: &mut Reader) -> Option<Self> {
         let (keys, starts) = (from.array::<u64>()?, from.array::<u32>()?);
         let slots = slots(keys.len());
-        let fits = starts.len() == slots + 1
-            && starts.is_sorted()
-            && starts.first() == Some(&0)
-            && starts.last().map(|&end| end as usize) == Some(keys.len());
-        (fits && ascends(&keys)).then(|| Self {
+        let fits = starts.len() == slots + 1 && are_bounds(&starts, keys.len());
+        fits.then(|| Self {
             keys,
             starts,
             shift: shift(slots),
@@ -231,10 +229,6 @@ fn slots(keys: usize) -> usize {
 
 fn shift(slots: usize) -> u32 {
     u64::BITS - slots.trailing_zeros()
-}
-
-fn ascends<K: Ord>(keys: &[K]) -> bool {
-    keys.is_sorted_by(|one, next| one < next)
 }
 
 #[cfg(test)]
