@@ -62,7 +62,8 @@ class DatabaseChecks(DatabaseBase):
     def quarantined(self, session_id: str) -> tuple[int, ...]:
         """The ids of the session's entries that do not match their checksums, ascending.
 
-        No search finds them, and every other entry is found as if they had never been there. Those that were
-        met: a session that was opened from its cache meets a row when a search leads to it; :meth:`check` reads all.
+        No search finds them, and every other entry is found as if they had never been there. They are those
+        that were met: a session that was opened from its cache meets a row when a search leads to it.
+        :meth:`check` reads all of them.
         """
         return tuple(self._native.quarantined(session_id))
