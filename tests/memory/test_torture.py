@@ -102,7 +102,8 @@ while True:
         raws = [json.dumps({"role": "user", "content": f"message {n}"}) for n in range(end, end + 2)]
         new = [NewMessage(raw, "user", "any", "original", 3, 0) for raw in raws]
         ids = log.rewrite(
-            row, new, [Entry(f"one {number}", (end - 1, end))], expected_head=head, expected_next=end,
+            row, new, [Entry(f"one {number}", (end - 1, end), created_at=number)],
+            expected_head=head, expected_next=end,
             expected_redactions=state.redactions, withdrawn=[head], parent=head, cadence=str(number),
         ).entry_ids
     elif does == "forget":
