@@ -1,15 +1,15 @@
 """Two scores of an entry made into one, and what age takes of it.
 
-The ranker ``fused``, over all entries of a session, with ``l`` an entry's own BM25 as a share of the
-ceiling, ``c`` the cosine of its nearest vector, and means and deviations over the session::
+The ranker ``fused``, over all entries of a session, with ``l`` the score of ``lexical``, ``c`` the cosine
+of the nearest vector, and means and deviations over the session::
 
     w_l, w_c = d_c / (d_l + d_c), d_l / (d_l + d_c)
     mix(e)   = w_l * l(e) + w_c * c(e)
     score(e) = mix(e) + 0.3 * (rise(e-1) + rise(e+1)) + 0.15 * (rise(e-2) + rise(e+2)), cut to 0..1
-    rise(e)  = mix(e) - mean of mix
+    rise(e)  = w_c * (c(e) - mean of c); 0 for an entry without a vector, which has the mean
 
-This orders as the sum of both z-scores does, smoothed. By reciprocal ranks it is ``(1 / (60 + rank by
-lexical) + 1 / (60 + rank by cosine)) * 61 / 2``.
+This orders as the sum of both z-scores does, that of the vectors smoothed. By reciprocal ranks it is
+``(1 / (60 + rank by lexical) + 1 / (60 + rank by cosine)) * 61 / 2``.
 
 The documented hybrid::
 
@@ -17,7 +17,7 @@ The documented hybrid::
     b        = bm25 / best bm25 of the query, for the 2 * limit best; 0 for all others
     score(e) = (0.7 * v + 0.3 * b) * 0.995 ** days
 
-BM25 is that of the ranker ``lexical``, without what stands beside an entry.
+BM25 is that of an entry by itself, without what stands beside it.
 """
 
 from __future__ import annotations
@@ -77,22 +77,20 @@ def fused(
     terms: str, query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
 ) -> list[tuple[int, float]]:
     """The same by the terms of the query and by its vector, made one by z-scores."""
-    own, ceiling = lexical.own(terms, entries)
-    said = [total / ceiling if total > 0 else 0.0 for total in own]
+    (ranked,) = lexical.search([terms], entries)
+    words = dict(ranked)
+    said = [words.get(place, 0.0) for place in range(len(entries))]
     near = _near(query, vectors)
     _, deviation = _spread(said)
     mean, far = _spread([each for each in near if each is not None])
     of_terms, of_vectors = _weights(deviation, far)
-    mix = [
-        of_terms * one + of_vectors * (mean if other is None else other)
-        for one, other in zip(said, near, strict=True)
-    ]
-    middle, _ = _spread(mix)
+    rise = [0.0 if each is None else of_vectors * (each - mean) for each in near]
     found = {}
     for place, sides in enumerate(lexical.neighbors(entries)):
-        score = mix[place]
+        own = near[place]
+        score = of_terms * said[place] + of_vectors * (mean if own is None else own)
         for step, share in enumerate(SHARES):
-            before, after = (sum(mix[each] - middle for each in side[step : step + 1]) for side in sides)
+            before, after = (sum(rise[each] for each in side[step : step + 1]) for side in sides)
             score += share * (before + after)
         if score > 0:
             found[place] = min(1.0, score)

@@ -59,9 +59,9 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         the documented ``0.7 * cosine + 0.3 * bm25``, BM25 as a share of the query's best, times 0.995 a day
         of age; weaker than ``lexical``, for those who need it as it is. ``dense``: cosine distance of an
         embedder's vectors, ``score = 1 - distance / 2``; entries without a vector are not found. ``fused``:
-        ``lexical`` and ``dense`` in one score by their z-scores over the session, lifted by the entries
-        beside. Where there is no vector at all, or none of the query, both rank as ``lexical``. Scores of
-        different rankers do not compare.
+        ``lexical`` and ``dense`` in one score by their z-scores over the session, the vectors lifted by
+        those beside. Where there is no vector at all, or none of the query, both rank as ``lexical``. Scores
+        of different rankers do not compare.
     """
 
     def __init__(self, native: _native.Store, searcher: Searcher) -> None:
@@ -183,9 +183,9 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         ``{"cosine", "bm25", "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``.
         ``dense``: ``{"cosine", "distance", "vector", "vectors"}``, the nearest of the entry's vectors, from
         0, and how many it has. ``fused``: both, with None for an entry without vectors, and ``{"lexical",
-        "z", "weights", "own", "neighbors"}``: ``own = weights["lexical"] * lexical + weights["dense"] *
-        cosine``, and neighbours add or take what they are above or below the mean; with ``rrf``,
-        ``{"lexical", "ranks"}``.
+        "z", "weights", "own", "neighbors"}``: ``lexical`` is the score of that ranker, of which the terms are
+        a part, ``own = weights["lexical"] * lexical + weights["dense"] * cosine``, and the vectors of
+        neighbours add or take what they are above or below the mean; with ``rrf``, ``{"lexical", "ranks"}``.
 
         Returns:
             Hits that share a word with the query or, by ``lexical``, stand beside one that does: the

@@ -76,7 +76,7 @@ fn set_near(explain: &Bound<'_, PyDict>, near: Option<Near>) -> PyResult<()> {
 fn set_fused(explain: &Bound<'_, PyDict>, fused: FusedExplanation) -> PyResult<()> {
     let py = explain.py();
     set_near(explain, fused.near)?;
-    explain.set_item("lexical", fused.lexical.own)?;
+    explain.set_item("lexical", fused.words)?;
     set_terms(explain, fused.lexical)?;
     match fused.how {
         FusedBy::ZScore {

@@ -36,7 +36,9 @@ pub enum Explanation {
 /// How a fused score came about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusedExplanation {
-    /// What the entry has of the query's terms; the scores of the terms add up to `own`.
+    /// What the entry scores by `lexical`.
+    pub words: f64,
+    /// How that came about.
     pub lexical: LexicalExplanation,
     /// How near its vectors are; None where it has none yet.
     pub near: Option<Near>,
@@ -55,7 +57,7 @@ pub enum FusedBy {
         weights: [f64; 2],
         /// The weighted sum of both sides.
         own: f64,
-        /// What stands beside the entry, and what it adds or takes.
+        /// What the vectors of what stands beside the entry add or take.
         neighbors: Vec<ExplainedNeighbor>,
     },
     /// By reciprocal ranks.
@@ -147,7 +149,9 @@ fn explain_fused(
     entry: &NewEntry,
 ) -> FusedExplanation {
     let (parts, point) = (ranked.parts, ranked.point);
-    let lexical = explain_lexical(scope, scope.why_alone(query, point), entry);
+    let lexical = explain_lexical(scope, scope.why(query, point), entry);
+    let beside = lexical.neighbors.iter().map(|neighbor| neighbor.score);
+    let words = (lexical.own + beside.sum::<f64>() + lexical.day).min(1.0);
     let how = match &ranking.sides {
         None => FusedBy::Ranks(parts.ranks),
         Some(sides) => FusedBy::ZScore {
@@ -171,6 +175,7 @@ fn explain_fused(
         },
     };
     FusedExplanation {
+        words,
         lexical,
         near: parts.near,
         how,

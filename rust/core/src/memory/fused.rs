@@ -1,15 +1,15 @@
-//! The `fused` ranker: terms and vectors in one score, lifted by what stands beside.
+//! The `fused` ranker: terms and vectors in one score.
 //!
 //! ```text
-//! l(e)     = own(e) / ceiling, as of `lexical`, without neighbours
+//! l(e)     = the score of `lexical`, with what stands beside and the day
 //! c(e)     = the cosine of the nearest passage; the mean of all where the entry has no vector yet
 //! mix(e)   = w_l * l(e) + w_c * c(e), with the weights of z-scores (`fusion::weights`)
-//! beside(e)= 0.3 * (d(e-1) + d(e+1)) + 0.15 * (d(e-2) + d(e+2)), with d(e) = mix(e) - mean of mix
+//! beside(e)= w_c * (0.3 * (d(e-1) + d(e+1)) + 0.15 * (d(e-2) + d(e+2))), with d(e) = c(e) - mean of c
 //! score(e) = mix(e) + beside(e), cut to 0..1
 //! ```
 //!
-//! That is the order of the sums of z-scores over the session's entries, smoothed, on a scale that compares
-//! between queries. Entries at 0 are not found.
+//! That is the order of the sums of z-scores over the session's entries, on a scale that compares between
+//! queries; cosines are smoothed as `lexical` does it in its own way. Entries at 0 are not found.
 
 use crate::bm25::Query;
 use crate::fusion::{Spread, weights};
@@ -21,21 +21,21 @@ const SHARES: [f64; 2] = [0.3, 0.15];
 
 /// Both sides of every entry of a session, for one query.
 pub(super) struct Sides {
-    /// What each entry has of the query's terms, as a share of the ceiling.
+    /// What each entry scores by `lexical`.
     pub(super) lexical: Vec<f64>,
     /// How near each entry is, None for one that has no vector yet.
     pub(super) near: Vec<Option<Near>>,
     pub(super) spreads: [Spread; 2],
     pub(super) weights: [f64; 2],
     pub(super) mix: Vec<f64>,
-    mean: f64,
 }
 
 impl Sides {
     pub(super) fn of(scope: &Scope, query: &Query, index: &dyn DenseIndex, vector: &[f32]) -> Self {
-        let ceiling = scope.lexical.passages().scorer(query).ceiling();
-        let share = |own: f64| if own > 0.0 { own / ceiling } else { 0.0 };
-        let lexical: Vec<f64> = scope.lexical.own(query).into_iter().map(share).collect();
+        let mut lexical = vec![0.0; scope.entries.len()];
+        scope
+            .lexical
+            .for_each_match(query, |found| lexical[found.id as usize] = found.score);
         let near = near(scope, index, vector);
         let cosines = near.iter().flatten().map(|near| near.cosine);
         let spreads = [Spread::of(lexical.iter().copied()), Spread::of(cosines)];
@@ -48,14 +48,12 @@ impl Sides {
                 weights[0] * lexical + weights[1] * cosine
             })
             .collect();
-        let mean = Spread::of(mix.iter().copied()).mean;
         Self {
             lexical,
             near,
             spreads,
             weights,
             mix,
-            mean,
         }
     }
 
@@ -80,9 +78,12 @@ impl Sides {
         found
     }
 
-    /// How far a neighbour is above the mean; 0 where there is none.
+    /// How far the cosine of a neighbour is above the mean, as much as cosines weigh; 0 where there is none.
     fn lift(&self, neighbor: Option<u32>) -> f64 {
-        neighbor.map_or(0.0, |point| self.mix[point as usize] - self.mean)
+        let near = neighbor.and_then(|point| self.near[point as usize]);
+        near.map_or(0.0, |near| {
+            self.weights[1] * (near.cosine - self.spreads[1].mean)
+        })
     }
 }
 
