@@ -116,7 +116,7 @@ class ExactIndex:
     def add(self, texts: list[str]) -> int:
         """Adds *texts*; the id of the first, which the others follow."""
 
-    def nearest(self, query: str, k: int) -> tuple[bytearray, bytearray]:
+    def search_one(self, query: str, k: int) -> tuple[bytearray, bytearray]:
         """Ids (uint64) and distances (float64) of the nearest to one query, as many as there are."""
 
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
@@ -155,6 +155,9 @@ class Bm25Index:
 
     def add(self, texts: list[str]) -> int:
         """Adds *texts*; the id of the first, which the others follow."""
+
+    def search_one(self, query: str, k: int) -> tuple[bytearray, bytearray]:
+        """Ids (uint64) and scores (float64) of the best for one query, as many as there are."""
 
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
         """Ids (uint64) and scores (float64) of the best for each query, ``min(k, len)`` a row.

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from siltstone import _native
-from siltstone.index.arrays import MAX_K, as_k, pair
 from siltstone.index.base import TextIndex
-from siltstone.index.texts import check_text
 
 if TYPE_CHECKING:
     from siltstone.embedding import HashRule
@@ -62,9 +60,7 @@ class ExactIndex(TextIndex):
         Returns:
             ids (uint64) and distances (float64), of the same length: *k*, or as many as share a bucket.
         """
-        if type(query) is not str or type(k) is not int or not 0 <= k <= MAX_K:
-            query, k = check_text(query, "query"), as_k(k)
-        return pair(self._core.nearest(query, k), "d")
+        return self._best(query, k)
 
     def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
         """The same for each of *queries*, in one call.

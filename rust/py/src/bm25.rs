@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use siltstone_core::Result as CoreResult;
 use siltstone_core::analyse;
-use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query};
+use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored};
 
 use crate::error::guard;
-use crate::exact::{Found, Table, check_ids, check_room};
-use crate::text::borrow_all;
+use crate::exact::{Found, Table, check_ids, check_room, row_to_bytes};
+use crate::text::{Text, borrow_all};
 
 /// Texts by BM25; safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -59,6 +59,18 @@ impl Bm25Index {
         })
     }
 
+    /// Ids and scores of the best for one query, as many as there are.
+    fn search_one<'py>(&self, py: Python<'py>, query: Text, k: usize) -> PyResult<Found<'py>> {
+        let found = guard(py, || {
+            let query = Query::of(&query);
+            self.read(|index| {
+                let limit = k.min(index.len() - index.removed());
+                Ok(index.search(&query, limit))
+            })
+        })?;
+        row_to_bytes(py, found.iter().map(pair))
+    }
+
     fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
         let (py, queries) = (queries.py(), borrow_all(queries)?);
         let found = guard(py, || {
@@ -68,7 +80,7 @@ impl Bm25Index {
                     Table::new(queries.len(), k.min(index.len() - index.removed()), 0.0);
                 for query in &queries {
                     let best = index.search(query, table.columns());
-                    table.push(best.iter().map(|best| (best.id, best.score)));
+                    table.push(best.iter().map(pair));
                 }
                 Ok(table)
             })
@@ -112,4 +124,8 @@ impl Bm25Index {
     fn write<T>(&self, work: impl FnOnce(&mut Index) -> CoreResult<T>) -> CoreResult<T> {
         work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn pair(best: &Scored) -> (u32, f64) {
+    (best.id, best.score)
 }

@@ -88,7 +88,7 @@ impl ExactIndex {
     }
 
     /// Ids and distances of the nearest to one query, as many as there are.
-    fn nearest<'py>(&self, py: Python<'py>, query: Text, k: usize) -> PyResult<Found<'py>> {
+    fn search_one<'py>(&self, py: Python<'py>, query: Text, k: usize) -> PyResult<Found<'py>> {
         if query.len() <= SHORT
             && k <= FEW
             && let Ok(index) = self.index.try_read()
@@ -96,12 +96,12 @@ impl ExactIndex {
         {
             let found = guard_short(py, || Ok(near(&index, self.rule, &query, k)))?;
             drop(index);
-            return found_to_bytes(py, &found);
+            return row_to_bytes(py, found.iter().map(pair));
         }
         let found = guard(py, || {
             self.read(|index| Ok(near(index, self.rule, &query, k)))
         })?;
-        found_to_bytes(py, &found)
+        row_to_bytes(py, found.iter().map(pair))
     }
 
     fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
@@ -117,7 +117,7 @@ impl ExactIndex {
                 );
                 for row in rows.iter() {
                     let near = index.search_counts(row, table.columns());
-                    table.push(near.iter().map(|near| (near.id, near.distance)));
+                    table.push(near.iter().map(pair));
                 }
                 Ok(table)
             })
@@ -203,22 +203,35 @@ fn near(index: &Index, rule: HashRule, query: &str, k: usize) -> Vec<Neighbor> {
     with_counts(query, rule, |counts| index.search_counts(counts, limit))
 }
 
-fn found_to_bytes<'py>(py: Python<'py>, found: &[Neighbor]) -> PyResult<Found<'py>> {
+fn pair(near: &Neighbor) -> (u32, f64) {
+    (near.id, near.distance)
+}
+
+/// What one query found, as many as there are, as bytes.
+pub(crate) fn row_to_bytes(
+    py: Python<'_>,
+    found: impl ExactSizeIterator<Item = (u32, f64)> + Clone,
+) -> PyResult<Found<'_>> {
     const WIDE: usize = size_of::<u64>();
     let len = found.len() * WIDE;
     let ids = PyByteArray::new_with(py, len, |bytes| {
-        for (bytes, near) in bytes.as_chunks_mut::<WIDE>().0.iter_mut().zip(found) {
-            *bytes = u64::from(near.id).to_ne_bytes();
+        for (bytes, (id, _)) in bytes
+            .as_chunks_mut::<WIDE>()
+            .0
+            .iter_mut()
+            .zip(found.clone())
+        {
+            *bytes = u64::from(id).to_ne_bytes();
         }
         Ok(())
     })?;
-    let distances = PyByteArray::new_with(py, len, |bytes| {
-        for (bytes, near) in bytes.as_chunks_mut::<WIDE>().0.iter_mut().zip(found) {
-            *bytes = near.distance.to_ne_bytes();
+    let values = PyByteArray::new_with(py, len, |bytes| {
+        for (bytes, (_, value)) in bytes.as_chunks_mut::<WIDE>().0.iter_mut().zip(found) {
+            *bytes = value.to_ne_bytes();
         }
         Ok(())
     })?;
-    Ok((ids, distances))
+    Ok((ids, values))
 }
 
 /// The number of the first of `more` texts, if all of them get one.
