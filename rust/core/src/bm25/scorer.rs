@@ -9,7 +9,7 @@ use crate::bm25::lists::{COUNTS, TermList, TermLists};
 use crate::bm25::norms::{Norms, Short, short};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
-use crate::bm25::terms::{Query, QueryTerm};
+use crate::bm25::terms::Query;
 use crate::postings::{BLOCK, count, entry};
 
 /// What one term of the query adds to a score.
@@ -32,9 +32,10 @@ pub struct Part {
 pub struct Scorer<'a> {
     pub(super) index: &'a Bm25Index,
     pub(super) norms: &'a Norms,
+    query: &'a Query,
     collection: Collection,
     /// The terms, in ascending order of hash.
-    terms: Vec<Known<'a>>,
+    terms: Vec<Known>,
     /// A bit for the low bits of each term: most terms of a passage are told apart by it.
     hint: u64,
     ceiling: f64,
@@ -46,8 +47,8 @@ pub struct Scorer<'a> {
 
 /// A term of the query.
 #[derive(Debug)]
-struct Known<'a> {
-    term: &'a QueryTerm,
+struct Known {
+    hash: u64,
     idf: f64,
     /// `w` of the formula.
     weight: f64,
@@ -103,7 +104,7 @@ impl<'a> Scorer<'a> {
             let weight = weighing.weight(term.count, idf);
             weights += weight;
             terms.push(Known {
-                term,
+                hash: term.hash,
                 idf,
                 weight,
                 above: above(index.params(), weight),
@@ -112,6 +113,7 @@ impl<'a> Scorer<'a> {
         Self {
             index,
             norms: index.norms(),
+            query,
             collection,
             hint,
             terms,
@@ -262,12 +264,13 @@ impl<'a> Scorer<'a> {
     /// What each term of the query adds to the score of passage `id`.
     #[must_use]
     pub fn parts(&self, id: u32) -> Vec<Part> {
+        let words = self.query.words();
         let mut parts = Vec::new();
         self.for_each_addend(id, |place, tf, addend| {
             let known = &self.terms[place];
             parts.push(Part {
-                hash: known.term.hash,
-                term: known.term.term.clone(),
+                hash: known.hash,
+                term: words[place].clone(),
                 tf,
                 idf: known.idf,
                 score: addend / self.ceiling,
@@ -318,7 +321,7 @@ impl<'a> Scorer<'a> {
     }
 
     #[inline]
-    fn known(&self, hash: u64) -> Option<&Known<'a>> {
+    fn known(&self, hash: u64) -> Option<&Known> {
         self.place(hash).map(|place| &self.terms[place])
     }
 
@@ -328,12 +331,12 @@ impl<'a> Scorer<'a> {
             return None;
         }
         self.terms
-            .binary_search_by_key(&hash, |known| known.term.hash)
+            .binary_search_by_key(&hash, |known| known.hash)
             .ok()
     }
 
     #[inline]
-    fn addend(&self, known: &Known<'_>, tf: u32, length: u32) -> f64 {
+    fn addend(&self, known: &Known, tf: u32, length: u32) -> f64 {
         let (params, short) = (self.index.params(), short(length));
         match known.above.get(tf as usize) {
             Some(above) if short < Short::MAX => above / (f64::from(tf) + self.norms.norm(short)),

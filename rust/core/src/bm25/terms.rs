@@ -1,7 +1,5 @@
 //! What BM25 counts: the terms of a passage, and those of a query.
 
-use std::collections::BTreeMap;
-
 use crate::analyse;
 
 /// A passage as BM25 sees it.
@@ -35,12 +33,10 @@ impl From<Vec<u64>> for Document {
 }
 
 /// A term of a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryTerm {
     /// Its hash.
     pub hash: u64,
-    /// The term itself: a word in its normal form.
-    pub term: String,
     /// How often the query has it (`qtf`).
     pub count: u32,
 }
@@ -49,6 +45,8 @@ pub struct QueryTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) terms: Vec<QueryTerm>,
+    /// What it was made of: the words of its terms are looked up there when they are asked for.
+    text: String,
 }
 
 impl Query {
@@ -60,18 +58,29 @@ impl Query {
     /// The terms of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let mut terms = BTreeMap::new();
-        analyse::for_each_term(text, |term| {
-            let hash = analyse::hash(term);
-            let known = terms.entry(hash).or_insert_with(|| QueryTerm {
-                hash,
-                term: term.to_owned(),
-                count: 0,
-            });
-            known.count += 1;
+        let mut hashes = analyse::terms(text);
+        hashes.sort_unstable();
+        let runs = hashes.chunk_by(|one, other| one == other);
+        let terms = runs.map(|run| QueryTerm {
+            hash: run[0],
+            count: u32::try_from(run.len()).unwrap_or(u32::MAX),
         });
         Self {
-            terms: terms.into_values().collect(),
+            terms: terms.collect(),
+            text: text.to_owned(),
         }
+    }
+
+    /// The terms themselves, words in their normal forms, in ascending order of hash.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec![None; self.terms.len()];
+        analyse::for_each_term(&self.text, |word| {
+            let hash = analyse::hash(word);
+            if let Ok(place) = self.terms.binary_search_by_key(&hash, |term| term.hash) {
+                words[place].get_or_insert_with(|| word.to_owned());
+            }
+        });
+        words.into_iter().map(Option::unwrap_or_default).collect()
     }
 }
