@@ -110,10 +110,7 @@ pub fn set_columns(level: Level, sums: &mut Sums, entries: usize, columns: &[(&C
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
         Path::Avx2 => unsafe { with_avx2(&mut sums.as_chunks_mut().0[..some], columns) },
-        _ => {
-            let _ = some;
-            scalar(sums, columns);
-        }
+        _ => portable(&mut sums.as_chunks_mut().0[..some], columns),
     }
 }
 
@@ -177,20 +174,73 @@ fn with_avx2(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
     }
 }
 
-/// The twin. It sets all sums: where their number is known the compiler makes lanes of them.
-fn scalar(sums: &mut Sums, columns: &[(&Column, u16)]) {
-    sums.fill(0);
-    let (groups, _) = sums.as_chunks_mut::<GROUP>();
+/// The twin: integers of 16 bits, which the compiler makes lanes of on every target.
+///
+/// A word is looked at as two bytes, each with a count: while the weights of some columns are at most
+/// [`LIGHT`] together, no sum of them passes what a byte holds, and half as many products and sums do.
+fn portable(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
+    groups.as_flattened_mut().fill(0);
+    let mut rest = columns;
+    while let [(column, weight), ..] = *rest {
+        let light = light(rest);
+        let (now, later) = rest.split_at(light.max(1));
+        rest = later;
+        if light > 0 {
+            add_light(groups, now);
+        } else {
+            add_heavy(groups, column, weight);
+        }
+    }
+}
+
+/// The largest sum of weights with which counts do not pass a byte.
+const LIGHT: u16 = u8::MAX as u16 / MAX_COUNT;
+
+/// How many columns from the first on have weights that are at most [`LIGHT`] together.
+fn light(columns: &[(&Column, u16)]) -> usize {
+    let mut room = LIGHT;
+    let fits = |&&(_, weight): &&(&Column, u16)| {
+        let left = room.checked_sub(weight);
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    columns.iter().take_while(fits).count()
+}
+
+fn add_light(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
+    /// The first and the third count of a word, each in a byte.
+    const EVEN: u16 = 0x0F0F;
     for (number, sums) in groups.iter_mut().enumerate() {
+        let (mut even, mut odd) = ([0_u16; WORDS], [0_u16; WORDS]);
         for (column, weight) in columns {
-            let (words, _) = column.0.as_chunks::<WORDS>();
-            let words = &words[number];
-            let (runs, _) = sums.as_chunks_mut::<WORDS>();
-            for (quarter, run) in runs.iter_mut().enumerate() {
-                for (sum, word) in run.iter_mut().zip(words) {
-                    let count = word >> (quarter * BITS) & MAX_COUNT;
-                    *sum = sum.wrapping_add(count.wrapping_mul(*weight));
-                }
+            let words = &column.0.as_chunks::<WORDS>().0[number];
+            for ((even, odd), word) in even.iter_mut().zip(&mut odd).zip(words) {
+                *even += (word & EVEN) * weight;
+                *odd += (word >> BITS & EVEN) * weight;
+            }
+        }
+        let quarters = [
+            even.map(|two| two & 0xFF),
+            odd.map(|two| two & 0xFF),
+            even.map(|two| two >> 8),
+            odd.map(|two| two >> 8),
+        ];
+        for (sums, quarter) in sums.as_chunks_mut::<WORDS>().0.iter_mut().zip(quarters) {
+            for (sum, more) in sums.iter_mut().zip(quarter) {
+                *sum = sum.wrapping_add(more);
+            }
+        }
+    }
+}
+
+fn add_heavy(groups: &mut [[u16; GROUP]], column: &Column, weight: u16) {
+    let words = column.0.as_chunks::<WORDS>().0;
+    for (sums, words) in groups.iter_mut().zip(words) {
+        let runs = sums.as_chunks_mut::<WORDS>().0;
+        for (quarter, run) in runs.iter_mut().enumerate() {
+            for (sum, word) in run.iter_mut().zip(words) {
+                let count = word >> (quarter * BITS) & MAX_COUNT;
+                *sum = sum.wrapping_add(count.wrapping_mul(weight));
             }
         }
     }
@@ -215,10 +265,35 @@ mod tests {
         })
     }
 
+    /// Weights of all sizes, and many of which some fit into a byte together.
+    fn weight() -> impl Strategy<Value = u16> {
+        prop_oneof![Just(1), 0..=LIGHT + 1, any::<u16>()]
+    }
+
+    #[test]
+    fn counts_and_weights_that_just_fit_into_a_byte_are_added_up() {
+        let mut full = Column::default();
+        (0..4096).for_each(|entry| full.set(entry, MAX_COUNT));
+        for weights in [
+            vec![LIGHT],
+            vec![1; 17],
+            vec![1; 40],
+            vec![9, 8, 1, LIGHT, LIGHT + 1],
+        ] {
+            let columns: Vec<_> = weights.iter().map(|&weight| (&full, weight)).collect();
+            let expected = [MAX_COUNT * weights.iter().sum::<u16>(); BLOCK];
+            for level in Level::all() {
+                let mut sums = [1; BLOCK];
+                set_columns(level, &mut sums, BLOCK, &columns);
+                assert!(sums == expected, "{level} {weights:?}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn every_level_sets_what_entry_by_entry_adds(
-            columns in vec((column(), any::<u16>()), 0..5),
+            columns in vec((column(), weight()), 0..9),
             before in any::<u16>(),
             entries in 0..=BLOCK,
         ) {

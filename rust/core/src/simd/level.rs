@@ -25,7 +25,8 @@ pub struct Level(Path);
 /// The paths that kernels are written for, each faster than those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Path {
-    /// What the compiler makes of the scalar twin for the baseline of the target.
+    /// The baseline of the target: what the compiler makes of the scalar twin, or SSE2 where that is much
+    /// faster and the baseline has it.
     Portable,
     /// `avx2`, `fma`, `f16c`, `bmi1`, `bmi2`, `lzcnt`, `popcnt`: x86-64-v3.
     Avx2,
