@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Room for so many is taken at once.
+const FEW: usize = 64;
+
 /// Keeps the `limit` greatest of the items offered.
 ///
 /// What is greater is the item's own order. It must be total, ties included: then what is kept, and in
@@ -31,7 +34,7 @@ impl<T: Ord> TopK<T> {
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
-            kept: BinaryHeap::new(),
+            kept: BinaryHeap::with_capacity(limit.min(FEW)),
         }
     }
 

@@ -229,19 +229,7 @@ impl Search<'_> {
 
     /// What `limit` passages have of one term: no less is among the best.
     fn seed(&self, limit: usize) -> f64 {
-        let mut found: Vec<(f64, usize)> = Vec::new();
-        for number in 0..self.scorer.blocks() {
-            for list in self.scorer.lists(number) {
-                let term = list.term as usize;
-                if found.len() <= term {
-                    found.resize(term + 1, (0.0, 0));
-                }
-                found[term].0 = self.scorer.weight(list.term);
-                found[term].1 += list.codes.len();
-            }
-        }
-        let known = (0_u32..).zip(found).filter(|(_, (_, df))| *df >= limit);
-        let Some((term, _)) = known.max_by(|one, other| one.1.0.total_cmp(&other.1.0)) else {
+        let Some(term) = self.scorer.most_telling(limit) else {
             return 0.0;
         };
         let mut best: TopK<u64> = TopK::new(limit);

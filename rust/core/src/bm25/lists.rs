@@ -70,7 +70,8 @@ impl TermList<'_> {
 #[derive(Debug)]
 pub(super) struct TermLists {
     terms: u32,
-    places: IntoIter<u32>,
+    /// The place of each, and what it was looked up by.
+    places: IntoIter<(u32, u32)>,
 }
 
 impl TermLists {
@@ -84,18 +85,17 @@ impl TermLists {
             let dictionary = part.dictionary();
             slots.extend(terms.iter().map(|term| dictionary.slot(term.hash)));
         }
-        let (len, mut slots) = (slots.len(), slots.into_iter());
-        let mut places = Vec::with_capacity(len);
+        let mut rest = slots.iter_mut();
         for part in parts() {
             let dictionary = part.dictionary();
-            places.extend(terms.iter().zip(&mut slots).map(|(term, slot)| {
-                let place = dictionary.place_in(slot, term.hash);
-                place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE))
-            }));
+            for (term, slot) in terms.iter().zip(&mut rest) {
+                let place = dictionary.place_in(*slot, term.hash);
+                slot.0 = place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE));
+            }
         }
         Self {
             terms: u32::try_from(terms.len()).expect("a query has fewer than 2^32 terms"),
-            places: places.into_iter(),
+            places: slots.into_iter(),
         }
     }
 
@@ -110,7 +110,7 @@ impl TermLists {
         part: &'a Part<Hashes>,
         mut visit: impl FnMut(TermList<'a>),
     ) {
-        for (term, place) in (0..self.terms).zip(&mut self.places) {
+        for (term, (place, _)) in (0..self.terms).zip(&mut self.places) {
             if place != NONE {
                 visit(TermList {
                     term,

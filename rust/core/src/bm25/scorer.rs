@@ -52,6 +52,8 @@ struct Known {
     idf: f64,
     /// `w` of the formula.
     weight: f64,
+    /// How many passages have it.
+    df: usize,
     /// What stands above the line of the formula, by count.
     above: [f64; COUNTS],
 }
@@ -107,6 +109,7 @@ impl<'a> Scorer<'a> {
                 hash: term.hash,
                 idf,
                 weight,
+                df,
                 above: above(index.params(), weight),
             });
         }
@@ -186,6 +189,15 @@ impl<'a> Scorer<'a> {
     /// `w` of the term at that place of the query.
     pub(super) fn weight(&self, term: u32) -> f64 {
         self.terms[term as usize].weight
+    }
+
+    /// The term of the largest weight of those that at least `limit` passages have, the last of equal ones.
+    pub(super) fn most_telling(&self, limit: usize) -> Option<u32> {
+        let known = (0..)
+            .zip(&self.terms)
+            .filter(|(_, known)| known.df >= limit);
+        let most = known.max_by(|one, other| one.1.weight.total_cmp(&other.1.weight));
+        most.map(|(term, _)| term)
     }
 
     /// Adds to `sums`, which are 0, those of a block's passages.
