@@ -4,12 +4,14 @@
 //! Lengths that most passages have look up their norm, and eight divisions are made at once: the same
 //! numbers as one by one.
 
+use std::ops::Range;
+
 use crate::bm25::index::Bm25Index;
 use crate::bm25::lists::{COUNTS, TermList, TermLists};
 use crate::bm25::norms::{Norms, Short, short};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
-use crate::bm25::terms::Query;
+use crate::bm25::terms::{Hint, Query};
 use crate::postings::{BLOCK, count, entry};
 
 /// What one term of the query adds to a score.
@@ -36,13 +38,22 @@ pub struct Scorer<'a> {
     collection: Collection,
     /// The terms, in ascending order of hash.
     terms: Vec<Known>,
-    /// A bit for the low bits of each term: most terms of a passage are told apart by it.
-    hint: u64,
     ceiling: f64,
     /// The postings, by block, then by part, then by term.
     lists: Vec<TermList<'a>>,
     /// Where the lists of each block begin, and where the last end.
     starts: Vec<usize>,
+    /// What the newest passages have, which are in no part: by passage, then by term.
+    newest: Vec<Newest>,
+}
+
+/// How often one of the newest passages has a term.
+#[derive(Debug)]
+struct Newest {
+    id: u32,
+    /// The term, by its place in the query.
+    term: u32,
+    tf: u32,
 }
 
 /// A term of the query.
@@ -61,13 +72,11 @@ struct Known {
 impl<'a> Scorer<'a> {
     pub(super) fn new(index: &'a Bm25Index, query: &'a Query, weighing: Weighing) -> Self {
         let blocks = index.postings.blocks();
-        let hint = query
-            .terms
-            .iter()
-            .fold(0, |hint, term| hint | bit(term.hash));
+        let hint = Hint::of(query);
         let mut df = vec![0; query.terms.len()];
         let mut found = TermLists::of(blocks, query);
         let (mut lists, mut starts) = (Vec::with_capacity(found.len()), vec![0]);
+        let mut newest = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
             let counts_all = block
                 .removed()
@@ -88,12 +97,19 @@ impl<'a> Scorer<'a> {
             }
             if let Some(fresh) = index.postings.fresh(number) {
                 let removed = block.removed();
-                fresh.for_each(|place, hash, _| {
-                    if hint & bit(hash) != 0
+                let first = u32::try_from(number * BLOCK).expect("numbers are below 2^32");
+                fresh.for_each(|place, hash, tf| {
+                    // Terms of a passage ascend, too.
+                    if hint.has(hash)
                         && let Ok(term) = query.terms.binary_search_by_key(&hash, |term| term.hash)
                         && !removed.is_some_and(|removed| removed.has(place))
                     {
                         df[term] += 1;
+                        newest.push(Newest {
+                            id: first + u32::from(place),
+                            term: u32::try_from(term).expect("a query has fewer than 2^32 terms"),
+                            tf,
+                        });
                     }
                 });
             }
@@ -118,11 +134,11 @@ impl<'a> Scorer<'a> {
             norms: index.norms(),
             query,
             collection,
-            hint,
             terms,
             ceiling: weighing.ceiling(index.params(), weights),
             lists,
             starts,
+            newest,
         }
     }
 
@@ -207,14 +223,11 @@ impl<'a> Scorer<'a> {
         for list in self.lists(number) {
             self.add_list(number, list, sums);
         }
-        if let Some(fresh) = self.index.postings.fresh(number) {
-            // Terms of a passage ascend, too.
-            fresh.for_each(|place, hash, tf| {
-                if let Some(known) = self.known(hash) {
-                    let place = usize::from(place);
-                    sums[place] += self.addend(known, tf, lengths[place]);
-                }
-            });
+        let first = number * BLOCK;
+        for newest in self.newest_of(first..first + sums.len()) {
+            let place = newest.id as usize - first;
+            let known = &self.terms[newest.term as usize];
+            sums[place] += self.addend(known, newest.tf, lengths[place]);
         }
         if let Some(removed) = self.index.postings.blocks()[number].removed() {
             for (place, sum) in (0..).zip(sums) {
@@ -323,28 +336,20 @@ impl<'a> Scorer<'a> {
                 visit(term, tf, self.addend(&self.terms[term], tf, length));
             }
         }
-        if let Some(fresh) = self.index.postings.fresh(number) {
-            fresh.for_each_of(place, |hash, tf| {
-                if let Some(term) = self.place(hash) {
-                    visit(term, tf, self.addend(&self.terms[term], tf, length));
-                }
-            });
+        let id = id as usize;
+        for newest in self.newest_of(id..id + 1) {
+            let (term, tf) = (newest.term as usize, newest.tf);
+            visit(term, tf, self.addend(&self.terms[term], tf, length));
         }
     }
 
-    #[inline]
-    fn known(&self, hash: u64) -> Option<&Known> {
-        self.place(hash).map(|place| &self.terms[place])
-    }
-
-    #[inline]
-    fn place(&self, hash: u64) -> Option<usize> {
-        if self.hint & bit(hash) == 0 {
-            return None;
-        }
-        self.terms
-            .binary_search_by_key(&hash, |known| known.hash)
-            .ok()
+    /// What the newest of these passages have.
+    fn newest_of(&self, ids: Range<usize>) -> &[Newest] {
+        let before = |end: usize| {
+            self.newest
+                .partition_point(|newest| (newest.id as usize) < end)
+        };
+        &self.newest[before(ids.start)..before(ids.end)]
     }
 
     #[inline]
@@ -357,11 +362,6 @@ impl<'a> Scorer<'a> {
                 .part(params, known.weight, tf, u64::from(length)),
         }
     }
-}
-
-/// The bit that stands for a term in a hint.
-fn bit(hash: u64) -> u64 {
-    1 << (hash % 64)
 }
 
 /// What stands above the line of the formula for each count of a code, evaluated from left to right.

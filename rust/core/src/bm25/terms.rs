@@ -84,3 +84,32 @@ impl Query {
         words.into_iter().map(Option::unwrap_or_default).collect()
     }
 }
+
+/// Bits for the low bits of the terms of a query: most terms of a passage are told apart by it.
+pub(super) struct Hint([u64; Hint::WORDS]);
+
+impl Hint {
+    const WORDS: usize = 8;
+
+    pub(super) fn of(query: &Query) -> Self {
+        let mut hint = Self([0; Self::WORDS]);
+        for term in &query.terms {
+            let (word, bit) = Self::place(term.hash);
+            hint.0[word] |= 1 << bit;
+        }
+        hint
+    }
+
+    #[inline]
+    /// Whether it may be a term of the query.
+    pub(super) fn has(&self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word] >> bit & 1 == 1
+    }
+
+    #[inline]
+    fn place(hash: u64) -> (usize, u32) {
+        let [low, high, ..] = hash.to_le_bytes();
+        (usize::from(high) % Self::WORDS, u32::from(low) % u64::BITS)
+    }
+}

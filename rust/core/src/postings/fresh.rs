@@ -40,21 +40,6 @@ impl<K: Copy> Fresh<K> {
             visit(entry, self.keys[row.clone()].iter().zip(&self.counts[row]));
         }
     }
-
-    /// Calls `visit` with each key of the entry at that place of the block, if it is one of them.
-    pub fn for_each_of(&self, entry: u16, mut visit: impl FnMut(K, u32)) {
-        let Some(number) = entry.checked_sub(self.first).map(usize::from) else {
-            return;
-        };
-        let Some(&end) = self.ends.get(number) else {
-            return;
-        };
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let row = start as usize..end as usize;
-        for (&key, &count) in self.keys[row.clone()].iter().zip(&self.counts[row]) {
-            visit(key, count);
-        }
-    }
 }
 
 impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
