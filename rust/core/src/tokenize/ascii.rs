@@ -35,10 +35,7 @@ pub(super) fn for_each_run(lowered: &str, visit: impl FnMut(Range<usize>)) {
 /// A word begins at a bit whose predecessor is clear and ends before one whose predecessor is set, so the
 /// loop turns once a word and not once a byte.
 #[inline]
-pub(super) fn for_each_run_of(
-    masks: impl Iterator<Item = u64>,
-    mut visit: impl FnMut(Range<usize>),
-) {
+fn for_each_run_of(masks: impl Iterator<Item = u64>, mut visit: impl FnMut(Range<usize>)) {
     let mut start = 0; // of the run that is open; of no meaning where none is
     let mut open = 0; // 1 where the last byte of the block before belongs to a word
     for (number, mask) in masks.enumerate() {

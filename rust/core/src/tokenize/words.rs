@@ -21,7 +21,7 @@ use super::by_length::ByLength;
 use super::class::{Class, fold};
 use super::stretch::{Stretch, stretches};
 use crate::simd::Level;
-use crate::simd::classify::Folded;
+use crate::simd::classify::{Edges, Folded};
 use crate::simd::short_hash::{SHORT, ShortWords, WORDS};
 
 /// The name of this rule, which stores keep with what depends on it.
@@ -45,6 +45,7 @@ pub fn for_each_word(text: &str, visit: impl FnMut(&str)) {
 pub struct Scanner {
     lowered: String,
     folded: Folded,
+    edges: Edges,
     short: ShortWords,
     by_length: ByLength,
 }
@@ -90,13 +91,18 @@ impl Scanner {
     /// The hashes of the words of a text that is ASCII; false, and none, where it is not.
     #[inline]
     fn hash_ascii(&mut self, level: Level, text: &str, visit: &mut impl FnMut(u64)) -> bool {
-        let Self { folded, short, .. } = self;
+        let Self {
+            folded,
+            edges,
+            short,
+            ..
+        } = self;
         if !folded.fold(level, text.as_bytes()) {
             return false;
         }
         let bytes = folded.padded();
         let mut hashes = [0; WORDS];
-        ascii::for_each_run_of(folded.masks().iter().copied(), |run| {
+        edges.for_each_run(level, folded.masks(), |run| {
             let length = run.end - run.start;
             if length > SHORT {
                 visit(xxh3_64(&bytes[run]));
