@@ -12,6 +12,15 @@ use siltstone_core::memory::Handle;
 const WRITERS: usize = 4;
 const ROUNDS: usize = 25;
 
+/// Lets readers end however the writers did: a test that fails must not hang.
+struct Finish<'a>(&'a AtomicBool);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn what_a_thread_inserted_it_finds_at_once_and_nobody_finds_it_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
@@ -20,6 +29,7 @@ fn what_a_thread_inserted_it_finds_at_once_and_nobody_finds_it_elsewhere() {
     // Names that begin alike, and one of all writers together.
     let name = |writer: usize| format!("session{}", ".a".repeat(writer));
     let ids = thread::scope(|scope| {
+        let _finish = Finish(&finished);
         for writer in 0..WRITERS {
             let (handle, finished) = (&handle, &finished);
             scope.spawn(move || {
@@ -51,7 +61,6 @@ fn what_a_thread_inserted_it_finds_at_once_and_nobody_finds_it_elsewhere() {
             .into_iter()
             .flat_map(|writer| writer.join().unwrap())
             .collect();
-        finished.store(true, Ordering::Relaxed);
         ids
     });
     let unique: BTreeSet<_> = ids.iter().map(|id| id.unwrap().0).collect();
@@ -67,6 +76,7 @@ fn a_session_that_is_dropped_shows_nothing_and_takes_nothing() {
     let finished = AtomicBool::new(false);
     thread::scope(|scope| {
         let (handle, finished) = (&handle, &finished);
+        let _finish = Finish(finished);
         for _ in 0..2 {
             scope.spawn(move || {
                 let store = handle.store().unwrap();
@@ -91,7 +101,6 @@ fn a_session_that_is_dropped_shows_nothing_and_takes_nothing() {
             assert_eq!(found(&store, &name, "canary"), []);
             assert_eq!(store.drop_session(&life).unwrap(), 0);
         }
-        finished.store(true, Ordering::Relaxed);
     });
 }
 

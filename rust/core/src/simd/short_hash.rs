@@ -155,7 +155,7 @@ const fn secret(at: usize) -> u64 {
 )]
 #[inline(always)]
 fn shifted(head: u64, bytes: u64) -> u64 {
-    head >> (8 * bytes % 64)
+    head >> (bytes.wrapping_mul(8) % 64)
 }
 
 #[allow(
