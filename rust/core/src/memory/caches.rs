@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 
@@ -42,18 +43,24 @@ impl Caches {
 
     /// Writes a file, which is whole when it has its name. The checksum that it is known by.
     pub(super) fn write(&self, snapshot: &Snapshot) -> io::Result<u64> {
+        // Several threads may write one at once, and processes of several containers share their ids: nobody
+        // may write into a file that another one gives its name to.
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(&self.directory)?;
-        let name = format!("{}-{}{}", snapshot.session, std::process::id(), ENDS[1]);
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let name = format!("{}-{process}-{number}{}", snapshot.session, ENDS[1]);
         let beside = self.directory.join(name);
-        let written = self.write_beside(snapshot, &beside);
+        let file = File::create_new(&beside)?;
+        let written = self.write_beside(snapshot, file, &beside);
         if written.is_err() {
             let _ = fs::remove_file(&beside); // what went wrong first is what counts
         }
         written
     }
 
-    fn write_beside(&self, snapshot: &Snapshot, beside: &Path) -> io::Result<u64> {
-        let (to, checksum) = snapshot.write(BufWriter::new(File::create(beside)?))?;
+    fn write_beside(&self, snapshot: &Snapshot, file: File, beside: &Path) -> io::Result<u64> {
+        let (to, checksum) = snapshot.write(BufWriter::new(file))?;
         to.into_inner()?.sync_all()?;
         fs::rename(beside, self.path(snapshot.session, checksum))?;
         Ok(checksum)
