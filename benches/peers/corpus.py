@@ -22,6 +22,7 @@ REAL = 100_000  # texts as they stand; more of them are recombined
 LEAST, MOST = 200, 1_500  # characters of a text
 LARGEST_FILE = 1_000_000  # bytes; larger ones are tables
 HELD_OUT = 1_000  # texts that are in no index and only asked for
+DIALOGUES = ("locomo-dev", "agent-dev")
 SUFFIXES = {".py": "Python", ".md": "documentation", ".rst": "documentation", ".txt": "documentation"}
 MAN = re.compile(r"\.[1-9][a-z0-9]*\.gz$")
 ROFF = re.compile(r"\\f.|\\[&|^]|^[.'][A-Za-z]+ ?|^[.']\\\".*", re.MULTILINE)
@@ -81,6 +82,19 @@ def questions(count: int) -> list[str]:
         return []
     asked = [question.text for each in conversations for question in each.questions]
     return random.Random(SEED + 2).sample(asked, min(count, len(asked)))
+
+
+def dialogues() -> list[str]:
+    """The turns of LoCoMo and the blocks of agents, in their order; none where the data is absent."""
+    from siltstone import DatasetError
+    from siltstone.evaluation import load_dataset
+
+    try:
+        conversations = [each for name in DIALOGUES for each in load_dataset(name).conversations]
+    except DatasetError as error:
+        print(f"no dialogues: {error}", file=sys.stderr)
+        return []
+    return [turn.text for each in conversations for turn in each.turns]
 
 
 def _collected(count: int) -> list[tuple[str, str]]:

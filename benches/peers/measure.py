@@ -130,6 +130,7 @@ class Elsewhere:
 
 def _serve(pipe: Any, module: str, maker: str, arguments: tuple[Any, ...]) -> None:
     """Answers calls until the other end is closed."""
+    importlib.import_module("numpy")  # what gives arrays imports it with its first call otherwise
     contender = getattr(importlib.import_module(module), maker)(*arguments)
     prepared: Sequence[Any] = ()
     while True:

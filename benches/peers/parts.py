@@ -17,7 +17,7 @@ import cosine
 import dense_search
 import lexical
 import siltstone
-from corpus import REAL, SEED, Corpus, corpus, questions, windows
+from corpus import REAL, SEED, Corpus, corpus, dialogues, questions, windows
 from dense_data import kept_vectors
 from measure import PORTABLE, Elsewhere, compare, times
 
@@ -52,7 +52,26 @@ def asked_of(source: Corpus) -> dict[str, list[str]]:
 def text_search(size: int, place: Path) -> Numbers:
     """Cosine over texts, beside graphs over 4,096 floats up to 10,000 and beside column slices."""
     source = corpus(size, place)
-    queries = asked_of(source)
+    return by_cosine(source.texts, asked_of(source))
+
+
+def words(size: int, place: Path) -> Numbers:
+    """BM25 over texts."""
+    source = corpus(size, place)
+    return by_words(source.texts, asked_of(source))
+
+
+def conversations(size: int, _place: Path) -> Numbers:
+    """Both over what was said, turn by turn, asked what people asked about it."""
+    turns, asked = dialogues()[:size], {"LoCoMo": questions(sum(QUERIES.values()))}
+    if not turns:
+        return {}
+    return {"cosine": by_cosine(turns, asked), "words": by_words(turns, asked)}
+
+
+def by_cosine(texts: list[str], queries: dict[str, list[str]]) -> Numbers:
+    """The contenders over *texts* by cosine, in the form that the page takes."""
+    size = len(texts)
     every = [query for group in queries.values() for query in group]
     makers: list[Callable[[], Any]] = [
         cosine.Exact,
@@ -68,9 +87,9 @@ def text_search(size: int, place: Path) -> Numbers:
             cosine.Faiss,
             cosine.Product,
         ]
-    oracle = cosine.Oracle(source.texts, every)
+    oracle = cosine.Oracle(texts, every)
     contenders = present(makers)
-    figures = compare(contenders, source.texts, queries, oracle.recall, ROUNDS)
+    figures = compare(contenders, texts, queries, oracle.recall, ROUNDS)
     oracle.check(contenders[0].index, every)
     return {
         str(size): [asdict(each) for each in figures],
@@ -78,10 +97,8 @@ def text_search(size: int, place: Path) -> Numbers:
     }
 
 
-def words(size: int, place: Path) -> Numbers:
-    """BM25 over texts."""
-    source = corpus(size, place)
-    queries = asked_of(source)
+def by_words(texts: list[str], queries: dict[str, list[str]]) -> Numbers:
+    """The contenders over *texts* by BM25, in the form that the page takes."""
     every = [query for group in queries.values() for query in group]
     makers: list[Callable[[], Any]] = [
         lexical.Bm25,
@@ -90,13 +107,13 @@ def words(size: int, place: Path) -> Numbers:
         lexical.Bm25s,
         lexical.Fts5,
     ]
-    if size <= FEW:
+    if len(texts) <= FEW:
         makers.append(lexical.RankBm25)
-    judge = lexical.Agreement(source.texts, every)
-    figures = compare(present(makers), source.texts, queries, judge.recall, ROUNDS)
+    judge = lexical.Agreement(texts, every)
+    figures = compare(present(makers), texts, queries, judge.recall, ROUNDS)
     if figures[0].recall < AGREEMENT:
         raise SystemExit(f"Bm25Index agrees with bm25s on {figures[0].recall:.3f} of the answers only")
-    return {str(size): [asdict(each) for each in figures]}
+    return {str(len(texts)): [asdict(each) for each in figures]}
 
 
 def vectors(size: int, place: Path) -> Numbers:
@@ -237,6 +254,7 @@ PARTS: dict[str, Callable[[int, Path], Numbers]] = {
     "embedding": embedding,
     "text_search": text_search,
     "words": words,
+    "conversations": conversations,
     "vectors": vectors,
     "crossover": crossover,
     "growth": growth,

@@ -31,6 +31,8 @@ Texts: 100,000 pieces of 200 to 1,500 characters of the Python sources, document
 the machine, each paragraph once, in a seeded order; 1,000,000 are put together from their paragraphs.
 Queries: 200 windows of 5 to 15 words, half of texts that are in no index, and 100 questions of LoCoMo
 (Maharana et al., ACL 2024, CC BY-NC 4.0). Dense rows: a seeded 384-d LSA of the same texts.
+Turns: those of six conversations of LoCoMo and the blocks of two sessions of a coding agent, in their
+order; queries are 300 questions of LoCoMo.
 """
 
 Numbers = dict[str, Any]
@@ -66,6 +68,11 @@ def page(numbers: Numbers, command: str) -> str:
                 lines += ["", *_heading(title, int(size), figures), *_figures(figures)]
             elif figures:
                 lines += ["", *_efs(figures)]
+    said = _part(numbers, "conversations")
+    for title, kind in (("Cosine over turns", "cosine"), ("BM25 over turns", "words")):
+        for size, figures in said.get(kind, {}).items():
+            if size.isdigit():
+                lines += ["", *_heading(title, int(size), figures), *_figures(figures)]
     for size, found in _part(numbers, "vectors").items():
         lines += ["", f"## Dense rows of 384, {int(size):,}", "", *_figures(found["at ef 200"])]
         lines += ["", *_efs(found["ours at ef"])]

@@ -54,17 +54,13 @@ def targets(numbers: Numbers) -> list[Target]:
     words = numbers.get("words", {}).get("numbers", {})
     rows = numbers.get("vectors", {}).get("numbers", {})
     for size, query, quicker in (("1000", (150, 300), (60, 130)), ("10000", (200, 500), (60, 160))):
-        by_name = named(texts.get(size, []))
-        found += ratios(
-            by_name, EXACT, "hnswlib f32", "query", f"exact query, hnswlib f32, {said(size)}", query
-        )
-        found += ratios(
-            by_name, EXACT, "usearch i8", "query", f"exact query, usearch i8, {said(size)}", quicker
-        )
+        found += queries(texts.get(size, []), said(size), query, quicker)
+    for size, figures in numbers.get("conversations", {}).get("numbers", {}).get("cosine", {}).items():
+        if size.isdigit():
+            found += queries(figures, f"{said(size)} turns", (150, 300), (60, 130))
+            found += inserts(figures, f"{said(size)} turns", (500, 1000))
     for size, insert in (("1000", (500, 1000)), ("10000", (2000, 5000))):
-        by_name = named(texts.get(size, []))
-        what = f"insert with embedding, hnswlib f32, {said(size)}"
-        found += ratios(by_name, EXACT, "hnswlib f32", "insert", what, insert)
+        found += inserts(texts.get(size, []), said(size), insert)
     for size in ("10000", "100000"):
         by_name = named(texts.get(size, []))
         if EXACT in by_name:
@@ -100,6 +96,21 @@ def targets(numbers: Numbers) -> list[Target]:
             what = f"open {opened['entries']:,} entries from rows, {ranker} (CPU)"
             found.append(Target(what, 100, 25, opened[ranker]["cpu"], unit=" ms", most=True))
     return found
+
+
+def queries(
+    figures: list[Numbers], of: str, bars: tuple[float, float], quicker: tuple[float, float]
+) -> list[Target]:
+    """Those of a query by cosine; *quicker* are the bars beside the quicker peer."""
+    by_name = named(figures)
+    found = ratios(by_name, EXACT, "hnswlib f32", "query", f"exact query, hnswlib f32, {of}", bars)
+    return found + ratios(by_name, EXACT, "usearch i8", "query", f"exact query, usearch i8, {of}", quicker)
+
+
+def inserts(figures: list[Numbers], of: str, bars: tuple[float, float]) -> list[Target]:
+    """That of adding texts, which are embedded for either."""
+    what = f"insert with embedding, hnswlib f32, {of}"
+    return ratios(named(figures), EXACT, "hnswlib f32", "insert", what, bars)
 
 
 def named(figures: list[Numbers]) -> dict[str, Numbers]:
