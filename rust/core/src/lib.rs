@@ -3,7 +3,7 @@
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
 //! `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`], [`simd`],
-//! [`cache`] (ground).
+//! [`cache`], `whole_file` (ground).
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -34,6 +34,7 @@ pub mod tokenize;
 pub mod tokens;
 pub mod top_k;
 pub mod vector;
+mod whole_file;
 
 pub use error::{Error, ErrorKind, Field, Result};
 pub use top_k::TopK;

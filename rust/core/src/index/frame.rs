@@ -1,13 +1,13 @@
 //! What stands around the contents of an index's file? A name, a version, and a checksum over all of it.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::space::{Bytes, corrupt};
+use crate::whole_file;
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -60,20 +60,7 @@ pub(crate) fn open(name: [u8; NAME], file: &[u8]) -> Result<Bytes<'_>> {
 ///
 /// [`ErrorKind::StoreIo`], with the path.
 pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = File::create(&beside)
-        .and_then(|mut file| {
-            file.write_all(contents)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&beside, path));
-    written.map_err(|cause| {
-        // Nothing can be done about one that cannot be removed either.
-        let _ = fs::remove_file(&beside);
-        failed("write", path, cause)
-    })
+    whole_file::write(path, contents).map_err(|cause| failed("write", path, cause))
 }
 
 /// A file, whole.

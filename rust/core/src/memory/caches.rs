@@ -2,10 +2,9 @@
 //!
 //! They are disposable. What fails here is not told: a search then reads the rows, as it does without.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 
@@ -13,9 +12,10 @@ use crate::cache::Reader;
 use crate::embed::hash::HashRule;
 use crate::memory::cached::Snapshot;
 use crate::sqlite::SessionRow;
+use crate::whole_file::{self, UNFINISHED};
 
 /// What a cache's name ends with, and one that is being written.
-const ENDS: [&str; 2] = [".postings", ".saving"];
+const ENDS: [&str; 2] = [".postings", UNFINISHED];
 
 /// Where the caches of a store are.
 pub(super) struct Caches {
@@ -43,26 +43,12 @@ impl Caches {
 
     /// Writes a file, which is whole when it has its name. The checksum that it is known by.
     pub(super) fn write(&self, snapshot: &Snapshot) -> io::Result<u64> {
-        // Several threads may write one at once, and processes of several containers share their ids: nobody
-        // may write into a file that another one gives its name to.
-        static WRITTEN: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(&self.directory)?;
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
-        let name = format!("{}-{process}-{number}{}", snapshot.session, ENDS[1]);
-        let beside = self.directory.join(name);
-        let file = File::create_new(&beside)?;
-        let written = self.write_beside(snapshot, file, &beside);
-        if written.is_err() {
-            let _ = fs::remove_file(&beside); // what went wrong first is what counts
-        }
-        written
-    }
-
-    fn write_beside(&self, snapshot: &Snapshot, file: File, beside: &Path) -> io::Result<u64> {
+        let prefix = format!("{}-", snapshot.session);
+        let (file, unfinished) = whole_file::begin(&self.directory, &prefix)?.into_parts();
         let (to, checksum) = snapshot.write(BufWriter::new(file))?;
-        to.into_inner()?.sync_all()?;
-        fs::rename(beside, self.path(snapshot.session, checksum))?;
+        let path = self.path(snapshot.session, checksum);
+        whole_file::name(&to.into_inner()?, unfinished, &path)?;
         Ok(checksum)
     }
 

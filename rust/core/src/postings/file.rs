@@ -10,9 +10,7 @@
 //!
 //! Numbers are little-endian; the checksum is xxh3-64 of all that lies before it.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,6 +21,7 @@ use crate::postings::block::Removed;
 use crate::postings::dictionary::Dictionary;
 use crate::postings::part::{Builder, MAX_CODE, Part, count, entry};
 use crate::postings::store::Postings;
+use crate::whole_file;
 
 const MAGIC: &[u8; 8] = b"siltpost";
 const VERSION: u32 = 1;
@@ -45,7 +44,7 @@ pub fn save<D: Dictionary>(path: &Path, label: &str, postings: &Postings<D>) -> 
     }
     let checksum = xxh3_64(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
-    write(path, &bytes).map_err(|cause| {
+    whole_file::write(path, &bytes).map_err(|cause| {
         let message = format!("could not write '{}': {cause}", path.display());
         named(ErrorKind::StoreIo, message, path).caused_by(cause)
     })
@@ -104,22 +103,6 @@ pub fn load<D: Dictionary, T>(
 
 fn named(kind: ErrorKind, message: String, path: &Path) -> Error {
     Error::new(kind, message).with("path", path.to_string_lossy().into_owned())
-}
-
-/// Writes beside `path`, and takes its place once the bytes are on disk.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut name = OsString::from(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.saving", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&beside); // what went wrong is what is told
-    }
-    written
 }
 
 fn put_u32(bytes: &mut Vec<u8>, number: usize) {
