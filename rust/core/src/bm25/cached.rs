@@ -56,16 +56,15 @@ impl LexicalIndex {
         let passages = Bm25Index::read(from, params)?;
         let firsts = from.numbers::<u32>()?;
         let (starts, ends) = (from.array::<i64>()?, from.array::<i64>()?);
-        let days = Days::read(from)?;
         let len = u32::try_from(passages.len()).ok()?;
         let follows = firsts.is_sorted()
             && firsts.first().is_none_or(|&first| first == 0)
             && firsts.last().is_none_or(|&last| last <= len)
             && (len == 0 || !firsts.is_empty());
-        let lens = [starts.len(), ends.len(), days.len()];
-        if !follows || lens != [firsts.len(); 3] {
+        if !follows || [starts.len(), ends.len()] != [firsts.len(); 2] {
             return None;
         }
+        let days = Days::read(from, &firsts)?;
         let nexts = firsts.iter().skip(1).chain([&len]);
         let uneven = (0..).zip(firsts.iter().zip(nexts));
         let uneven = uneven.filter(|(_, (first, next))| *next - *first != 1);

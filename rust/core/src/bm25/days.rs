@@ -1,16 +1,20 @@
 //! Which days were about the query? All that was said on one is a text of its own.
+//!
+//! How often a term was said on a day is not kept: a search adds it up from the postings of its terms, whose
+//! codes are at hand. They ascend, and so do the runs of passages that were said on one day.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use hashbrown::HashMap;
 
 use crate::bm25::chain::GROUP;
-use crate::bm25::known_days::KnownDays;
+use crate::bm25::lists::{COUNTS, TermList};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
-use crate::bm25::terms::{Document, Query};
+use crate::bm25::scorer::Scorer;
+use crate::bm25::terms::Query;
 use crate::cache::{Reader, Writer};
+use crate::postings::{BLOCK, count, entry};
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
@@ -26,25 +30,27 @@ pub(super) struct Days {
     /// The days of each group of entries, group after group, and where those of each group begin.
     of_groups: Vec<u32>,
     starts: Vec<usize>,
-    /// For each term the days on which it was said, ascending, and how often. Keyed by hashes of foreign words,
-    /// so the map has a seed of its own: nobody can aim at a slot.
-    terms: HashMap<u64, Vec<(u32, u32)>>,
-    /// The same of entries that came from a cache, which `terms` does not have.
-    known: KnownDays,
+    /// Passages of one day, or of none, that follow one another: the first of each run, and its day.
+    runs: Vec<(u32, u32)>,
     /// How many terms were said on each day.
     lengths: Vec<u64>,
     words: u64,
 }
 
 impl Days {
-    /// Adds the next entry, said at a moment in milliseconds since 1970 or at none. Its passages follow.
-    pub(super) fn add(&mut self, said_at: Option<i64>) {
+    /// Adds the next entry, said at a moment in milliseconds since 1970 or at none. Its passages, of which the
+    /// first has the number `first`, have so many terms together.
+    pub(super) fn add(&mut self, said_at: Option<i64>, first: u32, length: u64) {
         let day = said_at.map_or(NONE, |moment| self.number(moment));
-        self.push(day);
+        self.push(day, first);
+        if let Some(sum) = self.lengths.get_mut(day as usize) {
+            *sum += length;
+            self.words += length;
+        }
     }
 
-    /// The next entry is of that day.
-    fn push(&mut self, day: u32) {
+    /// The next entry is of that day, and its passages begin at `first`.
+    fn push(&mut self, day: u32, first: u32) {
         if self.of.len().is_multiple_of(GROUP) {
             self.starts.push(self.of_groups.len());
         }
@@ -53,24 +59,11 @@ impl Days {
         if !self.of_groups[start..].contains(&day) {
             self.of_groups.push(day);
         }
-    }
-
-    /// Adds a passage of the entry that was added last.
-    pub(super) fn add_passage(&mut self, passage: &Document) {
-        let day = self.of.last().copied().unwrap_or(NONE);
-        let Some(length) = self.lengths.get_mut(day as usize) else {
-            return;
-        };
-        *length += passage.length;
-        self.words += passage.length;
-        for &(term, tf) in &passage.terms {
-            let days = self.terms.entry(term).or_default();
-            // Nearly always the last one.
-            let place = days.partition_point(|&(other, _)| other < day);
-            match days.get_mut(place) {
-                Some((other, count)) if *other == day => *count = count.saturating_add(tf),
-                _ => days.insert(place, (day, tf)),
-            }
+        match self.runs.last_mut() {
+            Some((_, last)) if *last == day => {}
+            // The one before had no passages.
+            Some((start, last)) if *start == first => *last = day,
+            _ => self.runs.push((first, day)),
         }
     }
 
@@ -86,8 +79,9 @@ impl Days {
         day
     }
 
-    /// The sum of BM25 over days, for each day; none where all was said on one.
-    pub(super) fn sums(&self, query: &Query) -> Vec<f64> {
+    /// The sum of BM25 over days, for each day; none where all was said on one. The scorer is that of the
+    /// passages of these entries.
+    pub(super) fn sums(&self, query: &Query, scorer: &Scorer<'_>) -> Vec<f64> {
         if self.lengths.len() < 2 {
             return Vec::new();
         }
@@ -95,25 +89,100 @@ impl Days {
             documents: self.lengths.len() as u64,
             words: self.words,
         };
-        let mut sums = vec![0.0_f64; self.lengths.len()];
-        for term in query.terms() {
-            let days = self.days(term.hash);
-            if days.is_empty() {
+        let norm = |&length: &u64| collection.norm(Bm25Params::OF_DAYS, length);
+        let norms: Vec<f64> = self.lengths.iter().map(norm).collect();
+        let mut sums = vec![0.0_f64; norms.len()];
+        let mut counts = vec![0_u32; norms.len()];
+        for (term, place) in query.terms().iter().zip(0..) {
+            self.count(scorer, place, &mut counts);
+            let days = counts.iter().filter(|&&count| count > 0).count();
+            if days == 0 {
                 continue;
             }
-            let weight = Weighing::Lexical.weight(term.count, collection.idf(days.len()));
-            for &(day, count) in days.iter() {
-                let length = self.lengths[day as usize];
-                sums[day as usize] += collection.part(Bm25Params::OF_DAYS, weight, count, length);
+            let weight = Weighing::Lexical.weight(term.count, collection.idf(days));
+            for ((sum, norm), count) in sums.iter_mut().zip(&norms).zip(&mut counts) {
+                if *count > 0 {
+                    *sum += Collection::part_by(Bm25Params::OF_DAYS, weight, *count, *norm);
+                    *count = 0;
+                }
             }
         }
         sums
     }
 
-    /// The days on which a term was said, ascending, and how often.
-    fn days(&self, term: u64) -> Cow<'_, [(u32, u32)]> {
-        let new = self.terms.get(&term).map_or(&[][..], Vec::as_slice);
-        self.known.with(term, new)
+    /// Adds up how often the term at that place of the query was said on each day.
+    fn count(&self, scorer: &Scorer<'_>, term: u32, counts: &mut [u32]) {
+        let mut run = 0;
+        for number in 0..scorer.blocks() {
+            let first = number * BLOCK;
+            for list in scorer.lists(number) {
+                if list.term == term {
+                    run = self.count_list(list, first, run, counts);
+                }
+            }
+        }
+        scorer.for_each_newest(term, |passage, tf| {
+            let run = self.run_of(passage as usize, 0);
+            add(counts, self.runs[run].1, tf);
+        });
+    }
+
+    /// The same for a part of a block whose first passage is `first`. The passages begin at the run `run` or
+    /// behind it; where the last one is.
+    fn count_list(
+        &self,
+        list: &TermList<'_>,
+        first: usize,
+        mut run: usize,
+        counts: &mut [u32],
+    ) -> usize {
+        const LANES: usize = 16;
+        let mut codes = list.codes;
+        while let Some(&code) = codes.first() {
+            run = self.run_of(first + usize::from(entry(code)), run);
+            // Where the run ends, by its place in the block.
+            let end = self
+                .runs
+                .get(run + 1)
+                .map_or(usize::MAX, |next| next.0 as usize - first);
+            let is_of_run = |code: u16| usize::from(entry(code)) < end;
+            let mut sum = 0_u32;
+            while let Some((lanes, rest)) = codes.split_first_chunk::<LANES>()
+                && is_of_run(lanes[LANES - 1])
+            {
+                let known: u16 = lanes.iter().map(|&code| count(code)).sum();
+                sum = sum.saturating_add(u32::from(known));
+                if lanes
+                    .iter()
+                    .any(|&code| usize::from(count(code)) + 1 == COUNTS)
+                {
+                    for &code in lanes {
+                        sum = sum.saturating_add(list.tf_of(code) - u32::from(count(code)));
+                    }
+                }
+                codes = rest;
+            }
+            while let Some((&code, rest)) = codes.split_first()
+                && is_of_run(code)
+            {
+                sum = sum.saturating_add(list.tf_of(code));
+                codes = rest;
+            }
+            add(counts, self.runs[run].1, sum);
+        }
+        run
+    }
+
+    /// The run of a passage, which is that at `from` or behind it.
+    fn run_of(&self, passage: usize, from: usize) -> usize {
+        let begins = |&(first, _): &(u32, u32)| first as usize <= passage;
+        let (mut at, mut step) = (from, 1);
+        while self.runs.get(at + step).is_some_and(begins) {
+            at += step;
+            step *= 2;
+        }
+        let end = self.runs.len().min(at + step);
+        at + self.runs[at + 1..end].partition_point(begins)
     }
 
     /// Writes them to a cache.
@@ -124,40 +193,34 @@ impl Days {
         }
         to.put(&days)?;
         to.put(&self.of)?;
-        to.put(&self.lengths)?;
-        self.known.write(&self.terms, to)
+        to.put(&self.lengths)
     }
 
-    /// The days that were written; None for what never was.
-    pub(super) fn read(from: &mut Reader) -> Option<Self> {
-        let (days, of) = (from.array::<i64>()?, from.numbers::<u32>()?);
+    /// The days that were written, of entries whose passages begin at `firsts`; None for what never was.
+    pub(super) fn read(from: &mut Reader, firsts: &[u32]) -> Option<Self> {
+        let (days, of) = (from.array::<i64>()?, from.array::<u32>()?);
         let lengths = from.numbers::<u64>()?;
         let numbers: HashMap<i64, u32> = days.iter().copied().zip(0..).collect();
         let is_day = |day: u32| day == NONE || (day as usize) < lengths.len();
         if days.len() != lengths.len()
             || numbers.len() != lengths.len()
+            || of.len() != firsts.len()
             || !of.iter().all(|&day| is_day(day))
         {
             return None;
         }
         let mut read = Self {
             numbers,
-            known: KnownDays::read(from, lengths.len())?,
             words: lengths
                 .iter()
                 .fold(0, |sum: u64, &length| sum.wrapping_add(length)),
             lengths,
             ..Self::default()
         };
-        for &day in &*of {
-            read.push(day);
+        for (&day, &first) in of.iter().zip(firsts) {
+            read.push(day, first);
         }
         Some(read)
-    }
-
-    /// How many entries there are.
-    pub(super) fn len(&self) -> usize {
-        self.of.len()
     }
 
     /// What the day of an entry adds, of the `sums` of all days.
@@ -181,21 +244,46 @@ impl Days {
     }
 }
 
+/// Adds to what a day has; what is of no day counts for none.
+fn add(counts: &mut [u32], day: u32, tf: u32) {
+    if let Some(count) = counts.get_mut(day as usize) {
+        *count = count.saturating_add(tf);
+    }
+}
+
 fn sum_of(sums: &[f64], day: u32) -> f64 {
     sums.get(day as usize).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::bm25::index::Bm25Index;
+    use crate::bm25::terms::Document;
+
+    /// The sums for entries of these days, each with its passages.
+    fn sums_of(entries: &[(Option<i64>, Vec<Document>)], query: &Query) -> Vec<f64> {
+        let (mut days, mut passages) = (Days::default(), Bm25Index::new(Bm25Params::default()));
+        for (day, each) in entries {
+            let first = u32::try_from(passages.len()).unwrap();
+            let length = each.iter().map(|passage| passage.length).sum();
+            days.add(day.map(|day| day * MILLISECONDS_OF_DAY + 5), first, length);
+            for passage in each {
+                passages.add(passage);
+            }
+        }
+        let scorer = Scorer::new(&passages, query, Weighing::Lexical);
+        days.sums(query, &scorer)
+    }
 
     fn sums(days: &[Option<i64>], query: &str) -> Vec<f64> {
-        let mut found = Days::default();
-        for (text, day) in ["silt", "silt river", "delta"].iter().zip(days) {
-            found.add(day.map(|day| day * MILLISECONDS_OF_DAY + 5));
-            found.add_passage(&Document::of(text));
-        }
-        found.sums(&Query::of(query))
+        let texts = ["silt", "silt river", "delta"].iter().zip(days);
+        let entries: Vec<_> = texts
+            .map(|(text, &day)| (day, vec![Document::of(text)]))
+            .collect();
+        sums_of(&entries, &Query::of(query))
     }
 
     /// Two days of 3 and 1 terms, the first has "silt" twice. N = 2, avgdl = 2; idf = ln(1 + 1.5 / 1.5);
@@ -213,8 +301,9 @@ mod tests {
     #[test]
     fn a_group_has_at_most_what_its_best_day_has() {
         let mut found = Days::default();
-        for number in 0..130 {
-            found.add((number % 3 != 2).then_some(number / 60 * MILLISECONDS_OF_DAY));
+        for number in 0..130_u32 {
+            let day = i64::from(number) / 60 * MILLISECONDS_OF_DAY;
+            found.add((number % 3 != 2).then_some(day), number, 1);
         }
         // The first 64 are of days 0 and 1, the next of 1 and 2, the last of 2; some are of none.
         assert_eq!(found.most(&[1.0, 3.0, 2.0]), [3.0, 3.0, 2.0]);
@@ -225,5 +314,79 @@ mod tests {
     fn one_day_tells_nothing_and_no_day_is_none() {
         assert_eq!(sums(&[Some(7); 3], "silt"), []);
         assert_eq!(sums(&[Some(-7), None, Some(-8)], "river"), [0.0, 0.0]);
+    }
+
+    /// What the days are as texts: each with its terms counted in a map, and looked up there.
+    fn by_maps(entries: &[(Option<i64>, Vec<Document>)], query: &Query) -> Vec<f64> {
+        let mut days: Vec<(i64, HashMap<u64, u32>, u64)> = Vec::new();
+        for (day, passages) in entries {
+            let Some(day) = *day else { continue };
+            let place = days.iter().position(|known| known.0 == day);
+            let place = place.unwrap_or_else(|| {
+                days.push((day, HashMap::new(), 0));
+                days.len() - 1
+            });
+            for passage in passages {
+                days[place].2 += passage.length;
+                for &(term, tf) in &passage.terms {
+                    *days[place].1.entry(term).or_default() += tf;
+                }
+            }
+        }
+        if days.len() < 2 {
+            return Vec::new();
+        }
+        let collection = Collection {
+            documents: days.len() as u64,
+            words: days.iter().map(|day| day.2).sum(),
+        };
+        let mut sums = vec![0.0; days.len()];
+        for term in query.terms() {
+            let df = days.iter().filter(|day| day.1.contains_key(&term.hash));
+            let idf = collection.idf(df.count());
+            let weight = Weighing::Lexical.weight(term.count, idf);
+            for (sum, (_, counts, length)) in sums.iter_mut().zip(&days) {
+                if let Some(&tf) = counts.get(&term.hash) {
+                    *sum += collection.part(Bm25Params::OF_DAYS, weight, tf, *length);
+                }
+            }
+        }
+        sums
+    }
+
+    /// Entries, `often` times over: of days that come in runs or in turns, some of no day and some without
+    /// passages, and of terms that are said once, a few times, or more often than a code holds.
+    fn entries() -> impl Strategy<Value = Vec<(Option<i64>, Vec<Document>)>> {
+        const WORDS: [&str; 5] = ["silt", "river", "delta", "kettle", "stone"];
+        let words = proptest::collection::vec((0..WORDS.len(), 1_usize..4, any::<bool>()), 1..4);
+        let passage = words.prop_map(|words| {
+            let said = |(word, often, is_many): (usize, usize, bool)| {
+                let often = if is_many { often * 8 } else { often };
+                format!("{} ", WORDS[word]).repeat(often)
+            };
+            Document::of(&words.into_iter().map(said).collect::<String>())
+        });
+        let day = proptest::option::weighted(0.9, -2_i64..4);
+        let passages = proptest::collection::vec(passage, 0..3);
+        let run = (
+            day,
+            passages,
+            prop_oneof![9 => 1_usize..60, 1 => 1_usize..3_000],
+        );
+        proptest::collection::vec(run, 1..40).prop_map(|runs| {
+            let entries = runs.into_iter();
+            entries
+                .flat_map(|(day, passages, often)| std::iter::repeat_n((day, passages), often))
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn days_score_as_texts_do_whose_terms_are_counted_in_maps(entries in entries()) {
+            let query = Query::of("a river of silt and silt, stones, sand");
+            let bits = |sums: Vec<f64>| sums.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            prop_assert_eq!(bits(sums_of(&entries, &query)), bits(by_maps(&entries, &query)));
+        }
     }
 }

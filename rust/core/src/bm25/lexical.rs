@@ -80,12 +80,15 @@ impl LexicalIndex {
         created_at: i64,
     ) -> u32 {
         let id = count(self.firsts.len());
-        self.firsts.push(count(self.passages.len()));
-        self.days.add((range.0 < range.1).then_some(created_at));
+        let first = count(self.passages.len());
+        self.firsts.push(first);
+        let mut length = 0;
         for passage in passages {
             self.passages.add(&passage);
-            self.days.add_passage(&passage);
+            length += passage.length;
         }
+        let said_at = (range.0 < range.1).then_some(created_at);
+        self.days.add(said_at, first, length);
         if self.range(id).len() != 1 {
             self.uneven.push(id);
         }
@@ -167,7 +170,7 @@ impl LexicalIndex {
         for neighbor in &mut why.neighbors {
             neighbor.score /= ceiling;
         }
-        let days = self.days.sums(query);
+        let days = self.days.sums(query, &scorer);
         why.day = self.days.share(&days, id) / ceiling;
         why
     }

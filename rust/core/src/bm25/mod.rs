@@ -5,7 +5,6 @@ mod cached;
 mod chain;
 mod days;
 mod index;
-mod known_days;
 mod lexical;
 mod lists;
 mod near;

@@ -82,8 +82,13 @@ impl Collection {
     /// What a term of that `weight` (`w` above) adds for `tf` occurrences in a text of `length` words:
     /// up to `k1 + 1` times its weight. Evaluated from left to right, as it is written.
     pub(super) fn part(self, params: Bm25Params, weight: f64, tf: u32, length: u64) -> f64 {
+        Self::part_by(params, weight, tf, self.norm(params, length))
+    }
+
+    /// The same, where the norm of the text's length is known.
+    pub(super) fn part_by(params: Bm25Params, weight: f64, tf: u32, norm: f64) -> f64 {
         let (k1, tf) = (params.k1(), f64::from(tf));
-        weight * tf * (k1 + 1.0) / (tf + self.norm(params, length))
+        weight * tf * (k1 + 1.0) / (tf + norm)
     }
 
     /// What a text of `length` words is discounted by: `k1 * (1 - b + b * dl / avgdl)`.

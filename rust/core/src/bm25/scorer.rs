@@ -343,6 +343,14 @@ impl<'a> Scorer<'a> {
         }
     }
 
+    /// Calls `visit` with those of the newest passages that have the term at that place of the query, and how
+    /// often.
+    pub(super) fn for_each_newest(&self, term: u32, mut visit: impl FnMut(u32, u32)) {
+        for newest in self.newest.iter().filter(|newest| newest.term == term) {
+            visit(newest.id, newest.tf);
+        }
+    }
+
     /// What the newest of these passages have.
     fn newest_of(&self, ids: Range<usize>) -> &[Newest] {
         let before = |end: usize| {

@@ -64,7 +64,7 @@ impl<'a> Search<'a> {
             own,
             best: self::largest(&largest),
             largest,
-            days: index.days.sums(query),
+            days: index.days.sums(query, scorer),
             parts: Parts::new(scorer),
         }
     }

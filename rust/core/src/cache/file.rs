@@ -25,7 +25,7 @@ use crate::cache::array::{Array, Number};
 use crate::cache::map::map;
 
 const MAGIC: &[u8; 8] = b"siltcach";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Has other bytes where numbers begin with their other end.
 const ORDER: u32 = 0x0102_0304;
 /// What a section's begin is a multiple of: a line of the processor's cache.
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_file_of_another_version_is_none() {
         let (mut bytes, _) = written();
-        bytes[MAGIC.len()] = 2;
+        bytes[MAGIC.len()] = 1;
         let body = bytes.len() - CHECKSUM;
         let checksum = xxh3_64(&bytes[..body]);
         bytes[body..].copy_from_slice(&checksum.to_ne_bytes());
