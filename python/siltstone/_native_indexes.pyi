@@ -116,8 +116,8 @@ class ExactIndex:
     def add(self, texts: list[str]) -> int:
         """Adds *texts*; the id of the first, which the others follow."""
 
-    def search_one(self, query: str, k: int) -> tuple[bytearray, bytearray]:
-        """Ids (uint64) and distances (float64) of the nearest to one query, as many as there are."""
+    def search_one(self, query: str, k: int) -> bytearray:
+        """Ids (uint64) of the nearest to one query, as many as there are, then their distances (float64)."""
 
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
         """Ids (uint64) and distances (float64) of the nearest to each query, ``min(k, len)`` a row.
@@ -156,8 +156,8 @@ class Bm25Index:
     def add(self, texts: list[str]) -> int:
         """Adds *texts*; the id of the first, which the others follow."""
 
-    def search_one(self, query: str, k: int) -> tuple[bytearray, bytearray]:
-        """Ids (uint64) and scores (float64) of the best for one query, as many as there are."""
+    def search_one(self, query: str, k: int) -> bytearray:
+        """Ids (uint64) of the best for one query, as many as there are, then their scores (float64)."""
 
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
         """Ids (uint64) and scores (float64) of the best for each query, ``min(k, len)`` a row.

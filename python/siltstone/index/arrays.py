@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["d", "f"]
 """What the values are: float64, or float32."""
 
-__all__ = ["MAX_K", "NO_ID", "as_ids", "as_k", "first_row", "pair", "serial", "table"]
+__all__ = ["MAX_K", "NO_ID", "as_ids", "as_k", "first_row", "halves", "serial", "table"]
 
 NO_ID = 2**64 - 1  #: stands in a batch where a query found fewer than others
 FILL = NO_ID.to_bytes(8, "little")  # all bits: the same in any order of bytes
@@ -85,22 +85,28 @@ def table(found: tuple[bytearray, bytearray], rows: int, kind: Kind) -> tuple[Id
 
 def first_row(found: tuple[bytearray, bytearray], kind: Kind) -> tuple[Ids, NDArray[Any]]:
     """Ids and values of one query, without what the row was filled up with."""
-    ids, values = pair(found, kind)
+    ndarray, kinds = _numpy()
+    shape = (len(found[0]) // 8,)
+    ids, values = ndarray(shape, kinds["Q"], found[0]), ndarray(shape, kinds[kind], found[1])
     if found[0].endswith(FILL):  # what fills a row up is at its end
         known = ids != NO_ID
         return ids[known], values[known]
     return ids, values
 
 
-def pair(found: tuple[bytearray, bytearray], kind: Kind) -> tuple[Ids, NDArray[Any]]:
-    """Ids and values of one query, as many as there are."""
-    frombuffer, kinds = _numpy()
-    return frombuffer(found[0], kinds["Q"]), frombuffer(found[1], kinds[kind])
+def halves(found: bytearray) -> tuple[Ids, Scores]:
+    """Ids and values of one query, as many as there are: the halves of what was found."""
+    ndarray, kinds = _numpy()
+    shape = (len(found) // 16,)
+    return ndarray(shape, kinds["Q"], found), ndarray(shape, kinds["d"], found, len(found) // 2)
 
 
 @cache
 def _numpy() -> tuple[Callable[..., Any], dict[str, np.dtype[Any]]]:
-    """``frombuffer`` and types of numbers: looking them up takes as long as a small search."""
+    """``ndarray`` and types of numbers: looking them up takes as long as a small search.
+
+    An array of a buffer is made in half the time of ``frombuffer``, which makes a ``memoryview``, too.
+    """
     import numpy as np
 
-    return np.frombuffer, {"Q": np.dtype(np.uint64), "d": np.dtype(np.float64), "f": np.dtype(np.float32)}
+    return np.ndarray, {"Q": np.dtype(np.uint64), "d": np.dtype(np.float64), "f": np.dtype(np.float32)}

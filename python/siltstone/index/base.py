@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from siltstone.index.arrays import MAX_K, as_ids, as_k, pair, serial, table
+from siltstone.index.arrays import as_ids, as_k, halves, serial, table
 from siltstone.index.texts import check_text, check_texts
 
 if TYPE_CHECKING:
@@ -52,9 +52,11 @@ class TextIndex:
         self._core.remove(as_ids(ids, "text"))
 
     def _best(self, query: str, k: int) -> tuple[Ids, Scores]:
-        if type(query) is not str or type(k) is not int or not 0 <= k <= MAX_K:
-            query, k = check_text(query, "query"), as_k(k)
-        return pair(self._core.search_one(query, k), "d")
+        try:
+            found = self._core.search_one(query, k)
+        except (TypeError, OverflowError):  # one of them is of another kind, or k is out of bounds
+            found = self._core.search_one(check_text(query, "query"), as_k(k))
+        return halves(found)
 
     def _best_of_each(self, queries: Sequence[str], k: int) -> tuple[Ids, Scores]:
         checked = check_texts(queries, "queries")

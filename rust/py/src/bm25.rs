@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored};
@@ -60,7 +60,12 @@ impl Bm25Index {
     }
 
     /// Ids and scores of the best for one query, as many as there are.
-    fn search_one<'py>(&self, py: Python<'py>, query: Text, k: usize) -> PyResult<Found<'py>> {
+    fn search_one<'py>(
+        &self,
+        py: Python<'py>,
+        query: Text,
+        k: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let found = guard(py, || {
             let query = Query::of(&query);
             self.read(|index| {

@@ -88,7 +88,12 @@ impl ExactIndex {
     }
 
     /// Ids and distances of the nearest to one query, as many as there are.
-    fn search_one<'py>(&self, py: Python<'py>, query: Text, k: usize) -> PyResult<Found<'py>> {
+    fn search_one<'py>(
+        &self,
+        py: Python<'py>,
+        query: Text,
+        k: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         if query.len() <= SHORT
             && k <= FEW
             && let Ok(index) = self.index.try_read()
@@ -207,31 +212,21 @@ fn pair(near: &Neighbor) -> (u32, f64) {
     (near.id, near.distance)
 }
 
-/// What one query found, as many as there are, as bytes.
+/// What one query found, as many as there are, as bytes: ids, and values behind them.
 pub(crate) fn row_to_bytes(
     py: Python<'_>,
-    found: impl ExactSizeIterator<Item = (u32, f64)> + Clone,
-) -> PyResult<Found<'_>> {
+    found: impl ExactSizeIterator<Item = (u32, f64)>,
+) -> PyResult<Bound<'_, PyByteArray>> {
     const WIDE: usize = size_of::<u64>();
-    let len = found.len() * WIDE;
-    let ids = PyByteArray::new_with(py, len, |bytes| {
-        for (bytes, (id, _)) in bytes
-            .as_chunks_mut::<WIDE>()
-            .0
-            .iter_mut()
-            .zip(found.clone())
-        {
-            *bytes = u64::from(id).to_ne_bytes();
+    let len = found.len();
+    PyByteArray::new_with(py, 2 * len * WIDE, |bytes| {
+        let (ids, values) = bytes.as_chunks_mut::<WIDE>().0.split_at_mut(len);
+        for ((id, value), found) in ids.iter_mut().zip(values).zip(found) {
+            *id = u64::from(found.0).to_ne_bytes();
+            *value = found.1.to_ne_bytes();
         }
         Ok(())
-    })?;
-    let values = PyByteArray::new_with(py, len, |bytes| {
-        for (bytes, (_, value)) in bytes.as_chunks_mut::<WIDE>().0.iter_mut().zip(found) {
-            *bytes = value.to_ne_bytes();
-        }
-        Ok(())
-    })?;
-    Ok((ids, values))
+    })
 }
 
 /// The number of the first of `more` texts, if all of them get one.
