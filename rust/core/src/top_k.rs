@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Room for so many is taken at once.
+/// So many lie in order, and room for so many is taken at once.
 const FEW: usize = 64;
 
 /// Keeps the `limit` greatest of the items offered.
@@ -24,43 +24,78 @@ const FEW: usize = 64;
 #[derive(Debug)]
 pub struct TopK<T> {
     limit: usize,
+    kept: Kept<T>,
+}
+
+/// Of few the next one finds its place sooner where they lie in order.
+#[derive(Debug)]
+enum Kept<T> {
+    /// The greatest first.
+    Few(Vec<T>),
     /// The worst item that is kept lies on top.
-    kept: BinaryHeap<Reverse<T>>,
+    Many(BinaryHeap<Reverse<T>>),
 }
 
 impl<T: Ord> TopK<T> {
     /// Keeps at most `limit` items; none for 0.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            kept: BinaryHeap::with_capacity(limit.min(FEW)),
-        }
+        let kept = if limit <= FEW {
+            Kept::Few(Vec::with_capacity(limit))
+        } else {
+            Kept::Many(BinaryHeap::with_capacity(FEW))
+        };
+        Self { limit, kept }
     }
 
     /// Keeps `item` if it is among the greatest so far.
+    #[inline]
     pub fn offer(&mut self, item: T) {
-        if self.kept.len() < self.limit {
-            self.kept.push(Reverse(item));
-        } else if let Some(mut worst) = self.kept.peek_mut()
-            && item > worst.0
-        {
-            *worst = Reverse(item);
+        match &mut self.kept {
+            Kept::Few(kept) => {
+                if kept.len() == self.limit {
+                    if kept.last().is_none_or(|worst| item <= *worst) {
+                        return;
+                    }
+                    kept.pop();
+                }
+                let place = kept.partition_point(|other| *other > item);
+                kept.insert(place, item);
+            }
+            Kept::Many(kept) => {
+                if kept.len() < self.limit {
+                    kept.push(Reverse(item));
+                } else if let Some(mut worst) = kept.peek_mut()
+                    && item > worst.0
+                {
+                    *worst = Reverse(item);
+                }
+            }
         }
     }
 
     /// The least of the items kept, once there are `limit` of them: what is not greater is not kept.
+    #[inline]
     #[must_use]
     pub fn least(&self) -> Option<&T> {
-        let is_full = self.kept.len() == self.limit;
-        let least = self.kept.peek().filter(|_| is_full);
-        least.map(|Reverse(item)| item)
+        match &self.kept {
+            Kept::Few(kept) => kept.last().filter(|_| kept.len() == self.limit),
+            Kept::Many(kept) => {
+                let worst = kept.peek().filter(|_| kept.len() == self.limit);
+                worst.map(|Reverse(item)| item)
+            }
+        }
     }
 
     /// What was kept, the greatest first.
     #[must_use]
     pub fn into_best_first(self) -> Vec<T> {
-        let reversed = self.kept.into_sorted_vec();
-        reversed.into_iter().map(|Reverse(item)| item).collect()
+        match self.kept {
+            Kept::Few(kept) => kept,
+            Kept::Many(kept) => {
+                let reversed = kept.into_sorted_vec();
+                reversed.into_iter().map(|Reverse(item)| item).collect()
+            }
+        }
     }
 }

@@ -157,7 +157,10 @@ proptest! {
     }
 
     #[test]
-    fn the_best_few_are_the_head_of_the_sorted_list(items in vec(0_u8..20, 0..60), limit in 0_usize..12) {
+    fn the_best_are_the_head_of_the_sorted_list(
+        items in vec(0_u8..20, 0..200),
+        limit in prop_oneof![0_usize..12, 60_usize..150],
+    ) {
         let mut best = TopK::new(limit);
         let mut sorted: Vec<(u8, usize)> = items.into_iter().zip(0..).collect();
         for &item in &sorted {
