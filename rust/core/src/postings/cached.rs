@@ -133,12 +133,6 @@ impl<D: Dictionary> Part<D> {
                 column,
             });
         }
-        Some(Self {
-            dictionary,
-            starts,
-            codes,
-            overflow,
-            dense,
-        })
+        Some(Self::new(dictionary, starts, codes, overflow, dense))
     }
 }

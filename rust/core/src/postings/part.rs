@@ -22,6 +22,9 @@ pub fn count(code: u16) -> u16 {
     code & MAX_COUNT
 }
 
+/// Keys that share a word of bits.
+const WORD: usize = 64;
+
 /// An entry and a count as one code: 12 bits and 4. Codes ascend with their entries.
 #[inline]
 pub(super) fn code(entry: u16, count: u32) -> u16 {
@@ -113,9 +116,33 @@ pub struct Part<D> {
     pub(super) codes: Array<u16>,
     pub(super) overflow: Vec<Overflow>,
     pub(super) dense: Vec<Dense>,
+    /// A bit for each key that has a column, or something above 15: few do, and they are looked up.
+    special: Box<[u64]>,
 }
 
 impl<D: Dictionary> Part<D> {
+    pub(super) fn new(
+        dictionary: D,
+        starts: Array<u32>,
+        codes: Array<u16>,
+        overflow: Vec<Overflow>,
+        dense: Vec<Dense>,
+    ) -> Self {
+        let mut special = vec![0_u64; dictionary.keys().len().div_ceil(WORD)].into_boxed_slice();
+        let columns = dense.iter().map(|dense| dense.place);
+        for place in columns.chain(overflow.iter().map(|above| above.place)) {
+            special[place as usize / WORD] |= 1 << (place as usize % WORD);
+        }
+        Self {
+            dictionary,
+            starts,
+            codes,
+            overflow,
+            dense,
+            special,
+        }
+    }
+
     /// The postings of `key`.
     #[inline]
     pub fn list(&self, key: D::Key) -> Option<List<'_>> {
@@ -142,27 +169,28 @@ impl<D: Dictionary> Part<D> {
     #[inline]
     pub fn list_at(&self, place: usize) -> List<'_> {
         let (start, end) = (self.starts[place], self.starts[place + 1]);
-        let dense = if self.dense.is_empty() || start < end {
-            None
-        } else {
-            let found = self
-                .dense
-                .binary_search_by_key(&place, |dense| dense.place as usize);
-            found.ok().map(|found| &self.dense[found])
-        };
-        List {
+        let list = List {
             codes: &self.codes[start as usize..end as usize],
+            column: None,
+            overflow: &[],
+            len: end - start,
+        };
+        if self.special[place / WORD] >> (place % WORD) & 1 == 0 {
+            return list;
+        }
+        let dense = self
+            .dense
+            .binary_search_by_key(&place, |dense| dense.place as usize);
+        let dense = dense.ok().map(|found| &self.dense[found]);
+        List {
             column: dense.map(|dense| &dense.column),
             overflow: self.overflow_at(place),
-            len: dense.map_or(end - start, |dense| dense.len),
+            len: dense.map_or(list.len, |dense| dense.len),
+            ..list
         }
     }
 
-    #[inline]
     fn overflow_at(&self, place: usize) -> &[Overflow] {
-        if self.overflow.is_empty() {
-            return &[];
-        }
         let start = self
             .overflow
             .partition_point(|above| (above.place as usize) < place);
@@ -185,6 +213,7 @@ impl<D: Dictionary> Part<D> {
             + size_of_val(&self.starts[..])
             + size_of_val(&self.codes[..])
             + size_of_val(&self.overflow[..])
+            + size_of_val(&self.special[..])
             + self.dense.len() * (size_of::<Dense>() + crate::postings::BLOCK / 2)
     }
 }
@@ -282,13 +311,13 @@ impl<D: Dictionary> Builder<D> {
         self.keys.shrink_to_fit();
         self.starts.shrink_to_fit();
         self.codes.shrink_to_fit();
-        Part {
-            dictionary: D::of(self.keys),
-            starts: self.starts.into(),
-            codes: self.codes.into(),
-            overflow: self.overflow,
-            dense: self.dense,
-        }
+        Part::new(
+            D::of(self.keys),
+            self.starts.into(),
+            self.codes.into(),
+            self.overflow,
+            self.dense,
+        )
     }
 }
 
