@@ -7,7 +7,8 @@ use siltstone_benches::Numbers;
 use siltstone_core::embed::hash::word_hash;
 use siltstone_core::simd::Level;
 use siltstone_core::simd::columns::{BLOCK, Column, Sums, set_columns};
-use siltstone_core::simd::scan::{GROUP, best_of_lanes, next_above};
+use siltstone_core::simd::lanes::reached;
+use siltstone_core::simd::scan::{GROUP, factor, next_above, root};
 use siltstone_core::simd::short_hash::{READ, SHORT, ShortWords, WORDS};
 
 fn bench(criterion: &mut Criterion) {
@@ -25,22 +26,26 @@ fn bench(criterion: &mut Criterion) {
         .map(|_| std::array::from_fn(|_| f32::from(40 + below(200))))
         .collect();
 
+    let roots: Vec<[u16; GROUP]> = norms.iter().map(|norms| norms.map(root)).collect();
+
     let mut group = criterion.benchmark_group("block");
     group.throughput(Throughput::Elements(BLOCK as u64));
     for level in Level::all() {
         let sums = check(level, &columns);
         let (groups, _) = sums.as_chunks::<GROUP>();
-        let far = 10.0; // no entry is that near
-        assert_eq!(next_above(level, groups, &norms, far, 0), None, "{level}");
+        let far = factor(10.0); // no entry is that near
+        assert_eq!(next_above(level, groups, &roots, far, 0), None, "{level}");
+        let least = reached(level, groups, &norms, 10.0, 10);
+        assert!(least > 0.0 && least < 10.0, "{level}");
         group.bench_function(format!("columns/3/{level}"), |bencher| {
             let mut sums: Sums = [0; BLOCK];
             bencher.iter(|| set_columns(level, black_box(&mut sums), BLOCK, black_box(&columns)));
         });
         group.bench_function(format!("scan/{level}"), |bencher| {
-            bencher.iter(|| next_above(level, black_box(groups), &norms, far, 0));
+            bencher.iter(|| next_above(level, black_box(groups), &roots, far, 0));
         });
-        group.bench_function(format!("best-of-lanes/{level}"), |bencher| {
-            bencher.iter(|| best_of_lanes(level, black_box(groups), &norms));
+        group.bench_function(format!("reached/{level}"), |bencher| {
+            bencher.iter(|| reached(level, black_box(groups), &norms, 10.0, 10));
         });
     }
     group.finish();

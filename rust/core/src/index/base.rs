@@ -71,7 +71,13 @@ pub trait VectorIndex {
 )]
 #[must_use]
 pub fn distance(dot: u64, squared_norm: u64, other_squared_norm: u64) -> f64 {
-    1.0 - dot as f64 / (squared_norm as f64 * other_squared_norm as f64).sqrt()
+    distance_of(dot as f64, squared_norm as f64, other_squared_norm as f64)
+}
+
+/// The same of integers that floats hold already.
+#[inline]
+pub(super) fn distance_of(dot: f64, squared_norm: f64, other_squared_norm: f64) -> f64 {
+    1.0 - dot / (squared_norm * other_squared_norm).sqrt()
 }
 
 /// `1 - dot / sqrt(|a|^2 * |b|^2)` of floats, 0 to 2, rounded to float32: what an index of dense rows gives.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::cache::{Reader, Writer};
 use crate::index::exact::{ExactIndex, FREQUENT, LARGE};
 use crate::postings::{BLOCK, Postings};
-use crate::simd::scan::GROUP;
+use crate::simd::scan::{GROUP, root};
 
 impl ExactIndex {
     /// Writes all rows to a cache.
@@ -42,13 +42,12 @@ impl ExactIndex {
         let index = Self {
             large: ids.iter().copied().zip(large.iter().copied()).collect(),
             norms: norms.to_vec(),
+            roots: norms.iter().map(|norms| norms.map(root)).collect(),
             postings,
             largest,
         };
-        #[expect(clippy::cast_precision_loss, reason = "a power of two")]
-        let is_large = |norm: f32| norm >= LARGE as f32;
         let beside = (0..).zip(index.norms.as_flattened());
-        let mut beside = beside.filter(|&(_, &norm)| is_large(norm));
+        let mut beside = beside.filter(|&(_, &norm)| norm >= LARGE);
         beside
             .all(|(id, _)| index.large.contains_key(&id))
             .then_some(index)

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::index::base::{Neighbor, VectorIndex};
 use crate::index::exact_search::Search;
 use crate::postings::{self, BLOCK, Buckets, List, Postings, count, entry};
-use crate::simd::scan::GROUP;
+use crate::simd::scan::{GROUP, root};
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
 
@@ -22,7 +22,7 @@ const KIND: &str = "exact ";
 /// Rows of a block that make a bucket frequent: measured, a column costs less from there on.
 pub(super) const FREQUENT: usize = 512;
 /// From here on an f32 does not hold every integer.
-pub(super) const LARGE: u64 = 1 << f32::MANTISSA_DIGITS;
+pub(super) const LARGE: f32 = (1 << f32::MANTISSA_DIGITS) as f32;
 
 /// Inverted lists over the buckets, with counts; dots are sums of integers.
 ///
@@ -43,6 +43,8 @@ pub struct ExactIndex {
     pub(super) postings: Postings<Buckets>,
     /// The squared norm of each row, with zeros behind the last up to the end of a group.
     pub(super) norms: Vec<[f32; GROUP]>,
+    /// Its root, in the same places: what a block is scanned by.
+    pub(super) roots: Vec<[u16; GROUP]>,
     /// Those that an f32 may not hold.
     pub(super) large: HashMap<u32, u64>,
     /// The largest of each block.
@@ -54,6 +56,7 @@ impl Default for ExactIndex {
         Self {
             postings: Postings::new(FREQUENT),
             norms: Vec::new(),
+            roots: Vec::new(),
             large: HashMap::new(),
             largest: Vec::new(),
         }
@@ -76,8 +79,9 @@ impl ExactIndex {
     /// Bytes that it takes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let norms = size_of_val(&self.norms[..]) + size_of_val(&self.largest[..]);
-        self.postings.bytes() + norms + self.large.allocation_size()
+        let norms = size_of_val(&self.norms[..]) + size_of_val(&self.roots[..]);
+        let largest = size_of_val(&self.largest[..]) + self.large.allocation_size();
+        self.postings.bytes() + norms + largest
     }
 
     /// Whether there is a row of that number that was not removed.
@@ -186,30 +190,27 @@ impl ExactIndex {
         let (group, place) = (id as usize / GROUP, id as usize % GROUP);
         if place == 0 {
             self.norms.push([0.0; GROUP]);
+            self.roots.push([0; GROUP]);
         }
         #[expect(clippy::cast_precision_loss, reason = "large ones are kept beside")]
         let norm = squared_norm as f32;
         self.norms[group][place] = norm;
-        if squared_norm >= LARGE {
+        self.roots[group][place] = root(norm);
+        if norm >= LARGE {
             self.large.insert(id, squared_norm);
         }
     }
 
     /// The squared norm of a row that there is.
     #[inline]
-    pub(super) fn squared_norm(&self, id: u32) -> u64 {
+    pub(super) fn squared_norm(&self, id: u32) -> f64 {
         let norm = self.norms[id as usize / GROUP][id as usize % GROUP];
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "an integer below 2^24"
-        )]
-        let known = norm as u64;
-        if known < LARGE {
-            known
-        } else {
-            self.large[&id]
+        if norm < LARGE {
+            return f64::from(norm); // an integer
         }
+        #[expect(clippy::cast_precision_loss, reason = "as distances take it")]
+        let squared_norm = self.large[&id] as f64;
+        squared_norm
     }
 }
 

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::mem;
 
-use crate::index::base::{Neighbor, distance};
+use crate::index::base::{Neighbor, distance_of};
 use crate::index::exact::ExactIndex;
 use crate::postings::{BLOCK, Fresh, Newest, Overflow, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, set_columns};
+use crate::simd::lanes::{LANES, reached};
 use crate::simd::rows::prefetch;
-use crate::simd::scan::{GROUP, LANES, best_of_lanes, next_above};
+use crate::simd::scan::{GROUP, factor, next_above};
 use crate::vector::BUCKETS;
 
 /// What rounding takes at most of either side of the comparison, and more.
@@ -20,6 +21,18 @@ struct Scratch {
     sums: Sums,
     /// The weight of each bucket; all 0 between searches.
     weights: [u16; BUCKETS],
+    /// What blocks have, kept for its room.
+    gathered: [Gathered<'static>; 2],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            sums: [0; BLOCK],
+            weights: [0; BUCKETS],
+            gathered: Default::default(),
+        }
+    }
 }
 
 thread_local! {
@@ -39,6 +52,8 @@ pub(super) struct Search<'a> {
     /// Buckets and their counts.
     query: &'a [(u16, u32)],
     squared_norm: u64,
+    /// The same, as distances take it.
+    wide_norm: f64,
     level: Level,
     /// How many of the nearest are asked for, if it is known.
     limit: Option<usize>,
@@ -62,6 +77,21 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
+    /// Nothing, and the same room.
+    fn emptied<'b>(mut self) -> Gathered<'b> {
+        self.clear();
+        // Of nothing into the same kind of thing: the memory stays.
+        Gathered {
+            columns: self.columns.into_iter().map_while(|_| None).collect(),
+            lists: self.lists.into_iter().map_while(|_| None).collect(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.columns.clear();
+        self.lists.clear();
+    }
+
     fn push(&mut self, list: Scattered<'a>, column: Option<&'a Column>) {
         if let Some(column) = column {
             column.prefetch();
@@ -86,26 +116,24 @@ impl<'a> Search<'a> {
         mut visit: impl FnMut(Neighbor) -> f64,
     ) {
         let squares = query.iter().map(|&(_, count)| u64::from(count).pow(2));
+        let squared_norm = squares.sum();
+        // Taken, so that a search inside of `visit` has one of its own.
+        let mut scratch = SCRATCH.with(Cell::take).unwrap_or_default();
+        let [now, next] = mem::take(&mut scratch.gathered);
+        #[expect(clippy::cast_precision_loss, reason = "as distances take it")]
         let mut search = Self {
             index,
             query,
-            squared_norm: squares.sum(),
+            squared_norm,
+            wide_norm: squared_norm as f64,
             level: Level::current(),
             limit,
             max_distance: f64::INFINITY,
             bound: 0.0,
             least_bound: 0.0,
-            now: Gathered::default(),
-            next: Gathered::default(),
+            now: now.emptied(),
+            next: next.emptied(),
         };
-        // Taken, so that a search inside of `visit` has one of its own.
-        let kept = SCRATCH.with(Cell::take);
-        let mut scratch = kept.unwrap_or_else(|| {
-            Box::new(Scratch {
-                sums: [0; BLOCK],
-                weights: [0; BUCKETS],
-            })
-        });
         let blocks = index.postings.blocks().len();
         if blocks > 0 {
             search.gather(0);
@@ -123,6 +151,7 @@ impl<'a> Search<'a> {
                 search.large_block(number, &mut visit);
             }
         }
+        scratch.gathered = [search.now.emptied(), search.next.emptied()];
         SCRATCH.with(|cell| cell.set(Some(scratch)));
     }
 
@@ -137,6 +166,7 @@ impl<'a> Search<'a> {
         let first = number * BLOCK / GROUP;
         let norms = &self.index.norms[first..];
         let norms = &norms[..norms.len().min(BLOCK / GROUP)];
+        let roots = &self.index.roots[first..];
         self.sum(number, norms.len() * GROUP, scratch);
         let groups = &mut scratch.sums.as_chunks_mut::<GROUP>().0[..norms.len()];
         if let Some(removed) = block.removed() {
@@ -149,17 +179,19 @@ impl<'a> Search<'a> {
             }
         }
         self.estimate(groups, norms);
-        let mut from = 0;
-        while let Some((group, mut live)) = next_above(self.level, groups, norms, self.bound, from)
-        {
+        let (mut from, mut known, mut factor_of) = (0, self.bound, factor(self.bound));
+        while let Some((group, mut live)) = next_above(self.level, groups, roots, factor_of, from) {
             from = group + 1;
             while live != 0 {
                 let place = live.trailing_zeros() as usize;
                 live &= live - 1;
                 let (sum, norm) = (groups[group][place], norms[group][place]);
                 if f32::from(sum) * f32::from(sum) > self.bound * norm {
-                    self.visit((first + group) * GROUP + place, u64::from(sum), visit);
+                    self.visit((first + group) * GROUP + place, f64::from(sum), visit);
                 }
+            }
+            if self.bound > known {
+                (known, factor_of) = (self.bound, factor(self.bound));
             }
         }
     }
@@ -167,8 +199,7 @@ impl<'a> Search<'a> {
     /// Looks up what the buckets of the query have in a block.
     fn gather(&mut self, number: usize) {
         let (index, query) = (self.index, self.query);
-        self.next.columns.clear();
-        self.next.lists.clear();
+        self.next.clear();
         // Every product is part of a dot that is below 2^16.
         let narrow = |weight| u16::try_from(weight).unwrap_or(u16::MAX);
         for part in index.postings.blocks()[number].parts() {
@@ -201,7 +232,7 @@ impl<'a> Search<'a> {
 
     /// The dot of each row of the block at hand.
     fn sum(&self, number: usize, entries: usize, scratch: &mut Scratch) {
-        let Scratch { sums, weights } = scratch;
+        let Scratch { sums, weights, .. } = scratch;
         set_columns(self.level, sums, entries, &self.now.columns);
         for list in &self.now.lists {
             for &code in list.codes {
@@ -246,10 +277,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks for a bound before any row is visited: there are as many rows that are above it as are asked for.
+    /// Looks for a bound before any row is visited: as many rows reach it as are asked for.
     ///
-    /// The largest value of each lane is one of a row of its own. What f32 rounds away of it is less than
-    /// `ROOM`.
+    /// No value is above the square of the query's length, by Cauchy and Schwarz.
+    #[expect(clippy::cast_possible_truncation, reason = "ROOM is more than is lost")]
     fn estimate(&mut self, sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) {
         let Some(limit) = self.limit.filter(|&limit| limit <= LANES / 2) else {
             return;
@@ -257,22 +288,9 @@ impl<'a> Search<'a> {
         if self.bound > 0.0 || sums.len() < 4 {
             return;
         }
-        let best = best_of_lanes(self.level, sums, norms).map(f32::to_bits);
-        // Floats that are not negative are in the order of their bits. The low bits are left at 0.
-        let mut least = 0_u32;
-        for bit in (12..u32::BITS - 1).rev() {
-            let higher = least | 1 << bit;
-            if best
-                .iter()
-                .map(|&bits| usize::from(bits >= higher))
-                .sum::<usize>()
-                >= limit
-            {
-                least = higher;
-            }
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "ROOM is more than is lost")]
-        let bound = (f64::from(f32::from_bits(least)) * (1.0 - ROOM)) as f32;
+        let largest = self.wide_norm as f32;
+        let reached = reached(self.level, sums, norms, largest, limit);
+        let bound = (f64::from(reached) * (1.0 - ROOM)) as f32;
         (self.bound, self.least_bound) = (bound, bound);
     }
 
@@ -307,30 +325,32 @@ impl<'a> Search<'a> {
         }
         for (place, sum) in (0_u16..).zip(sums).filter(|&(_, sum)| sum > 0) {
             if !block.removed().is_some_and(|removed| removed.has(place)) {
-                self.visit(number * BLOCK + usize::from(place), sum, visit);
+                #[expect(clippy::cast_precision_loss, reason = "as distances take it")]
+                let dot = sum as f64;
+                self.visit(number * BLOCK + usize::from(place), dot, visit);
             }
         }
     }
 
     /// Visits a row by its exact distance, unless that is too far.
-    fn visit(&mut self, id: usize, dot: u64, visit: &mut impl FnMut(Neighbor) -> f64) {
+    #[inline]
+    fn visit(&mut self, id: usize, dot: f64, visit: &mut impl FnMut(Neighbor) -> f64) {
         let id = u32::try_from(id).expect("numbers are below 2^32");
-        let distance = distance(dot, self.squared_norm, self.index.squared_norm(id));
+        let distance = distance_of(dot, self.wide_norm, self.index.squared_norm(id));
         if distance <= self.max_distance {
-            self.max_distance = visit(Neighbor { id, distance });
-            self.bound = bound(self.max_distance, self.squared_norm).max(self.least_bound);
+            let max_distance = visit(Neighbor { id, distance });
+            if max_distance.total_cmp(&self.max_distance).is_ne() {
+                self.max_distance = max_distance;
+                self.bound = bound(max_distance, self.wide_norm).max(self.least_bound);
+            }
         }
     }
 }
 
 /// `dot / sqrt(q * n) >= 1 - max_distance` is `dot^2 >= (1 - max_distance)^2 * q * n`, and what rounding
 /// takes goes off.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "ROOM is more than is lost"
-)]
-fn bound(max_distance: f64, squared_norm: u64) -> f32 {
+#[expect(clippy::cast_possible_truncation, reason = "ROOM is more than is lost")]
+fn bound(max_distance: f64, squared_norm: f64) -> f32 {
     let cosine = (1.0 - max_distance - f64::EPSILON * 8.0).max(0.0);
-    (cosine * cosine * squared_norm as f64 * (1.0 - ROOM)) as f32
+    (cosine * cosine * squared_norm * (1.0 - ROOM)) as f32
 }

@@ -11,6 +11,7 @@ pub mod dot_f32;
 pub mod dot_i8;
 pub mod gather;
 mod halve;
+pub mod lanes;
 pub mod level;
 pub mod reach;
 pub mod rows;

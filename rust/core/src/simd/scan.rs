@@ -1,13 +1,16 @@
 //! Which entries of a block are near enough to be looked at?
 //!
-//! `sum^2 > bound * norm`, in f32 from left to right, so every path says the same; `norm` is the square
-//! of an entry's length. A sum of 0 is never above a bound of 0.
+//! `sum > root * factor / 2^16`, rounded down, in integers, so every path says the same. `root` is of an
+//! entry's length and never above it, `factor` of a bound and never above that: so who is near enough is
+//! found, and few others are. A sum of 0 is never above anything.
 
 #![expect(
     unsafe_code,
     reason = "instructions that not every processor has: a Level says that this one has them"
 )]
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::asm;
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
@@ -17,79 +20,55 @@ use super::level::{Level, Path};
 /// Entries that one mask describes.
 pub const GROUP: usize = 64;
 
-/// The first group at or after `from` with an entry above `bound`, and a bit for each that is.
+/// What a length is multiplied by to be a root, which has fractions then.
+const SCALE: f64 = 64.0;
+
+/// The root of an entry, by the square of its length.
+#[must_use]
+pub fn root(squared_norm: f32) -> u16 {
+    floor(f64::from(squared_norm).sqrt() * SCALE)
+}
+
+/// The factor of a bound: `sum^2 > bound * squared_norm` is looked for.
+#[must_use]
+pub fn factor(bound: f32) -> u16 {
+    floor(f64::from(bound).sqrt() * (65536.0 / SCALE))
+}
+
+/// A little is taken off, so that what was rounded is not above what was meant.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is too large becomes the largest there is, which is not above it"
+)]
+fn floor(value: f64) -> u16 {
+    (value * (1.0 - 1e-6)) as u16
+}
+
+/// The first group at or after `from` with an entry above, and a bit for each that is.
 ///
-/// Groups are those that `sums` and `norms` both have.
+/// Groups are those that `sums` and `roots` both have.
 #[must_use]
 pub fn next_above(
     level: Level,
     sums: &[[u16; GROUP]],
-    norms: &[[f32; GROUP]],
-    bound: f32,
+    roots: &[[u16; GROUP]],
+    factor: u16,
     from: usize,
 ) -> Option<(usize, u64)> {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(sums, norms, bound, from) },
+        Path::Avx512 => unsafe { with_avx512(sums, roots, factor, from) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(sums, norms, bound, from) },
+        Path::Avx2 => unsafe { with_avx2(sums, roots, factor, from) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: every processor of this architecture has SSE2.
-        _ => unsafe { with_sse2(sums, norms, bound, from) },
+        _ => unsafe { with_sse2(sums, roots, factor, from) },
         #[cfg(not(target_arch = "x86_64"))]
-        _ => first(sums, norms, from, |sums, norms| scalar(sums, norms, bound)),
+        _ => first(sums, roots, from, |sums, roots| scalar(sums, roots, factor)),
     }
-}
-
-/// Lanes of [`best_of_lanes`].
-pub const LANES: usize = GROUP;
-
-/// The largest `sum^2 / norm` of each lane: of the entries that have the same place in their groups. At least 0.
-///
-/// A division more or less exact than another path's would do: it is a bound for what has to be compared.
-#[must_use]
-pub fn best_of_lanes(level: Level, sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { best_with_avx512(sums, norms) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { best_with_avx2(sums, norms) },
-        _ => best(sums, norms),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn best_with_avx512(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
-    best(sums, norms)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn best_with_avx2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
-    best(sums, norms)
-}
-
-/// The twin; compiled for the registers of each path.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
-fn best(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
-    let mut best = [0.0_f32; LANES];
-    for (sums, norms) in sums.iter().zip(norms) {
-        for ((best, &sum), &norm) in best.iter_mut().zip(sums).zip(norms) {
-            let value = f32::from(sum) * f32::from(sum) / norm;
-            // No comparison holds for 0 / 0, which an entry without words has.
-            *best = if value > *best { value } else { *best };
-        }
-    }
-    best
 }
 
 /// The first group from there on whose mask is not empty.
@@ -100,78 +79,121 @@ fn best(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
 #[inline(always)]
 fn first(
     sums: &[[u16; GROUP]],
-    norms: &[[f32; GROUP]],
+    roots: &[[u16; GROUP]],
     from: usize,
-    mask: impl Fn(&[u16; GROUP], &[f32; GROUP]) -> u64,
+    mask: impl Fn(&[u16; GROUP], &[u16; GROUP]) -> u64,
 ) -> Option<(usize, u64)> {
-    let groups = sums.iter().zip(norms).enumerate().skip(from);
-    for (number, (sums, norms)) in groups {
-        let mask = mask(sums, norms);
+    // By number: the compiler keeps the parts of an iterator over both in memory.
+    let end = sums.len().min(roots.len());
+    let (sums, roots) = (&sums[..end], &roots[..end]);
+    let mut number = from;
+    while number < end {
+        let mask = mask(&sums[number], &roots[number]);
         if mask != 0 {
             return Some((number, mask));
         }
+        number += 1;
     }
     None
 }
 
-/// The twin. Sixteen entries are compared at once where registers allow, and most sixteens have none.
-#[cfg(any(test, not(target_arch = "x86_64")))]
-fn scalar(sums: &[u16; GROUP], norms: &[f32; GROUP], bound: f32) -> u64 {
-    const RUN: usize = 16;
-    let runs = sums
-        .as_chunks::<RUN>()
-        .0
-        .iter()
-        .zip(norms.as_chunks::<RUN>().0);
-    let mut mask = 0;
-    for (number, (sums, norms)) in runs.enumerate() {
-        let mut above = [false; RUN];
-        for ((above, &sum), &norm) in above.iter_mut().zip(sums).zip(norms) {
-            *above = f32::from(sum) * f32::from(sum) > bound * norm;
-        }
-        if above.iter().fold(false, |any, &above| any | above) {
-            for (place, above) in above.into_iter().enumerate() {
-                mask |= u64::from(above) << (number * RUN + place);
+/// Defines the upper halves of products of 16 bits. Of the intrinsic the compiler makes products of 32 bits,
+/// where it knows that one side is the same in each turn of a loop.
+#[cfg(target_arch = "x86_64")]
+macro_rules! high_products {
+    ($name:ident, $register:ty, $class:ident, $feature:literal, $code:literal) => {
+        #[target_feature(enable = $feature)]
+        #[inline]
+        fn $name(one: $register, other: $register) -> $register {
+            let mut high = one;
+            // SAFETY: the feature has the instruction, which reads and writes these registers alone.
+            unsafe {
+                asm!(
+                    $code,
+                    high = inout($class) high,
+                    other = in($class) other,
+                    options(pure, nomem, nostack, preserves_flags),
+                );
             }
+            high
         }
-    }
-    mask
+    };
 }
 
-/// The portable form of this architecture. Of the twin the compiler makes something five times as slow.
+#[cfg(target_arch = "x86_64")]
+high_products!(
+    high_128,
+    __m128i,
+    xmm_reg,
+    "sse2",
+    "pmulhuw {high}, {other}"
+);
+#[cfg(target_arch = "x86_64")]
+high_products!(
+    high_256,
+    __m256i,
+    ymm_reg,
+    "avx2",
+    "vpmulhuw {high}, {high}, {other}"
+);
+#[cfg(target_arch = "x86_64")]
+high_products!(
+    high_512,
+    __m512i,
+    zmm_reg,
+    "avx512f,avx512bw",
+    "vpmulhuw {high}, {high}, {other}"
+);
+
+/// The twin. All of a group are compared at once where registers allow, and most groups have none.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn scalar(sums: &[u16; GROUP], roots: &[u16; GROUP], factor: u16) -> u64 {
+    let mut above = [0_u8; GROUP];
+    for ((above, &sum), &root) in above.iter_mut().zip(sums).zip(roots) {
+        let least = u32::from(root) * u32::from(factor) >> u16::BITS;
+        *above = u8::from(u32::from(sum) > least);
+    }
+    if above.iter().all(|&above| above == 0) {
+        return 0;
+    }
+    let bits = above.iter().enumerate();
+    bits.fold(0, |mask, (place, &above)| mask | u64::from(above) << place)
+}
+
+/// The portable form of this architecture.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 fn with_sse2(
     sums: &[[u16; GROUP]],
-    norms: &[[f32; GROUP]],
-    bound: f32,
+    roots: &[[u16; GROUP]],
+    factor: u16,
     from: usize,
 ) -> Option<(usize, u64)> {
     const LANES: usize = 8;
-    let (zero, bound) = (_mm_setzero_si128(), _mm_set1_ps(bound));
-    let above = |sums, norms| {
-        let sums = _mm_cvtepi32_ps(sums);
-        let above = _mm_cmpgt_ps(_mm_mul_ps(sums, sums), _mm_mul_ps(bound, norms));
-        _mm_castps_si128(above)
-    };
-    first(sums, norms, from, |sums, norms| {
-        let runs = sums
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip(norms.as_chunks::<LANES>().0);
-        let mut mask = 0;
-        for (number, (sums, norms)) in runs.enumerate() {
-            // SAFETY: 8 sums are the 16 bytes that are read, and each half of 8 norms, too.
-            let (sums, low, high) = unsafe {
+    let (zero, factor) = (_mm_setzero_si128(), _mm_set1_epi16(factor.cast_signed()));
+    first(sums, roots, from, |sums, roots| {
+        let mut above = [zero; GROUP / LANES];
+        let sums = sums.as_chunks::<LANES>().0;
+        let roots = roots.as_chunks::<LANES>().0;
+        for ((above, sums), roots) in above.iter_mut().zip(sums).zip(roots) {
+            // SAFETY: 8 sums are the 16 bytes that are read, and 8 roots, too.
+            let (sums, roots) = unsafe {
                 let sums = _mm_loadu_si128(sums.as_ptr().cast());
-                let low = _mm_loadu_ps(norms.as_ptr());
-                (sums, low, _mm_loadu_ps(norms[LANES / 2..].as_ptr()))
+                (sums, _mm_loadu_si128(roots.as_ptr().cast()))
             };
-            let low = above(_mm_unpacklo_epi16(sums, zero), low);
-            let high = above(_mm_unpackhi_epi16(sums, zero), high);
-            let bytes = _mm_packs_epi16(_mm_packs_epi32(low, high), zero);
-            mask |= u64::from(_mm_movemask_epi8(bytes).cast_unsigned()) << (number * LANES);
+            *above = _mm_subs_epu16(sums, high_128(roots, factor));
+        }
+        let some = above
+            .into_iter()
+            .fold(zero, |some, eight| _mm_or_si128(some, eight));
+        if _mm_movemask_epi8(_mm_cmpeq_epi16(some, zero)) == 0xFFFF {
+            return 0;
+        }
+        let mut mask = 0;
+        for (number, two) in above.as_chunks::<2>().0.iter().enumerate() {
+            let none = two.map(|eight| _mm_cmpeq_epi16(eight, zero));
+            let none = _mm_movemask_epi8(_mm_packs_epi16(none[0], none[1])).cast_unsigned();
+            mask |= u64::from(!none & 0xFFFF) << (number * 2 * LANES);
         }
         mask
     })
@@ -181,28 +203,26 @@ fn with_sse2(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn with_avx512(
     sums: &[[u16; GROUP]],
-    norms: &[[f32; GROUP]],
-    bound: f32,
+    roots: &[[u16; GROUP]],
+    factor: u16,
     from: usize,
 ) -> Option<(usize, u64)> {
-    const LANES: usize = 16;
-    let bound = _mm512_set1_ps(bound);
-    first(sums, norms, from, |sums, norms| {
+    const LANES: usize = 32;
+    let factor = _mm512_set1_epi16(factor.cast_signed());
+    first(sums, roots, from, |sums, roots| {
         let runs = sums
             .as_chunks::<LANES>()
             .0
             .iter()
-            .zip(norms.as_chunks::<LANES>().0);
+            .zip(roots.as_chunks::<LANES>().0);
         let mut mask = 0;
-        for (number, (sums, norms)) in runs.enumerate() {
-            // SAFETY: 16 sums are the 32 bytes that are read, and 16 norms the 64.
-            let (sums, norms) = unsafe {
-                let sums = _mm256_loadu_si256(sums.as_ptr().cast());
-                (sums, _mm512_loadu_ps(norms.as_ptr()))
+        for (number, (sums, roots)) in runs.enumerate() {
+            // SAFETY: 32 sums are the 64 bytes that are read, and 32 roots, too.
+            let (sums, roots) = unsafe {
+                let sums = _mm512_loadu_si512(sums.as_ptr().cast());
+                (sums, _mm512_loadu_si512(roots.as_ptr().cast()))
             };
-            let sums = _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(sums));
-            let (sums, norms) = (_mm512_mul_ps(sums, sums), _mm512_mul_ps(bound, norms));
-            let above = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(sums, norms);
+            let above = _mm512_cmpgt_epu16_mask(sums, high_512(roots, factor));
             mask |= u64::from(above) << (number * LANES);
         }
         mask
@@ -213,29 +233,41 @@ fn with_avx512(
 #[target_feature(enable = "avx2")]
 fn with_avx2(
     sums: &[[u16; GROUP]],
-    norms: &[[f32; GROUP]],
-    bound: f32,
+    roots: &[[u16; GROUP]],
+    factor: u16,
     from: usize,
 ) -> Option<(usize, u64)> {
-    const LANES: usize = 8;
-    let bound = _mm256_set1_ps(bound);
-    first(sums, norms, from, |sums, norms| {
-        let runs = sums
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip(norms.as_chunks::<LANES>().0);
-        let mut mask = 0;
-        for (number, (sums, norms)) in runs.enumerate() {
-            // SAFETY: 8 sums are the 16 bytes that are read, and 8 norms the 32.
-            let (sums, norms) = unsafe {
-                let sums = _mm_loadu_si128(sums.as_ptr().cast());
-                (sums, _mm256_loadu_ps(norms.as_ptr()))
+    const LANES: usize = 16;
+    let (zero, factor) = (
+        _mm256_setzero_si256(),
+        _mm256_set1_epi16(factor.cast_signed()),
+    );
+    first(sums, roots, from, |sums, roots| {
+        let mut above = [zero; GROUP / LANES];
+        let sums = sums.as_chunks::<LANES>().0;
+        let roots = roots.as_chunks::<LANES>().0;
+        for ((above, sums), roots) in above.iter_mut().zip(sums).zip(roots) {
+            // SAFETY: 16 sums are the 32 bytes that are read, and 16 roots, too.
+            let (sums, roots) = unsafe {
+                let sums = _mm256_loadu_si256(sums.as_ptr().cast());
+                (sums, _mm256_loadu_si256(roots.as_ptr().cast()))
             };
-            let sums = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(sums));
-            let (sums, norms) = (_mm256_mul_ps(sums, sums), _mm256_mul_ps(bound, norms));
-            let above = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(sums, norms));
-            mask |= u64::from(above.cast_unsigned()) << (number * LANES);
+            *above = _mm256_subs_epu16(sums, high_256(roots, factor));
+        }
+        let some = above
+            .into_iter()
+            .fold(zero, |some, run| _mm256_or_si256(some, run));
+        if _mm256_testz_si256(some, some) == 1 {
+            return 0;
+        }
+        let mut mask = 0;
+        for (number, two) in above.as_chunks::<2>().0.iter().enumerate() {
+            let none = two.map(|run| _mm256_cmpeq_epi16(run, zero));
+            // Each half of a register is packed by itself: quarters are put in order.
+            let none =
+                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(none[0], none[1]));
+            let some = !_mm256_movemask_epi8(none).cast_unsigned();
+            mask |= u64::from(some) << (number * 2 * LANES);
         }
         mask
     })
@@ -250,70 +282,65 @@ mod tests {
 
     #[test]
     fn what_is_equal_to_the_bound_is_not_above_it() {
-        // 6^2 = 36 = 4 * 9, 7^2 = 49 > 36; a row without words has the norm 0
-        let (mut sums, mut norms) = ([0; GROUP], [9.0; GROUP]);
-        (sums[3], sums[63], norms[5]) = (6, 7, 0.0);
+        // 4 * 16 = 64 = 8^2, so 8 is not above, and 9 is; a row without words has the root 0.
+        let (bound, long) = (factor(4.0) + 1, root(16.0) + 1);
+        assert_eq!((bound, long), (2048, 256));
+        let (mut sums, mut roots) = ([0; GROUP], [long; GROUP]);
+        (sums[3], sums[63], roots[5]) = (8, 9, 0);
         for level in Level::all() {
-            assert_eq!(
-                next_above(level, &[sums], &[norms], 4.0, 0),
-                Some((0, 1 << 63))
-            );
-            assert_eq!(
-                next_above(level, &[sums], &[norms], 0.0, 0),
-                Some((0, 1 << 3 | 1 << 63))
-            );
-            assert_eq!(
-                next_above(level, &[sums; 2], &[norms; 2], 4.0, 1),
-                Some((1, 1 << 63))
-            );
-            assert_eq!(next_above(level, &[sums], &[norms], 4.0, 1), None);
+            let next =
+                |sums: &[_], roots: &[_], bound, from| next_above(level, sums, roots, bound, from);
+            assert_eq!(next(&[sums], &[roots], bound, 0), Some((0, 1 << 63)));
+            assert_eq!(next(&[sums], &[roots], 0, 0), Some((0, 1 << 3 | 1 << 63)));
+            assert_eq!(next(&[sums; 2], &[roots; 2], bound, 1), Some((1, 1 << 63)));
+            assert_eq!(next(&[sums], &[roots], bound, 1), None);
         }
     }
 
     proptest! {
         #[test]
-        fn every_level_has_the_same_best_of_each_lane(
-            entries in vec((any::<u16>(), 0_u16..40_000, 0_u16..4), 0..5 * GROUP),
+        fn who_is_above_a_bound_is_found(
+            sum in any::<u16>(),
+            squared_norm in 0.0_f32..1e20,
+            small in 1.0_f32..1000.0,
+            bound in 0.0_f32..1e9,
+            light in 0.0_f32..200.0,
         ) {
-            let mut entries = entries;
-            entries.resize(entries.len().next_multiple_of(GROUP), (0, 0, 0));
-            let norms: Vec<f32> = entries.iter().map(|&(_, norm, _)| f32::from(norm)).collect();
-            // What has no norm has no sum.
-            let sums = entries.iter().map(|&(sum, norm, often)| sum * u16::from(often == 0 && norm > 0));
-            let sums: Vec<u16> = sums.collect();
-            let mut expected = [0.0_f32; LANES];
-            for (place, (&sum, &norm)) in sums.iter().zip(&norms).enumerate().filter(|(_, (sum, _))| **sum > 0) {
-                let best = &mut expected[place % LANES];
-                *best = best.max(f32::from(sum) * f32::from(sum) / norm);
-            }
-            for level in Level::all() {
-                let (sums, norms) = (sums.as_chunks().0, norms.as_chunks().0);
-                let found = best_of_lanes(level, sums, norms).map(f32::to_bits);
-                prop_assert_eq!(found, expected.map(f32::to_bits), "{}", level);
+            for (squared_norm, bound) in [(squared_norm, bound), (small.floor(), light), (small, bound)] {
+                let least = u32::from(root(squared_norm)) * u32::from(factor(bound)) >> 16;
+                let squared = f64::from(sum) * f64::from(sum);
+                if squared > f64::from(bound) * f64::from(squared_norm) {
+                    prop_assert!(u32::from(sum) > least);
+                }
+                // Not many others: one in sixteen at most, where neither is small nor the largest there is.
+                if squared_norm < 1e6 && (1.0..1e3).contains(&bound) && squared_norm >= 1.0 {
+                    let length = f64::from(bound * squared_norm).sqrt();
+                    prop_assert!(f64::from(least) >= (length * (1.0 - 1.0 / 16.0) - 1.0).floor());
+                }
             }
         }
 
         #[test]
         fn every_level_finds_what_entry_by_entry_finds(
-            entries in vec((any::<u16>(), 0.0_f32..40_000_000.0, 0_u16..4), 256),
-            bound in 0.0_f32..1000.0,
+            entries in vec((any::<u16>(), any::<u16>(), 0_u16..4), 256),
+            factor in any::<u16>(),
             from in 0_usize..5,
         ) {
             let sums: Vec<u16> = entries.iter().map(|&(sum, _, often)| sum * u16::from(often == 0)).collect();
-            let norms: Vec<f32> = entries.iter().map(|&(_, norm, _)| norm.floor()).collect();
+            let roots: Vec<u16> = entries.iter().map(|&(_, root, _)| root).collect();
             let expected = (from..4).find_map(|group| {
                 let above = |&place: &usize| {
-                    let sum = f32::from(sums[group * GROUP + place]);
-                    sum * sum > bound * norms[group * GROUP + place]
+                    let (sum, root) = (sums[group * GROUP + place], roots[group * GROUP + place]);
+                    u64::from(sum) > u64::from(root) * u64::from(factor) / 65536
                 };
                 let mask = (0..GROUP).filter(above).fold(0_u64, |mask, place| mask | 1 << place);
                 (mask != 0).then_some((group, mask))
             });
-            let (sums, norms) = (sums.as_chunks().0, norms.as_chunks().0);
-            let found = first(sums, norms, from, |sums, norms| scalar(sums, norms, bound));
+            let (sums, roots) = (sums.as_chunks().0, roots.as_chunks().0);
+            let found = first(sums, roots, from, |sums, roots| scalar(sums, roots, factor));
             prop_assert_eq!(found, expected, "the twin");
             for level in Level::all() {
-                prop_assert_eq!(next_above(level, sums, norms, bound, from), expected, "{}", level);
+                prop_assert_eq!(next_above(level, sums, roots, factor, from), expected, "{}", level);
             }
         }
     }
