@@ -4,6 +4,8 @@ use crate::index::hnsw::graph::{GUARD, target};
 use crate::index::hnsw::search::Near;
 use crate::index::space::Space;
 
+/// Candidates that are looked at together; each further group has twice as many.
+const FIRST_GROUP: usize = 16;
 /// Selected nodes that a candidate is compared with at once.
 const COMPARED: usize = 8;
 
@@ -12,6 +14,8 @@ pub(super) struct Selection<S: Space> {
     query: S::Query,
     distances: Vec<f32>,
     ids: Vec<u32>,
+    /// Candidates of a group that no selected node is nearer to.
+    open: Vec<Near>,
 }
 
 impl<S: Space> Selection<S> {
@@ -20,6 +24,7 @@ impl<S: Space> Selection<S> {
             query: space.blank(),
             distances: Vec::new(),
             ids: Vec::new(),
+            open: Vec::new(),
         }
     }
 
@@ -28,27 +33,59 @@ impl<S: Space> Selection<S> {
     /// Guarded links are taken whatever the others are. Of the rest, one is left out where a link that was
     /// taken is nearer to it than the node is: that link leads there. Neither `extendCandidates` nor
     /// `keepPrunedConnections`: they cost more than they find.
+    ///
+    /// The paper compares each candidate with all that were taken. Here each that is taken is compared with
+    /// the candidates that are still open, of a group at a time: the same choice, with one query for many
+    /// distances. Groups grow, since the links may be full long before the candidates are at their end.
     pub(super) fn select(&mut self, space: &S, candidates: &[Near], m: usize) -> Vec<u32> {
-        let mut guards = candidates
-            .iter()
-            .filter(|(_, link)| link & GUARD != 0)
-            .count();
+        let is_guard = |near: &&Near| near.1 & GUARD != 0;
+        let mut guards = candidates.iter().filter(is_guard).count();
         let mut selected: Vec<u32> = Vec::with_capacity(m);
-        self.ids.clear();
-        for &(distance, link) in candidates {
-            if selected.len() >= m {
-                break;
+        let (mut rest, mut size) = (candidates, FIRST_GROUP);
+        while selected.len() < m && !rest.is_empty() {
+            let (group, others) = rest.split_at(size.min(rest.len()));
+            (rest, size) = (others, 2 * size);
+            self.open.clear();
+            self.open.extend_from_slice(group);
+            for &link in &selected {
+                if selected.len() + guards >= m {
+                    break; // guards alone are taken from here on
+                }
+                self.close(space, 0, target(link));
             }
-            if link & GUARD != 0 {
-                guards -= 1;
-            } else if selected.len() + guards >= m || self.is_led_to(space, target(link), distance)
-            {
-                continue;
+            let mut place = 0;
+            while let Some(&(_, link)) = self.open.get(place).filter(|_| selected.len() < m) {
+                place += 1;
+                if link & GUARD != 0 {
+                    guards -= 1;
+                } else if selected.len() + guards >= m {
+                    continue;
+                }
+                selected.push(link);
+                if selected.len() + guards < m {
+                    self.close(space, place, target(link));
+                }
             }
-            selected.push(link);
-            self.ids.push(target(link));
         }
         selected
+    }
+
+    /// Takes out of the open candidates from `first` on, but for guards, those that are nearer to `taken`.
+    fn close(&mut self, space: &S, first: usize, taken: u32) {
+        let Some(open) = self.open.get(first..).filter(|open| !open.is_empty()) else {
+            return;
+        };
+        space.load(taken, &mut self.query);
+        self.ids.clear();
+        self.ids.extend(open.iter().map(|&(_, link)| target(link)));
+        space.distances(&mut self.query, &self.ids, &mut self.distances);
+        let mut kept = first;
+        for (place, &other) in (first..).zip(&self.distances) {
+            let near = self.open[place];
+            self.open[kept] = near;
+            kept += usize::from(near.1 & GUARD != 0 || other >= near.0);
+        }
+        self.open.truncate(kept);
     }
 
     /// Adds candidates, nodes by ascending distance, to `links` until these are `most`: first those that no

@@ -43,7 +43,8 @@ impl Visited {
 
     /// The nodes that links lead to and that were not seen yet; they are from now on.
     ///
-    /// Whether a node is new is as good as a coin toss, so there is no branch on it.
+    /// Whether a node is new is as good as a coin toss, so there is no branch on it. Marks are set when all
+    /// have been read: a read that follows a write to the same word waits for it.
     #[inline]
     pub(super) fn take_new(&mut self, slots: Slots<'_>) -> &[u32] {
         let start = self.seen.len();
@@ -52,12 +53,19 @@ impl Visited {
         for place in slots.places() {
             // A node that is too new may not be whole yet, and no link is as one to such a node.
             let id = target(place.load(Ordering::Relaxed)).min(self.count);
-            let word = &mut self.words[word(id)];
             room[taken] = id;
-            taken += usize::from(*word & bit(id) == 0);
+            taken += usize::from(self.words[word(id)] & bit(id) == 0);
+        }
+        // A reader may come upon one node at two places, while links are being chosen anew.
+        let mut kept = 0;
+        for place in 0..taken {
+            let id = room[place];
+            let word = &mut self.words[word(id)];
+            room[kept] = id;
+            kept += usize::from(*word & bit(id) == 0);
             *word |= bit(id);
         }
-        self.seen.truncate(start + taken);
+        self.seen.truncate(start + kept);
         &self.seen[start..]
     }
 }

@@ -157,7 +157,7 @@ impl<T: Stored> Space for Floats<T> {
         distances.clear();
         dot_f32::dot_each(query.level, &query.values, &self.values, ids, distances);
         for (&id, distance) in ids.iter().zip(distances) {
-            let cosine = *distance * query.inverse * self.inverses.get(id)[0];
+            let cosine = *distance * (query.inverse * self.inverses.get(id)[0]);
             *distance = (1.0 - cosine).clamp(0.0, 2.0);
         }
     }

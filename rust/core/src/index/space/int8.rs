@@ -136,7 +136,7 @@ impl Space for Int8 {
         dot_i8::dot_each(query.level, &query.codes, &self.codes, ids, &mut query.dots);
         distances.clear();
         distances.extend(ids.iter().zip(&query.dots).map(|(&id, &dot)| {
-            let cosine = dot as f32 * query.inverse * self.inverses.get(id)[0];
+            let cosine = dot as f32 * (query.inverse * self.inverses.get(id)[0]);
             (1.0 - cosine).clamp(0.0, 2.0)
         }));
     }

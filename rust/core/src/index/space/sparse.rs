@@ -134,7 +134,7 @@ impl Space for Sparse {
                 self.prefetch(next);
             }
             let (codes, inverse) = self.run(id);
-            let cosine = gather::dot(query.level, &query.table, codes) * query.inverse * inverse;
+            let cosine = gather::dot(query.level, &query.table, codes) * (query.inverse * inverse);
             distances.push((1.0 - cosine).clamp(0.0, 2.0));
         }
     }
