@@ -1,4 +1,21 @@
 //! Dot products of rows of bytes, -127 to 127: sums of integers, so the same on every path.
+//!
+//! A row is kept as words of two bytes, the second above the first, to which 128 is added:
+//!
+//! ```text
+//! word = 256 * second + (first + 128)
+//! ```
+//!
+//! The instructions that every processor has multiply words. With `q` for the bytes of the query, two
+//! multiplications a word are enough, and no byte has to be widened:
+//!
+//! ```text
+//! word * q_second + (first + 128) * (256 * q_first - q_second)
+//!     = 256 * (first * q_first + second * q_second) + 256 * 128 * q_first
+//! ```
+//!
+//! The last term is known beforehand. 512 bytes make no sum that 32 bits cannot hold, whatever the parts of
+//! it do; so that is how many are added up before the division by 256.
 
 #![allow(unsafe_code, reason = "loads of whole registers from slices")]
 #![allow(clippy::wildcard_imports, reason = "the names of instructions")]
@@ -15,94 +32,140 @@ use crate::simd::rows::Rows;
 
 /// Rows are filled up with zeros to a multiple of so many bytes.
 pub const LANES: usize = 64;
-/// Rows that are asked for ahead of the one at hand.
+/// Words of a row of [`LANES`].
+const WORDS: usize = LANES / 2;
+/// Words that are added up before the division.
+const PART: usize = 256;
+/// What is added to the first byte of a word.
+const SHIFT: i16 = 128;
+/// Rows that are asked for ahead of the ones at hand.
 const AHEAD: usize = 8;
 
-/// The sum of the products of `a` and `b`, which are of one length, a multiple of [`LANES`].
-///
-/// It cannot overflow up to 65,536 numbers.
+/// The words of a row of `codes`, filled up with zeros.
 ///
 /// # Panics
 ///
-/// Where the lengths differ or are no such multiple.
+/// Where there are more codes than places.
 #[must_use]
-pub fn dot(level: Level, a: &[i8], b: &[i8]) -> i32 {
-    check(a, b.len());
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: there is no `Level` of what the processor lacks; both have whole registers.
-        Path::Avx512 => unsafe { avx512(a, b, bias(a)) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Path::Avx2 => unsafe { avx2(a, b) },
-        _ => scalar(a, b),
+pub fn packed(codes: &[i8], places: usize) -> Vec<u16> {
+    assert!(codes.len() <= places, "more codes than places");
+    let code = |place: usize| i16::from(codes.get(place).copied().unwrap_or(0));
+    let pairs = (0..places.next_multiple_of(LANES)).step_by(2);
+    pairs
+        .map(|place| ((code(place + 1) << 8) | (code(place) + SHIFT)).cast_unsigned())
+        .collect()
+}
+
+/// A query made ready for the path that it will take.
+#[derive(Clone, Debug)]
+pub struct Query {
+    level: Level,
+    /// With AVX-512: the bytes, two a word.
+    bytes: Vec<u16>,
+    /// Elsewhere: `q_second` of each word, and `256 * q_first - q_second`.
+    seconds: Vec<i16>,
+    mixed: Vec<i16>,
+    /// What the shift of the rows adds: to the sum of all with AVX-512, elsewhere to that of each part.
+    biases: Vec<i32>,
+}
+
+impl Query {
+    /// One that is still to be set.
+    #[must_use]
+    pub fn new(level: Level) -> Self {
+        Self {
+            level,
+            bytes: Vec::new(),
+            seconds: Vec::new(),
+            mixed: Vec::new(),
+            biases: Vec::new(),
+        }
+    }
+
+    /// Sets it to a row, as [`packed`] gives one, for the kernels of `level`.
+    pub fn set(&mut self, level: Level, row: &[u16]) {
+        self.level = level;
+        self.biases.clear();
+        if level.path() == Path::Avx512 {
+            self.bytes.clear();
+            self.bytes.extend(row.iter().map(|word| word ^ 0x80));
+            let sum: i32 = row.iter().map(|&word| first(word) + second(word)).sum();
+            self.biases.push(i32::from(SHIFT) * sum);
+        } else {
+            self.seconds.clear();
+            self.seconds
+                .extend(row.iter().map(|&word| word.cast_signed() >> 8));
+            self.mixed.clear();
+            self.mixed.extend(row.iter().map(|&word| {
+                let first = (word & 0xFF).cast_signed() - SHIFT;
+                (first << 8) - (word.cast_signed() >> 8)
+            }));
+            let bias = |part: &[u16]| part.iter().map(|&word| first(word)).sum::<i32>() << 15;
+            self.biases.extend(row.chunks(PART).map(bias));
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len().max(self.seconds.len())
     }
 }
 
-/// The dot products of `query` with the rows `ids`, in their order, put behind those in `dots`.
+fn first(word: u16) -> i32 {
+    i32::from(word & 0xFF) - i32::from(SHIFT)
+}
+
+fn second(word: u16) -> i32 {
+    i32::from(word.cast_signed() >> 8)
+}
+
+/// The dot products of `query` with the rows `ids`, in their order, put behind those in `dots`. They cannot
+/// overflow up to 65,536 bytes.
 ///
 /// # Panics
 ///
-/// Where a row was not published, or lengths are as [`dot`] refuses them.
-pub fn dot_each(level: Level, query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec<i32>) {
-    check(query, rows.stride());
+/// Where a row was not published, or is not as long as the query, a multiple of [`LANES`].
+pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
+    let words = rows.stride();
+    assert!(
+        query.len() == words && words.is_multiple_of(WORDS),
+        "rows must be of one length, a multiple of {LANES}"
+    );
     dots.reserve(ids.len());
-    match level.path() {
+    match query.level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: there is no `Level` of what the processor lacks; all rows have whole registers.
         Path::Avx512 => unsafe { avx512_each(query, rows, ids, dots) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
-        _ => {
-            let one = |row: &[i8]| scalar(query, row);
-            ahead(rows, ids, dots, |four| four.map(one), one);
-        }
+        _ => portable_each(query, rows, ids, dots),
     }
 }
 
-/// The dot products of `query` with `rows`, which are one after another in memory.
-///
-/// # Panics
-///
-/// Where lengths are as [`dot`] refuses them.
-pub fn dot_run(level: Level, query: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
-    check(query, query.len());
-    dots.reserve(rows.len() / query.len().max(1));
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: there is no `Level` of what the processor lacks; all rows have whole registers.
-        Path::Avx512 => unsafe { avx512_run(query, rows, dots) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Path::Avx2 => unsafe { avx2_run(query, rows, dots) },
-        _ => dots.extend(rows.chunks_exact(query.len()).map(|row| scalar(query, row))),
-    }
-}
-
-fn check(a: &[i8], length: usize) {
-    assert!(
-        a.len() == length && length.is_multiple_of(LANES) && length > 0,
-        "rows must be of one length, a multiple of {LANES}"
-    );
-}
-
-/// The twin.
-fn scalar(a: &[i8], b: &[i8]) -> i32 {
-    a.iter()
-        .zip(b)
-        .map(|(&a, &b)| i32::from(i16::from(a)) * i32::from(i16::from(b)))
-        .sum()
+/// The twin, and what other processors run.
+#[cfg_attr(all(target_arch = "x86_64", not(test)), expect(dead_code))]
+fn scalar(query: &Query, row: &[u16]) -> i32 {
+    let parts = row.chunks(PART).zip(query.seconds.chunks(PART));
+    let parts = parts.zip(query.mixed.chunks(PART)).zip(&query.biases);
+    let dots = parts.map(|(((row, seconds), mixed), &bias)| {
+        let products = row.iter().zip(seconds).zip(mixed);
+        let sum = products.fold(0_i32, |sum, ((&word, &second), &mixed)| {
+            sum.wrapping_add(i32::from(word.cast_signed()) * i32::from(second))
+                .wrapping_add(i32::from(word & 0xFF) * i32::from(mixed))
+        });
+        sum.wrapping_sub(bias) >> 8
+    });
+    dots.sum()
 }
 
 /// Calls `four` with four rows at a time and `one` with each of the rest, and asks for the rows that come.
 #[inline(always)]
 fn ahead<'a>(
-    rows: &'a Rows<i8>,
+    rows: &'a Rows<u16>,
     ids: &[u32],
     dots: &mut Vec<i32>,
-    four: impl Fn([&'a [i8]; 4]) -> [i32; 4],
-    one: impl Fn(&'a [i8]) -> i32,
+    four: impl Fn([&'a [u16]; 4]) -> [i32; 4],
+    one: impl Fn(&'a [u16]) -> i32,
 ) {
     for &id in ids.iter().take(AHEAD) {
         rows.prefetch(id);
@@ -116,150 +179,166 @@ fn ahead<'a>(
     dots.extend(rest.iter().map(|&id| one(rows.get(id))));
 }
 
-/// 128 times the sum of the query: what it costs to shift the rows' bytes to 0..=255, as the instruction
-/// wants one of its sides.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn bias(query: &[i8]) -> i32 {
-    let shift = _mm512_set1_epi8(-128); // 128 without a sign, as which it is taken
-    let mut sums = _mm512_setzero_si512();
-    for part in query.chunks_exact(LANES) {
-        // SAFETY: 64 bytes lie there.
-        let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
-        sums = _mm512_dpbusd_epi32(sums, shift, part);
-    }
-    _mm512_reduce_add_epi32(sums)
+#[cfg(not(target_arch = "x86_64"))]
+fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
+    let one = |row: &[u16]| scalar(query, row);
+    ahead(rows, ids, dots, |four| four.map(one), one);
 }
 
+/// With SSE2, which every processor of the kind has.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn avx512(query: &[i8], row: &[i8], bias: i32) -> i32 {
-    let shift = _mm512_set1_epi8(-128);
-    let mut sums = _mm512_setzero_si512();
-    for start in (0..query.len()).step_by(LANES) {
-        // SAFETY: both are of one length, a multiple of 64, so 64 bytes lie at `start` in either.
-        let (row, query) = unsafe {
-            (
-                _mm512_loadu_si512(row.as_ptr().add(start).cast()),
-                _mm512_loadu_si512(query.as_ptr().add(start).cast()),
-            )
-        };
-        sums = _mm512_dpbusd_epi32(sums, _mm512_xor_si512(row, shift), query);
-    }
-    _mm512_reduce_add_epi32(sums) - bias
+fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
+    // SAFETY: there is SSE2, and the caller checked that rows are as long as the query.
+    let four = |rows| unsafe { sse2(query, rows) };
+    // SAFETY: as above.
+    ahead(rows, ids, dots, four, |row| unsafe {
+        sse2(query, [row])[0]
+    });
 }
 
-/// Four rows at a time: the query is loaded once, and their lanes are added up together.
+/// Some rows at a time: the query is loaded once for all of them.
+///
+/// # Safety
+///
+/// Rows have as many words as the query, a multiple of 8.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn avx512_four(query: &[i8], rows: [&[i8]; 4], bias: i32) -> [i32; 4] {
-    let shift = _mm512_set1_epi8(-128);
-    let mut sums = [_mm512_setzero_si512(); 4];
-    for start in (0..query.len()).step_by(LANES) {
-        // SAFETY: all are of one length, a multiple of 64, so 64 bytes lie at `start` in each.
-        let query = unsafe { _mm512_loadu_si512(query.as_ptr().add(start).cast()) };
-        for (sum, row) in sums.iter_mut().zip(rows) {
-            // SAFETY: as above.
-            let row = unsafe { _mm512_loadu_si512(row.as_ptr().add(start).cast()) };
-            *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(row, shift), query);
+#[inline]
+#[target_feature(enable = "sse2")]
+unsafe fn sse2<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
+    const STEP: usize = 8;
+    let low = _mm_set1_epi16(0xFF);
+    let mut dots = [0; N];
+    for (part, &bias) in query.biases.iter().enumerate() {
+        let mut sums = [_mm_setzero_si128(); N];
+        let start = part * PART;
+        for place in (start..query.seconds.len().min(start + PART)).step_by(STEP) {
+            // SAFETY: all are of one length, a multiple of 8: 8 words lie at `place` in each.
+            let load = |words: *const u16| unsafe { _mm_loadu_si128(words.add(place).cast()) };
+            let second = load(query.seconds.as_ptr().cast());
+            let mixed = load(query.mixed.as_ptr().cast());
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let words = load(row.as_ptr());
+                *sum = _mm_add_epi32(*sum, _mm_madd_epi16(words, second));
+                let firsts = _mm_and_si128(words, low);
+                *sum = _mm_add_epi32(*sum, _mm_madd_epi16(firsts, mixed));
+            }
+        }
+        for (dot, sum) in dots.iter_mut().zip(sums) {
+            *dot += sum_of_four(sum).wrapping_sub(bias) >> 8;
         }
     }
-    let halves = sums.map(|sum| {
-        _mm256_add_epi32(
-            _mm512_castsi512_si256(sum),
-            _mm512_extracti64x4_epi64::<1>(sum),
-        )
+    dots
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "sse2")]
+fn sum_of_four(sums: __m128i) -> i32 {
+    let sum = _mm_add_epi32(sums, _mm_shuffle_epi32::<0b01_00_11_10>(sums));
+    _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
+}
+
+/// As with SSE2, in registers of twice the width.
+///
+/// # Safety
+///
+/// The processor has `avx2`, and rows have as many words as the query, a multiple of 16.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
+    const STEP: usize = 16;
+    let low = _mm256_set1_epi16(0xFF);
+    let mut dots = [0; N];
+    for (part, &bias) in query.biases.iter().enumerate() {
+        let mut sums = [_mm256_setzero_si256(); N];
+        let start = part * PART;
+        for place in (start..query.seconds.len().min(start + PART)).step_by(STEP) {
+            // SAFETY: all are of one length, a multiple of 16: 16 words lie at `place` in each.
+            let load = |words: *const u16| unsafe { _mm256_loadu_si256(words.add(place).cast()) };
+            let second = load(query.seconds.as_ptr().cast());
+            let mixed = load(query.mixed.as_ptr().cast());
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let words = load(row.as_ptr());
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(words, second));
+                let firsts = _mm256_and_si256(words, low);
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(firsts, mixed));
+            }
+        }
+        for (dot, sum) in dots.iter_mut().zip(sums) {
+            let high = _mm256_extracti128_si256::<1>(sum);
+            let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), high);
+            *dot += sum_of_four(sum).wrapping_sub(bias) >> 8;
+        }
+    }
+    dots
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
+    // SAFETY: the caller checked that rows are as long as the query.
+    let four = |rows| unsafe { avx2(query, rows) };
+    // SAFETY: as above.
+    ahead(rows, ids, dots, four, |row| unsafe {
+        avx2(query, [row])[0]
+    });
+}
+
+/// Bytes by bytes. The instruction wants one side without a sign: 128 is added to all bytes of the rows.
+///
+/// # Safety
+///
+/// The processor has `avx512f` and `avx512vnni`, and rows have as many words as the query, a multiple of 32.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn avx512<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [__m512i; N] {
+    let shift = _mm512_set1_epi16(i16::MIN); // of the second byte; the first has it
+    let mut sums = [_mm512_setzero_si512(); N];
+    for place in (0..query.bytes.len()).step_by(WORDS) {
+        // SAFETY: all are of one length, a multiple of 32: 32 words lie at `place` in each.
+        let load = |words: *const u16| unsafe { _mm512_loadu_si512(words.add(place).cast()) };
+        let query = load(query.bytes.as_ptr());
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load(row.as_ptr()), shift), query);
+        }
+    }
+    sums
+}
+
+/// Four rows at a time: their lanes are added up together.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn avx512_four(query: &Query, rows: [&[u16]; 4]) -> [i32; 4] {
+    // SAFETY: the caller's.
+    let halves = unsafe { avx512(query, rows) }.map(|sum| {
+        let high = _mm512_extracti64x4_epi64::<1>(sum);
+        _mm256_add_epi32(_mm512_castsi512_si256(sum), high)
     });
     let pairs = _mm256_hadd_epi32(
         _mm256_hadd_epi32(halves[0], halves[1]),
         _mm256_hadd_epi32(halves[2], halves[3]),
     );
-    let all = _mm_add_epi32(
-        _mm256_castsi256_si128(pairs),
-        _mm256_extracti128_si256::<1>(pairs),
-    );
+    let high = _mm256_extracti128_si256::<1>(pairs);
+    let all = _mm_add_epi32(_mm256_castsi256_si128(pairs), high);
+    let all = _mm_sub_epi32(all, _mm_set1_epi32(query.biases[0]));
     let mut dots = [0; 4];
     // SAFETY: there is room for four.
-    unsafe {
-        _mm_storeu_si128(
-            dots.as_mut_ptr().cast(),
-            _mm_sub_epi32(all, _mm_set1_epi32(bias)),
-        );
-    };
+    unsafe { _mm_storeu_si128(dots.as_mut_ptr().cast(), all) };
     dots
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn avx512_each(query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec<i32>) {
-    // SAFETY: this has the instructions that it needs.
-    let bias = unsafe { bias(query) };
+unsafe fn avx512_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
     // SAFETY: the caller checked that rows are as long as the query.
-    let four = |rows| unsafe { avx512_four(query, rows, bias) };
+    let four = |rows| unsafe { avx512_four(query, rows) };
     // SAFETY: as above.
     ahead(rows, ids, dots, four, |row| unsafe {
-        avx512(query, row, bias)
+        _mm512_reduce_add_epi32(avx512(query, [row])[0]) - query.biases[0]
     });
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn avx512_run(query: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
-    // SAFETY: this has the instructions that it needs.
-    let bias = unsafe { bias(query) };
-    for row in rows.chunks_exact(query.len()) {
-        // SAFETY: a row is as long as the query, a multiple of 64.
-        dots.push(unsafe { avx512(query, row, bias) });
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn avx2(a: &[i8], b: &[i8]) -> i32 {
-    let mut sums = [_mm256_setzero_si256(); 2];
-    for start in (0..a.len()).step_by(32) {
-        for (half, sum) in sums.iter_mut().enumerate() {
-            let place = start + half * 16;
-            // SAFETY: both are of one length, a multiple of 64, so 16 bytes lie at `place` in either.
-            let (a, b) = unsafe {
-                (
-                    _mm_loadu_si128(a.as_ptr().add(place).cast()),
-                    _mm_loadu_si128(b.as_ptr().add(place).cast()),
-                )
-            };
-            let products = _mm256_madd_epi16(_mm256_cvtepi8_epi16(a), _mm256_cvtepi8_epi16(b));
-            *sum = _mm256_add_epi32(*sum, products);
-        }
-    }
-    let sum = _mm256_add_epi32(sums[0], sums[1]);
-    let sum = _mm_add_epi32(
-        _mm256_castsi256_si128(sum),
-        _mm256_extracti128_si256::<1>(sum),
-    );
-    let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
-    _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn avx2_each(query: &[i8], rows: &Rows<i8>, ids: &[u32], dots: &mut Vec<i32>) {
-    // SAFETY: the caller checked that rows are as long as the query.
-    ahead(
-        rows,
-        ids,
-        dots,
-        |four| four.map(|row| unsafe { avx2(query, row) }),
-        |row| unsafe { avx2(query, row) },
-    );
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn avx2_run(query: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
-    for row in rows.chunks_exact(query.len()) {
-        // SAFETY: a row is as long as the query, a multiple of 64.
-        dots.push(unsafe { avx2(query, row) });
-    }
 }
 
 #[cfg(test)]
@@ -270,50 +349,74 @@ mod tests {
     use super::*;
     use crate::simd::rows::RowsWriter;
 
-    fn padded(mut values: Vec<i8>) -> Vec<i8> {
-        values.resize(values.len().next_multiple_of(LANES).max(LANES), 0);
-        values
+    fn product(a: &[i8], b: &[i8]) -> i32 {
+        let products = a.iter().zip(b).map(|(&a, &b)| i32::from(a) * i32::from(b));
+        products.sum()
+    }
+
+    /// What every level, and the twin, gives for `query` and `rows`, which must be the same.
+    fn dots(query: &[i8], rows: &[Vec<i8>], ids: &[u32]) -> Vec<i32> {
+        let query = packed(query, query.len());
+        let mut stored = RowsWriter::new(query.len());
+        for row in rows {
+            stored.push(&packed(row, row.len()));
+        }
+        let mut ready = Query::new(Level::PORTABLE);
+        ready.set(Level::PORTABLE, &query);
+        let twin: Vec<i32> = ids
+            .iter()
+            .map(|&id| scalar(&ready, stored.get(id)))
+            .collect();
+        for level in Level::all() {
+            let mut ready = Query::new(Level::PORTABLE);
+            ready.set(level, &query);
+            let mut found = Vec::new();
+            dot_each(&ready, &stored, ids, &mut found);
+            assert_eq!(found, twin, "{level}");
+        }
+        twin
     }
 
     proptest! {
         #[test]
-        fn every_path_gives_the_twins_sum(
-            pairs in vec((-127..=127_i8, -127..=127_i8), 1..700),
-            picked in vec(0_u32..3, 0..9),
+        fn every_path_gives_the_sum_of_the_products(
+            pairs in vec((-127..=127_i8, -127..=127_i8), 1..2_000),
+            picked in vec(0_u32..3, 0..12),
         ) {
             let (a, b): (Vec<i8>, Vec<i8>) = pairs.into_iter().unzip();
-            let (a, b) = (padded(a), padded(b));
-            let mut rows = RowsWriter::new(a.len());
-            for row in [&b, &a, &vec![-127; a.len()]] {
-                rows.push(row);
-            }
-            let expected: Vec<i32> = picked.iter().map(|&id| scalar(&a, rows.get(id))).collect();
-            for level in Level::all() {
-                prop_assert_eq!(dot(level, &a, &b), scalar(&a, &b), "{}", level);
-                let mut dots = Vec::new();
-                dot_each(level, &a, &rows, &picked, &mut dots);
-                prop_assert_eq!(&dots, &expected, "{}", level);
-                dots.clear();
-                dot_run(level, &a, rows.run(0, 3), &mut dots);
-                let all: Vec<i32> = (0..3).map(|id| scalar(&a, rows.get(id))).collect();
-                prop_assert_eq!(&dots, &all, "{}", level);
-            }
+            let rows = [b, a.clone(), vec![-127; a.len()]];
+            let expected: Vec<i32> = picked.iter().map(|&id| product(&a, &rows[id as usize])).collect();
+            prop_assert_eq!(dots(&a, &rows, &picked), expected);
         }
     }
 
     #[test]
     fn the_longest_rows_do_not_overflow() {
         let (most, least) = (vec![127_i8; 65_536], vec![-127_i8; 65_536]);
-        for level in Level::all() {
-            assert_eq!(dot(level, &most, &most), 127 * 127 * 65_536, "{level}");
-            assert_eq!(dot(level, &most, &least), -127 * 127 * 65_536, "{level}");
-            assert_eq!(dot(level, &least, &least), 127 * 127 * 65_536, "{level}");
-        }
+        let square = 127 * 127 * 65_536;
+        let rows = [most.clone(), least.clone()];
+        assert_eq!(
+            dots(&most, &rows, &[0, 1, 0, 1, 0]),
+            [square, -square, square, -square, square]
+        );
+        assert_eq!(dots(&least, &rows, &[1]), [square]);
+    }
+
+    #[test]
+    fn a_word_worked_by_hand() {
+        // 256 * 3 + (-2 + 128); filled up with words of two zeros, 0 + 128
+        let row = packed(&[-2, 3], 2);
+        assert_eq!((row[0], row[1], row.len()), (894, 128, WORDS));
+        // 894 * 7 + 126 * (256 * 5 - 7) = 256 * (-2 * 5 + 3 * 7) + 256 * 128 * 5
+        assert_eq!(894 * 7 + 126 * (256 * 5 - 7), 256 * 11 + 256 * 128 * 5);
+        assert_eq!(dots(&[5, 7], &[vec![-2, 3]], &[0]), [11]);
     }
 
     #[test]
     #[should_panic(expected = "rows must be of one length")]
     fn rows_of_different_lengths_are_refused() {
-        let _ = dot(Level::PORTABLE, &[1; 64], &[1; 128]);
+        let mut query = Query::new(Level::PORTABLE);
+        query.set(Level::PORTABLE, &packed(&[1; 64], 64));
+        dot_each(&query, &RowsWriter::new(LANES), &[], &mut Vec::new());
     }
 }

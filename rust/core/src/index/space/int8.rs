@@ -21,7 +21,7 @@ const ROUNDING: f64 = 2e-6;
 /// cosine distance of the bytes: an integer over two lengths, the same on every machine.
 pub struct Int8 {
     dimension: usize,
-    codes: Rows<i8>,
+    codes: Rows<u16>,
     /// One over the length of the codes; 0 for a row of zeros.
     inverses: Rows<f32>,
     floats: Rows<f32>,
@@ -31,7 +31,7 @@ pub struct Int8 {
 
 /// The right to add rows to an [`Int8`].
 pub struct Int8Writer {
-    codes: RowsWriter<i8>,
+    codes: RowsWriter<u16>,
     inverses: RowsWriter<f32>,
     floats: RowsWriter<f32>,
 }
@@ -39,7 +39,7 @@ pub struct Int8Writer {
 /// A query as bytes and as floats.
 pub struct Int8Query {
     level: Level,
-    codes: Vec<i8>,
+    codes: dot_i8::Query,
     inverse: f32,
     floats: Vec<f32>,
     squared_norm: f64,
@@ -57,7 +57,7 @@ impl Space for Int8 {
 
     fn new(dimension: usize) -> (Self, Int8Writer) {
         let writer = Int8Writer {
-            codes: RowsWriter::new(dimension.next_multiple_of(dot_i8::LANES)),
+            codes: RowsWriter::new(dimension.next_multiple_of(dot_i8::LANES) / 2),
             inverses: RowsWriter::new(1),
             floats: RowsWriter::new(dimension.next_multiple_of(dot_f32::LANES)),
         };
@@ -77,7 +77,10 @@ impl Space for Int8 {
 
     fn push(&self, writer: &mut Int8Writer, item: &[f32]) -> Result<(u32, bool)> {
         let Some(values) = scaled(item) else {
-            writer.codes.push(&[]).ok_or_else(full)?;
+            writer
+                .codes
+                .push(&dot_i8::packed(&[], self.dimension))
+                .ok_or_else(full)?;
             writer.inverses.push(&[0.0]).ok_or_else(full)?;
             let id = writer.floats.push(&[]).ok_or_else(full)?;
             return Ok((id, false));
@@ -88,7 +91,10 @@ impl Space for Int8 {
         let bound = (angle as f32).next_up();
         // Angles are not negative, so their bits are in their order.
         self.slack.fetch_max(bound.to_bits(), Ordering::Relaxed);
-        writer.codes.push(&codes).ok_or_else(full)?;
+        writer
+            .codes
+            .push(&dot_i8::packed(&codes, self.dimension))
+            .ok_or_else(full)?;
         writer.inverses.push(&[inverse]).ok_or_else(full)?;
         let id = writer.floats.push(&values).ok_or_else(full)?;
         Ok((id, true))
@@ -97,7 +103,7 @@ impl Space for Int8 {
     fn blank(&self) -> Int8Query {
         Int8Query {
             level: Level::current(),
-            codes: Vec::new(),
+            codes: dot_i8::Query::new(Level::current()),
             inverse: 0.0,
             floats: Vec::new(),
             squared_norm: 0.0,
@@ -111,9 +117,10 @@ impl Space for Int8 {
         let Some(values) = scaled(item) else {
             return false;
         };
-        query.codes.clear();
-        (query.inverse, query.slack) = quantise(&values, &mut query.codes);
-        query.codes.resize(self.codes.stride(), 0);
+        let mut codes = Vec::with_capacity(values.len());
+        (query.inverse, query.slack) = quantise(&values, &mut codes);
+        let row = dot_i8::packed(&codes, self.dimension);
+        query.codes.set(query.level, &row);
         query.floats.clear();
         query.floats.extend_from_slice(&values);
         query.floats.resize(self.floats.stride(), 0.0);
@@ -122,8 +129,7 @@ impl Space for Int8 {
     }
 
     fn load(&self, id: u32, query: &mut Int8Query) {
-        query.codes.clear();
-        query.codes.extend_from_slice(self.codes.get(id));
+        query.codes.set(query.level, self.codes.get(id));
         query.inverse = self.inverses.get(id)[0];
     }
 
@@ -133,7 +139,7 @@ impl Space for Int8 {
     )]
     fn distances(&self, query: &mut Int8Query, ids: &[u32], distances: &mut Vec<f32>) {
         query.dots.clear();
-        dot_i8::dot_each(query.level, &query.codes, &self.codes, ids, &mut query.dots);
+        dot_i8::dot_each(&query.codes, &self.codes, ids, &mut query.dots);
         distances.clear();
         distances.extend(ids.iter().zip(&query.dots).map(|(&id, &dot)| {
             let cosine = dot as f32 * (query.inverse * self.inverses.get(id)[0]);
