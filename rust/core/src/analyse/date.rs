@@ -19,8 +19,13 @@ const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
 /// Month, year and day of a moment, as people write them: `may`, `2023`, `8`.
 pub(super) fn words(milliseconds: i64) -> [String; 3] {
-    let (year, month, day) = civil(milliseconds.div_euclid(MILLISECONDS_OF_DAY));
+    let (year, month, day) = civil(day(milliseconds));
     [MONTHS[month].to_owned(), year.to_string(), day.to_string()]
+}
+
+/// The day of a moment, after 1970-01-01.
+pub(super) fn day(milliseconds: i64) -> i64 {
+    milliseconds.div_euclid(MILLISECONDS_OF_DAY)
 }
 
 /// Year, month (0 is January) and day of the day that many days after 1970-01-01.

@@ -1,66 +1,185 @@
 //! The terms of the words that came last: texts use few words, and use them often.
+//!
+//! Two tables of fixed size, kept by each thread that analyses texts. A word that is not there is read by the
+//! rules and takes the place of another, so no text can make them grow, and words that are chosen to share a
+//! place cost what they would cost without a memo. Keys are the bytes themselves: what is found is right.
 
-use super::normal::Normalizer;
-use super::terms::hash;
-
-/// Words that are remembered; 128 KB of them for a thread that analyses texts.
+/// Lines for stretches of one term, of two places each: 512 KB.
 const WORDS: usize = 1 << 13;
+/// Lines for all else, of one place each: 256 KB.
+const COMPOUNDS: usize = 1 << 12;
+/// Terms of a stretch that is remembered.
+pub(super) const TERMS: usize = 4;
 
-/// For each of some words its term, both by their hashes. A word takes the place of another.
+/// Numbers of a line of the processor's cache.
+const LINE: usize = 8;
+
+/// The terms of some words, by their bytes.
+#[derive(Default)]
 pub(super) struct Memo {
-    normalizer: Normalizer,
-    places: Vec<(u64, u64)>,
+    words: Table<WORDS>,
+    compounds: Table<COMPOUNDS>,
 }
 
-impl Default for Memo {
-    fn default() -> Self {
-        Self {
-            normalizer: Normalizer::default(),
-            // No word yet: each place has a hash that belongs to the next one.
-            places: (1..=WORDS as u64).map(|other| (other, 0)).collect(),
-        }
-    }
+/// The term of a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The hash of its normal form.
+    pub(super) term: u64,
+    /// Whether it says anything.
+    pub(super) says: bool,
 }
 
 impl Memo {
-    /// The hash of a word's normal form.
-    ///
-    /// Two words of one hash have one term, as two terms of one hash are one.
-    pub(super) fn term(&mut self, word: &str) -> u64 {
-        let known = hash(word);
-        let place = &mut self.places[place(known)];
-        if place.0 != known {
-            *place = (known, hash(&self.normalizer.normal(word)));
+    /// The term of a short stretch that has but one.
+    #[inline]
+    pub(super) fn word(&self, key: [u64; 2]) -> Option<Told> {
+        let line = &self.words.lines()[Table::<WORDS>::place([key[0], key[1], 0])];
+        // Which of the two it is nobody can guess, so both are looked at.
+        let differs = |at: usize| line[at] ^ key[0] | line[at + 1] ^ key[1];
+        let is_other = differs(LINE / 2) == 0;
+        let at = usize::from(is_other) * (LINE / 2);
+        (is_other | (differs(0) == 0)).then_some(Told {
+            term: line[at + 2],
+            says: line[at + 3] != 0,
+        })
+    }
+
+    /// Remembers the term of a stretch; the older one of its line goes.
+    pub(super) fn keep_word(&mut self, key: [u64; 2], told: Told) {
+        let place = Table::<WORDS>::place([key[0], key[1], 0]);
+        let line = &mut self.words.lines_mut()[place];
+        line.copy_within(..LINE / 2, LINE / 2);
+        line[..LINE / 2].copy_from_slice(&[key[0], key[1], told.term, u64::from(told.says)]);
+    }
+
+    /// The terms of any other stretch that is not too long, in order.
+    pub(super) fn compound(&self, key: [u64; 3]) -> Option<impl Iterator<Item = Told> + use<'_>> {
+        let line = &self.compounds.lines()[Table::<COMPOUNDS>::place(key)];
+        let [first, second, third, told, terms @ ..] = line;
+        let differs = first ^ key[0] | second ^ key[1] | third ^ key[2];
+        (differs == 0).then(|| {
+            let count = usize::from(told.to_le_bytes()[0]);
+            let terms = terms.iter().zip(0..).take(count);
+            terms.map(move |(&term, bit)| Told {
+                term,
+                says: told >> (8 + bit) & 1 == 1,
+            })
+        })
+    }
+
+    /// Remembers the terms of a stretch, if they are few enough.
+    pub(super) fn keep_compound(&mut self, key: [u64; 3], told: &[Told]) {
+        if told.len() > TERMS {
+            return;
         }
-        place.1
+        let place = Table::<COMPOUNDS>::place(key);
+        let line = &mut self.compounds.lines_mut()[place];
+        line[..3].copy_from_slice(&key);
+        line[3] = told.len() as u64;
+        for (number, told) in told.iter().enumerate() {
+            line[3] |= u64::from(told.says) << (8 + number);
+            line[4 + number] = told.term;
+        }
     }
 }
 
-fn place(hash: u64) -> usize {
-    usize::try_from(hash % WORDS as u64).unwrap_or(0)
+/// Lines of numbers. All are 0 to begin with, which is no key; pages that are not used cost nothing.
+struct Table<const LINES: usize> {
+    numbers: Vec<u64>,
+    /// Where the first line of the processor's cache begins.
+    start: usize,
+}
+
+impl<const LINES: usize> Default for Table<LINES> {
+    fn default() -> Self {
+        let numbers = vec![0_u64; (LINES + 1) * LINE];
+        let start = numbers.as_ptr().align_offset(size_of::<[u64; LINE]>());
+        Self {
+            start: start.min(LINE),
+            numbers,
+        }
+    }
+}
+
+impl<const LINES: usize> Table<LINES> {
+    #[inline]
+    fn lines(&self) -> &[[u64; LINE]] {
+        self.numbers[self.start..].as_chunks().0
+    }
+
+    fn lines_mut(&mut self) -> &mut [[u64; LINE]] {
+        self.numbers[self.start..].as_chunks_mut().0
+    }
+
+    /// The line of a key: high bits of a sum of products, in which every byte of it has a part.
+    #[inline]
+    fn place(key: [u64; 3]) -> usize {
+        let sum = key[0]
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(key[1].wrapping_mul(0xC2B2_AE3D_27D4_EB4F))
+            .wrapping_add(key[2].wrapping_mul(0x1656_67B1_9E37_79F9));
+        usize::try_from(sum >> (u64::BITS - LINES.ilog2())).unwrap_or(0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::key::{long_key, short_key};
 
-    #[test]
-    fn a_word_has_its_term_whatever_came_before() {
-        let mut memo = Memo::default();
-        let normalizer = Normalizer::default();
-        for round in 0..3_u32 {
-            for number in 0..20_000_u32 {
-                let word = format!("walking{}ed", number * 7 % (9_000 + round));
-                let word = if number % 3 == 0 { "paintings" } else { &word };
-                assert_eq!(memo.term(word), hash(&normalizer.normal(word)), "{word}");
-            }
+    fn key(number: u64) -> [u64; 3] {
+        let text = format!("silt{number}");
+        long_key(text.as_bytes(), 0, text.len()).unwrap()
+    }
+
+    fn plain(number: u64) -> [u64; 2] {
+        let text = format!("silt{number}");
+        short_key(text.as_bytes(), 0, text.len())
+    }
+
+    fn told(number: u64) -> Told {
+        Told {
+            term: number,
+            says: number.is_multiple_of(3),
         }
     }
 
     #[test]
-    fn no_place_has_a_word_to_begin_with() {
-        let memo = Memo::default();
-        let places = memo.places.iter().enumerate();
-        assert!(places.into_iter().all(|(at, &(hash, _))| place(hash) != at));
+    fn a_word_has_its_own_term_or_none_whatever_came_after() {
+        let mut memo = Memo::default();
+        let count = 5 * WORDS as u64;
+        for number in 0..count {
+            assert_eq!(memo.word(plain(number)), None);
+            memo.keep_word(plain(number), told(number));
+            assert_eq!(memo.word(plain(number)), Some(told(number)));
+        }
+        let known = |number: &u64| {
+            let found = memo.word(plain(*number));
+            assert!(found.is_none_or(|found| found == told(*number)));
+            found.is_some()
+        };
+        let known = (0..count).filter(known).count();
+        assert!((WORDS..=2 * WORDS).contains(&known), "{known}");
+    }
+
+    #[test]
+    fn a_compound_has_its_own_terms_or_none_whatever_came_after() {
+        let mut memo = Memo::default();
+        let count = 5 * COMPOUNDS as u64;
+        let terms =
+            |number: u64| -> Vec<Told> { (number..=number + number % 6).map(told).collect() };
+        for number in 0..count {
+            assert!(memo.compound(key(number)).is_none());
+            memo.keep_compound(key(number), &terms(number));
+            let found: Option<Vec<Told>> = memo.compound(key(number)).map(Iterator::collect);
+            let expected = Some(terms(number)).filter(|terms| terms.len() <= TERMS);
+            assert_eq!(found, expected);
+        }
+        for number in 0..count {
+            if let Some(found) = memo.compound(key(number)) {
+                assert_eq!(found.collect::<Vec<_>>(), terms(number));
+            }
+        }
     }
 }

@@ -5,19 +5,23 @@
 //! the same way. Nothing of it is stored but its name: a store that was written under another one is
 //! analysed anew when it is read.
 
+mod analyser;
 mod date;
 pub mod fields;
 mod fold;
 mod irregular;
+mod key;
 mod memo;
 mod normal;
+mod order;
 mod passages;
+mod reader;
 mod stop;
 mod terms;
 mod words;
 
-pub use fields::Fields;
-pub use terms::{for_each_term, hash, terms};
+pub use fields::{Fields, for_each_passage};
+pub use terms::{for_each_term, hash, terms, with_sorted_terms};
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
 pub const ID: &str = "lexical-1";

@@ -1,16 +1,10 @@
 //! From a text to its terms: words without those that say nothing, in their normal forms.
 
-use std::cell::RefCell;
-
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::memo::Memo;
+use super::analyser::with_kept;
 use super::normal::Normalizer;
 use super::words::Scanner;
-
-thread_local! {
-    static MEMO: RefCell<Memo> = RefCell::default();
-}
 
 /// Calls `visit` with each term of `text`, in order.
 ///
@@ -32,8 +26,13 @@ pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
 #[must_use]
 pub fn terms(text: &str) -> Vec<u64> {
     let mut found = Vec::new();
-    MEMO.with_borrow_mut(|memo| for_each_word(text, |word| found.push(memo.term(word))));
+    with_kept(|analyser| analyser.read_all(text, &mut found));
     found
+}
+
+/// What `read` makes of the hashes of the terms of `text`, in ascending order: for those who count them.
+pub fn with_sorted_terms<T>(text: &str, read: impl FnOnce(&[u64]) -> T) -> T {
+    with_kept(|analyser| analyser.with_sorted(text, read))
 }
 
 /// Calls `visit` with each word of `text` that says something, in order; with each at all where none does.

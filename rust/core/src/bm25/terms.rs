@@ -15,21 +15,33 @@ impl Document {
     /// The terms of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        analyse::terms(text).into()
+        analyse::with_sorted_terms(text, Self::of_sorted)
+    }
+
+    /// Of hashes of terms in ascending order, repeated ones side by side.
+    #[must_use]
+    pub fn of_sorted(terms: &[u64]) -> Self {
+        debug_assert!(terms.is_sorted(), "terms ascend");
+        Self {
+            length: terms.len() as u64,
+            terms: count(terms, |term, tf| (term, tf)),
+        }
     }
 }
 
 impl From<Vec<u64>> for Document {
     fn from(mut terms: Vec<u64>) -> Self {
         terms.sort_unstable();
-        Self {
-            length: terms.len() as u64,
-            terms: terms
-                .chunk_by(|one, other| one == other)
-                .map(|run| (run[0], u32::try_from(run.len()).unwrap_or(u32::MAX)))
-                .collect(),
-        }
+        Self::of_sorted(&terms)
     }
+}
+
+/// What `make` makes of each of the terms, which ascend, and of how often it occurs.
+fn count<T>(sorted: &[u64], make: impl Fn(u64, u32) -> T) -> Vec<T> {
+    let mut counted = Vec::with_capacity(sorted.len());
+    let runs = sorted.chunk_by(|one, other| one == other);
+    counted.extend(runs.map(|run| make(run[0], u32::try_from(run.len()).unwrap_or(u32::MAX))));
+    counted
 }
 
 /// A term of a query.
@@ -58,15 +70,10 @@ impl Query {
     /// The terms of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let mut hashes = analyse::terms(text);
-        hashes.sort_unstable();
-        let runs = hashes.chunk_by(|one, other| one == other);
-        let terms = runs.map(|run| QueryTerm {
-            hash: run[0],
-            count: u32::try_from(run.len()).unwrap_or(u32::MAX),
-        });
         Self {
-            terms: terms.collect(),
+            terms: analyse::with_sorted_terms(text, |terms| {
+                count(terms, |hash, count| QueryTerm { hash, count })
+            }),
             text: text.to_owned(),
         }
     }

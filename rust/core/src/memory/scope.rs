@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Connection;
 
-use crate::analyse::Fields;
+use crate::analyse::{Fields, for_each_passage};
 use crate::bm25::{Bm25Params, Document, LexicalIndex, Query, Why};
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
@@ -37,10 +37,13 @@ pub(super) struct Analysed {
 
 impl Analysed {
     pub(super) fn of(entry: &NewEntry, hash_rule: HashRule) -> Self {
-        let fields = fields(entry);
-        let passage = |passage| fields.passage(passage).into();
+        let mut passages = Vec::with_capacity(1); // nearly all have one
+        let name = entry.name.as_deref();
+        for_each_passage(&entry.text, &entry.role, name, entry.created_at, |terms| {
+            passages.push(Document::of_sorted(terms));
+        });
         Self {
-            passages: fields.passages().map(passage).collect(),
+            passages,
             row: counts(&entry.text, hash_rule),
             range: (entry.start, entry.end),
             created_at: entry.created_at,

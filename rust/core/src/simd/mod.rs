@@ -6,6 +6,7 @@
 //! [`rows`] is the memory that kernels read rows from while a writer appends.
 
 pub mod classify;
+pub mod clusters;
 pub mod columns;
 pub mod dot_f32;
 pub mod dot_i8;

@@ -1,0 +1,262 @@
+//! The quick way from a text to the hashes of its terms: cluster by cluster, with the memo of words.
+//!
+//! The rules are those of `for_each_term`, which is the plain way; a property test holds one against the other.
+
+use std::cell::Cell;
+use std::mem;
+
+use parking_lot::{Mutex, const_mutex};
+
+use super::date;
+use super::order::Order;
+use super::passages::passages;
+use super::reader::{AT_ONCE, Cluster, Found, Reader};
+use crate::simd::Level;
+use crate::simd::clusters::Clusters;
+
+/// Bytes of a text whose buffers are kept for the next one.
+const USUAL: usize = 1 << 20;
+
+thread_local! {
+    /// What the thread keeps between texts.
+    static KEPT: Kept = const { Kept(Cell::new(None)) };
+}
+
+/// Analysers of threads that ended, for those that begin: a memo takes some hundred texts to fill.
+static LEFT: Mutex<Vec<Analyser>> = const_mutex(Vec::new());
+
+/// How many of them are kept.
+const MOST_LEFT: usize = 8;
+
+/// The analyser of a thread, which leaves it to others.
+struct Kept(Cell<Option<Box<Analyser>>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Nobody waits for it: a thread that ends may be one of a process that was forked in between.
+        if let (Some(analyser), Some(mut left)) = (self.0.take(), LEFT.try_lock())
+            && left.len() < MOST_LEFT
+        {
+            left.push(*analyser);
+        }
+    }
+}
+
+/// What `work` makes of the thread's analyser.
+pub(super) fn with_kept<T>(work: impl FnOnce(&mut Analyser) -> T) -> T {
+    // Taken, so that a panic leaves none that is half filled, and `work` may analyse, too.
+    let kept = KEPT.try_with(|kept| kept.0.take()).ok().flatten();
+    let left = || {
+        LEFT.try_lock()
+            .and_then(|mut left| left.pop().map(Box::new))
+    };
+    let mut analyser = kept.or_else(left).unwrap_or_default();
+    let made = work(&mut analyser);
+    // A thread that is ending keeps none.
+    let _ = KEPT.try_with(|kept| kept.0.set(Some(analyser)));
+    made
+}
+
+/// Finds terms, and keeps its buffers and its memo from one text to the next.
+#[derive(Default)]
+pub(super) struct Analyser {
+    clusters: Clusters,
+    reader: Reader,
+    order: Order,
+    /// The terms of the text at hand, those that stand beside it, and a passage of both; kept for their capacity.
+    text: Vec<u64>,
+    beside: Vec<u64>,
+    passage: Vec<u64>,
+    /// The terms of the date that was asked for last.
+    date: Option<Date>,
+}
+
+/// A day after 1970-01-01, and its terms.
+struct Date {
+    day: i64,
+    terms: Vec<u64>,
+}
+
+impl Analyser {
+    /// Adds the hashes of the terms of `text` to `terms`, in order.
+    pub(super) fn read_all(&mut self, text: &str, terms: &mut Vec<u64>) {
+        self.read(text, terms);
+        self.shrink_after(text);
+    }
+
+    /// What `read` makes of the hashes of the terms of `text`, in ascending order.
+    pub(super) fn with_sorted<T>(&mut self, text: &str, read: impl FnOnce(&[u64]) -> T) -> T {
+        let mut terms = mem::take(&mut self.text);
+        terms.clear();
+        self.read(text, &mut terms);
+        self.order.sort(&mut terms);
+        let made = read(&terms);
+        self.text = terms;
+        self.shrink_after(text);
+        made
+    }
+
+    /// Calls `visit` with the terms of each passage of a text, in ascending order: its own, those of a name and
+    /// of a moment in milliseconds since 1970.
+    pub(super) fn for_each_passage(
+        &mut self,
+        text: &str,
+        name: Option<&str>,
+        created_at: i64,
+        mut visit: impl FnMut(&[u64]),
+    ) {
+        let (mut terms, mut beside) = (mem::take(&mut self.text), mem::take(&mut self.beside));
+        terms.clear();
+        beside.clear();
+        self.read(text, &mut terms);
+        if let Some(name) = name {
+            self.read(name, &mut beside);
+        }
+        beside.extend_from_slice(self.date(created_at));
+        for passage in passages(terms.len()) {
+            self.passage.clear();
+            self.passage.extend_from_slice(&terms[passage]);
+            self.passage.extend_from_slice(&beside);
+            self.order.sort(&mut self.passage);
+            visit(&self.passage);
+        }
+        (self.text, self.beside) = (terms, beside);
+        self.shrink_after(text);
+    }
+
+    /// The terms of a date. Entries come day by day.
+    fn date(&mut self, milliseconds: i64) -> &[u64] {
+        let day = date::day(milliseconds);
+        let known = self.date.take().filter(|date| date.day == day);
+        let date = known.unwrap_or_else(|| {
+            let mut terms = Vec::new();
+            for word in date::words(milliseconds) {
+                self.read(&word, &mut terms);
+            }
+            Date { day, terms }
+        });
+        &self.date.insert(date).terms
+    }
+
+    fn read(&mut self, text: &str, terms: &mut Vec<u64>) {
+        let before = terms.len();
+        self.find(text, Found::new(terms, false));
+        if terms.len() == before {
+            // Nothing that says anything: then what says nothing is a term as well.
+            self.find(text, Found::new(terms, true));
+        }
+    }
+
+    /// Gives back what a text took that was much longer than others are.
+    fn shrink_after(&mut self, text: &str) {
+        if text.len() > USUAL {
+            self.clusters.shrink_to(USUAL);
+            self.reader.shrink();
+            for terms in [&mut self.text, &mut self.beside, &mut self.passage] {
+                *terms = Vec::new();
+            }
+        }
+    }
+
+    fn find(&mut self, text: &str, mut found: Found<'_>) {
+        let Self {
+            clusters, reader, ..
+        } = self;
+        let (mut batch, mut count) = ([Cluster::default(); AT_ONCE], 0);
+        clusters.for_each(Level::current(), text, |range| {
+            batch[count % AT_ONCE] = Cluster::of(text, range);
+            count += 1;
+            if count == AT_ONCE {
+                reader.look_up(text, &batch, &mut found);
+                count = 0;
+            }
+        });
+        reader.look_up(text, &batch[..count], &mut found);
+        found.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::analyse::{for_each_term, hash};
+
+    fn plainly(text: &str) -> Vec<u64> {
+        let mut found = Vec::new();
+        for_each_term(text, |term| found.push(hash(term)));
+        found
+    }
+
+    fn quickly(analyser: &mut Analyser, text: &str) -> Vec<u64> {
+        let mut found = Vec::new();
+        analyser.read(text, &mut found);
+        found
+    }
+
+    /// Once with words that are read, and once with those that are remembered; at every level.
+    fn check(analyser: &mut Analyser, text: &str) {
+        let expected = plainly(text);
+        for level in Level::all() {
+            for _ in 0..2 {
+                let found = level.run(|| quickly(analyser, text));
+                assert_eq!(found, expected, "{level} {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_have_their_terms_whatever_came_before() {
+        let mut analyser = Analyser::default();
+        for round in 0..3_u32 {
+            for number in 0..20_000_u32 {
+                let number = number * 7 % (17_000 + round);
+                let text = format!("walking{number}ed the paintings of_mud{number} Ann's");
+                assert_eq!(quickly(&mut analyser, &text), plainly(&text), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_analyser_may_be_asked_while_it_works() {
+        let inner = with_kept(|_| with_kept(|analyser| quickly(analyser, "silt")));
+        assert_eq!(inner, plainly("silt"));
+    }
+
+    #[test]
+    fn threads_that_begin_go_on_where_others_ended() {
+        for _ in 0..3 {
+            let text = "The silt of Ann's delta, in_progress";
+            let threads: Vec<_> = (0..2 * MOST_LEFT)
+                .map(|_| std::thread::spawn(move || with_kept(|analyser| quickly(analyser, text))))
+                .collect();
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), plainly(text));
+            }
+        }
+    }
+
+    fn piece() -> impl Strategy<Value = String> {
+        prop_oneof![
+            4 => "[ -~\\t\\n\\x00\\x1c\\x7f]{0,60}",
+            4 => "(what|the|it|Silt|ANN|walking|parseHTTP|v1|2|10|000|of){1,3}[-_'’.,/ ]{0,2}",
+            3 => "[aAbBsSvV0195'’ʼ_.,é\u{301}\u{3099}かが漢字한ﬁＡ\u{FF0E}\u{A0}\u{3000} -]{0,30}",
+            2 => "\\PC{0,12}",
+            1 => "[我的们公园了silt]{1,12}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_way_finds_what_the_plain_way_finds(
+            texts in prop::collection::vec(prop::collection::vec(piece(), 0..12), 1..4),
+        ) {
+            let mut analyser = Analyser::default();
+            for pieces in &texts {
+                check(&mut analyser, &pieces.concat());
+                check(&mut analyser, &pieces.join(" "));
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A short stretch of a text as numbers: compared and looked up without a loop over its bytes.
+
+/// Bytes of the longest stretch that has a key of two numbers.
+pub(super) const SHORT: usize = 16;
+
+/// Bytes of the longest stretch that has one of three.
+pub(super) const LONG: usize = 24;
+
+const EIGHT: usize = 8;
+
+/// The bytes `start..end` as three numbers, eight a number with zeros behind them, where they are at most 24.
+///
+/// No two stretches without a NUL have the same key.
+pub(super) fn long_key(bytes: &[u8], start: usize, end: usize) -> Option<[u64; 3]> {
+    let stretch = &bytes[start..end];
+    (stretch.len() <= LONG).then(|| {
+        let mut padded = [0; LONG];
+        padded[..stretch.len()].copy_from_slice(stretch);
+        let eights = padded.as_chunks::<EIGHT>().0;
+        [0, 1, 2].map(|number| u64::from_le_bytes(eights[number]))
+    })
+}
+
+/// The bytes `start..end` as two numbers, where they are at most 16; those of a plain word in lower case.
+///
+/// A plain word is of letters and digits, all in lower case but for a capital at the beginning: nothing of it
+/// is cut or dropped. All that is longer has one key, which nothing else has. The stretch holds letters,
+/// digits, `_ - ' . ,` and what is not ASCII, and nothing else.
+#[inline]
+pub(super) fn short_key(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
+    let length = (end - start).min(SHORT + 1);
+    let read = match bytes[start..].first_chunk() {
+        Some(read) => *read,
+        None => at_the_end(&bytes[start..]),
+    };
+    let [first, second] = numbers(read);
+    let (first, second) = (first & KEEP[length][0], second & KEEP[length][1]);
+    let lower = first | (first & FIRST) >> 1;
+    let first = if is_plain(first, second) {
+        lower
+    } else {
+        first
+    };
+    // Behind a NUL, which is in no stretch.
+    [first, second | u64::from(length > SHORT)]
+}
+
+/// Whether a stretch with these bytes is a plain word.
+#[inline]
+fn is_plain(first: u64, second: u64) -> bool {
+    let is_underscore = u64::from(first & 0xFF == u64::from(b'_'));
+    odd(first, FIRST) | odd(second, 0) | is_underscore == 0
+}
+
+/// Whether a stretch is a plain word, and at most 16 bytes.
+pub(super) fn is_plain_word(stretch: &str) -> bool {
+    let (first, rest) = stretch.as_bytes().split_at(stretch.len().min(1));
+    let is_lower = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_any = |byte: &u8| byte.is_ascii_alphanumeric();
+    stretch.len() <= SHORT && first.iter().all(is_any) && rest.iter().all(is_lower)
+}
+
+/// The bit of each byte that is set in `@A-Z[\]^_` and in lower case.
+const LETTER: u64 = 0x4040_4040_4040_4040;
+
+/// The bit of the first byte, where a capital may stand.
+const FIRST: u64 = 0x40;
+
+/// 0 where all bytes are lower case letters, digits or NUL; `allowed` marks those that may be capitals.
+///
+/// Letters have bit 6 (0x40), digits bits 5 and 4 (0x30), lower case bit 5 (0x20); `'`, `-`, `.` and `,` have
+/// bit 5 alone, `_` has bit 6 but not bit 5, as capitals do; what is not ASCII has bit 7. Shifts bring all of
+/// them to bit 6, and what comes from the byte beside is masked away.
+#[inline]
+fn odd(bytes: u64, allowed: u64) -> u64 {
+    let is_word = bytes | bytes << 2;
+    let is_lower = bytes << 1 | allowed;
+    let is_wide = bytes >> 1;
+    let is_there = bytes | bytes << 1 | bytes << 2 | bytes >> 1;
+    (!(is_word & is_lower) & is_there | is_wide) & LETTER
+}
+
+#[inline]
+fn numbers(bytes: [u8; SHORT]) -> [u64; 2] {
+    let both = u128::from_le_bytes(bytes);
+    #[expect(clippy::cast_possible_truncation, reason = "either half is meant")]
+    [both as u64, (both >> u64::BITS) as u64]
+}
+
+/// The last bytes of a text, with zeros behind them.
+#[cold]
+fn at_the_end(rest: &[u8]) -> [u8; SHORT] {
+    let mut bytes = [0; SHORT];
+    bytes[..rest.len()].copy_from_slice(rest);
+    bytes
+}
+
+/// For each length the bytes that are kept; none of what is too long.
+static KEEP: [[u64; 2]; SHORT + 2] = {
+    let mut keep = [[0_u64; 2]; SHORT + 2];
+    let mut length = 1;
+    while length <= SHORT {
+        keep[length] = keep[length - 1];
+        let byte = length - 1;
+        keep[length][byte / EIGHT] |= 0xFF << (byte % EIGHT * 8);
+        length += 1;
+    }
+    keep
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &[u8]) -> [u64; 3] {
+        long_key(text, 0, text.len()).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_its_bytes_whatever_is_around_them() {
+        let text = b"siltandstoneandriveranddelta";
+        for length in 1..=LONG {
+            for start in 0..=text.len() - length {
+                let end = start + length;
+                let stretch = &text[start..end];
+                assert_eq!(long_key(text, start, end), Some(whole(stretch)));
+                assert_eq!(short_key(text, start, end), short_key(stretch, 0, length));
+            }
+        }
+        assert_eq!(whole(b"abcdefgh"), [u64::from_le_bytes(*b"abcdefgh"), 0, 0]);
+        assert_ne!(whole(b"silt"), whole(b"silts"));
+        assert_eq!(long_key(text, 0, LONG + 1), None);
+    }
+
+    /// The rule, byte by byte.
+    fn by_the_byte(text: &[u8]) -> [u64; 2] {
+        if text.len() > SHORT {
+            return [0, 1];
+        }
+        let is_plain = str::from_utf8(text).is_ok_and(is_plain_word);
+        let lower = text.to_ascii_lowercase();
+        let [first, second, _] = whole(if is_plain { &lower } else { text });
+        [first, second]
+    }
+
+    #[test]
+    fn a_plain_word_has_lower_case_letters_and_digits_behind_its_first() {
+        let of_cluster = (0..=255_u8).filter(|&byte| {
+            !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"_-'.,".contains(&byte)
+        });
+        for byte in of_cluster {
+            for length in 1..=LONG {
+                for place in 0..length {
+                    let mut text = vec![b'x'; length];
+                    text[place] = byte;
+                    let found = short_key(&text, 0, length);
+                    assert_eq!(found, by_the_byte(&text), "{byte:#x} {place} {length}");
+                }
+            }
+        }
+    }
+}

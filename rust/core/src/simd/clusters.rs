@@ -1,0 +1,274 @@
+//! Stretches of a text that hold words and what may join them, 64 bytes at a time.
+//!
+//! A cluster is a longest run of letters, digits, underscores and bytes that are not ASCII, with a single
+//! apostrophe or hyphen between two of those, and a single dot or comma between two digits. What an analyser
+//! reads as one word or one compound lies in one cluster, so clusters can be looked at one by one. A byte that
+//! is not ASCII may turn out to be anything, so it counts as a letter and as a digit.
+
+#![expect(
+    unsafe_code,
+    reason = "instructions that not every processor has: a Level says that this one has them"
+)]
+
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
+
+use super::classify::{BLOCK, Edges};
+use super::level::{Level, Path};
+
+/// Blocks that are looked at together.
+const GROUP: usize = 32;
+
+type Block = [u8; BLOCK];
+
+/// Finds clusters, and keeps its buffers from one text to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Clusters {
+    masks: Vec<u64>,
+    edges: Edges,
+}
+
+impl Clusters {
+    /// Calls `visit` with the range of each cluster of `text`, in order.
+    #[inline]
+    pub fn for_each(&mut self, level: Level, text: &str, visit: impl FnMut(Range<usize>)) {
+        self.find(level, text.as_bytes());
+        self.edges.for_each_run(level, &self.masks, visit);
+    }
+
+    /// Fills `masks`: a bit for each byte, set where it belongs to a cluster. The last bit is clear.
+    fn find(&mut self, level: Level, text: &[u8]) {
+        let (blocks, rest) = text.as_chunks::<BLOCK>();
+        let mut last = [b' '; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        self.masks.clear();
+        let mut kinds = [Kinds::default(); GROUP];
+        let (mut before, mut here) = (Kinds::default(), None);
+        for group in blocks.chunks(GROUP).chain([&[last][..]]) {
+            let kinds = &mut kinds[..group.len()];
+            classify(level, group, kinds);
+            for &after in &*kinds {
+                if let Some(known) = here.replace(after) {
+                    self.masks.push(cluster_mask(before, known, after));
+                    before = known;
+                }
+            }
+        }
+        let known = here.unwrap_or_default();
+        self.masks
+            .push(cluster_mask(before, known, Kinds::default()));
+    }
+
+    /// Gives back what a text took that was much longer than others are.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.masks.clear();
+        self.masks.shrink_to(bytes / BLOCK);
+    }
+}
+
+/// What the bytes of a block are: a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Kinds {
+    /// A letter, a digit, an underscore, or not ASCII.
+    word: u64,
+    /// A digit, or not ASCII.
+    digit: u64,
+    /// An apostrophe or a hyphen.
+    hyphen: u64,
+    /// A dot or a comma.
+    dot: u64,
+}
+
+/// Which bytes of a block belong to a cluster, by what they and those beside them are.
+#[inline]
+fn cluster_mask(before: Kinds, here: Kinds, after: Kinds) -> u64 {
+    let between = |here: u64, before: u64, after: u64| {
+        (here << 1 | before >> (BLOCK - 1)) & (here >> 1 | after << (BLOCK - 1))
+    };
+    let words = between(here.word, before.word, after.word);
+    let digits = between(here.digit, before.digit, after.digit);
+    here.word | here.hyphen & words | here.dot & digits
+}
+
+fn classify(level: Level, blocks: &[Block], kinds: &mut [Kinds]) {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512.
+        Path::Avx512 => unsafe { with_avx512(blocks, kinds) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2.
+        Path::Avx2 => unsafe { with_avx2(blocks, kinds) },
+        _ => scalar(blocks, kinds),
+    }
+}
+
+/// The twin.
+fn scalar(blocks: &[Block], kinds: &mut [Kinds]) {
+    for (block, kinds) in blocks.iter().zip(kinds) {
+        let mask = |is: fn(u8) -> bool| {
+            let flags = block.map(|byte| u8::from(is(byte)));
+            let eights = flags.as_chunks().0.iter().enumerate();
+            eights.fold(0, |mask, (number, eight)| {
+                mask | gather(u64::from_le_bytes(*eight)) << (number * 8)
+            })
+        };
+        *kinds = Kinds {
+            word: mask(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80),
+            digit: mask(|byte| byte.is_ascii_digit() || byte >= 0x80),
+            hyphen: mask(|byte| byte == b'\'' || byte == b'-'),
+            dot: mask(|byte| byte == b'.' || byte == b','),
+        };
+    }
+}
+
+/// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
+///
+/// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
+fn gather(flags: u64) -> u64 {
+    flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn with_avx512(blocks: &[Block], kinds: &mut [Kinds]) {
+    let splat = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
+    let is = |bytes, byte| _mm512_cmpeq_epi8_mask(bytes, splat(byte));
+    let within = |bytes, first: u8, last: u8| {
+        _mm512_cmplt_epu8_mask(
+            _mm512_sub_epi8(bytes, splat(first)),
+            splat(last - first + 1),
+        )
+    };
+    for (block, kinds) in blocks.iter().zip(kinds) {
+        // SAFETY: a block is the 64 bytes that are read.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let lower = _mm512_or_si512(bytes, splat(b'a' - b'A'));
+        let digit = within(bytes, b'0', b'9') | _mm512_movepi8_mask(bytes);
+        *kinds = Kinds {
+            word: within(lower, b'a', b'z') | is(bytes, b'_') | digit,
+            digit,
+            hyphen: is(bytes, b'\'') | is(bytes, b'-'),
+            dot: is(bytes, b'.') | is(bytes, b','),
+        };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn with_avx2(blocks: &[Block], kinds: &mut [Kinds]) {
+    const HALF: usize = BLOCK / 2;
+    let splat = |byte: u8| _mm256_set1_epi8(byte.cast_signed());
+    let is = |bytes, byte| _mm256_cmpeq_epi8(bytes, splat(byte));
+    let or = |one, other| _mm256_or_si256(one, other);
+    // Comparisons are signed: what is not ASCII is below everything.
+    let within = |bytes, first: u8, last: u8| {
+        let above = _mm256_cmpgt_epi8(bytes, splat(first - 1));
+        _mm256_and_si256(above, _mm256_cmpgt_epi8(splat(last + 1), bytes))
+    };
+    for (block, kinds) in blocks.iter().zip(kinds) {
+        *kinds = Kinds::default();
+        for (number, half) in block.as_chunks::<HALF>().0.iter().enumerate() {
+            // SAFETY: half a block is the 32 bytes that are read.
+            let bytes = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
+            let mask =
+                |flags| u64::from(_mm256_movemask_epi8(flags).cast_unsigned()) << (number * HALF);
+            let lower = or(bytes, splat(b'a' - b'A'));
+            // The highest bit of each byte says whether it is ASCII.
+            let digit = mask(or(within(bytes, b'0', b'9'), bytes));
+            kinds.digit |= digit;
+            kinds.word |= digit | mask(or(within(lower, b'a', b'z'), is(bytes, b'_')));
+            kinds.hyphen |= mask(or(is(bytes, b'\''), is(bytes, b'-')));
+            kinds.dot |= mask(or(is(bytes, b'.'), is(bytes, b',')));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The clusters of a text, byte by byte.
+    fn by_the_byte(text: &str) -> Vec<Range<usize>> {
+        let bytes = text.as_bytes();
+        let at = |place: usize| bytes.get(place).copied().unwrap_or(b' ');
+        let digit = |place: usize| at(place).is_ascii_digit() || !at(place).is_ascii();
+        let word =
+            |place: usize| digit(place) || at(place).is_ascii_alphabetic() || at(place) == b'_';
+        let between =
+            |is: &dyn Fn(usize) -> bool, place: usize| place > 0 && is(place - 1) && is(place + 1);
+        let belongs = |place: usize| match at(place) {
+            b'\'' | b'-' => between(&word, place),
+            b'.' | b',' => between(&digit, place),
+            _ => word(place),
+        };
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for place in (0..bytes.len()).filter(|&place| belongs(place)) {
+            match found.last_mut() {
+                Some(last) if last.end == place => last.end += 1,
+                _ => found.push(place..place + 1),
+            }
+        }
+        found
+    }
+
+    fn check(text: &str) {
+        let (expected, mut clusters) = (by_the_byte(text), Clusters::default());
+        for level in Level::all() {
+            let mut found = Vec::new();
+            clusters.for_each(level, text, |range| found.push(range));
+            assert_eq!(found, expected, "{level} {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_joins_is_of_a_cluster_between_what_it_joins_alone() {
+        let of = |text: &str| -> Vec<String> {
+            let mut found = Vec::new();
+            Clusters::default().for_each(Level::PORTABLE, text, |range| {
+                found.push(text[range].to_owned());
+            });
+            found
+        };
+        assert_eq!(
+            of("don't 'quote' a--b a-b"),
+            ["don't", "quote", "a", "b", "a-b"]
+        );
+        assert_eq!(
+            of("1.5 v1.a 10,000, __x__"),
+            ["1.5", "v1", "a", "10,000", "__x__"]
+        );
+        assert_eq!(of("été, 1.é ¿qué?"), ["été", "1.é", "¿qué"]);
+        assert_eq!(of(""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn every_byte_of_ascii_is_what_it_is_at_every_place() {
+        for byte in 0..0x80_u8 {
+            for places in [0..3, 60..70, 126..130, 2046..2051] {
+                for place in places {
+                    let mut text = vec![b'7'; 2060];
+                    text[place] = byte;
+                    check(str::from_utf8(&text).unwrap());
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_level_finds_what_byte_by_byte_finds(
+            text in "[ aZ09_'.,é漢-]{0,400}",
+            any in "\\PC{0,100}",
+            gap in 0_usize..70,
+        ) {
+            check(&text);
+            check(&format!("{any}{}{text}", " ".repeat(gap)));
+            check(&format!("{}{any}", "x".repeat(2_000 + gap)));
+        }
+    }
+}
