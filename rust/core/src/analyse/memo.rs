@@ -32,17 +32,24 @@ pub(super) struct Told {
 
 impl Memo {
     /// The term of a short stretch that has but one.
-    #[inline]
     pub(super) fn word(&self, key: [u64; 2]) -> Option<Told> {
-        let line = &self.words.lines()[Table::<WORDS>::place([key[0], key[1], 0])];
-        // Which of the two it is nobody can guess, so both are looked at.
-        let differs = |at: usize| line[at] ^ key[0] | line[at + 1] ^ key[1];
-        let is_other = differs(LINE / 2) == 0;
-        let at = usize::from(is_other) * (LINE / 2);
-        (is_other | (differs(0) == 0)).then_some(Told {
-            term: line[at + 2],
-            says: line[at + 3] != 0,
-        })
+        let (told, is_known) = find(self.words.lines(), key);
+        is_known.then_some(told)
+    }
+
+    /// Writes down the terms of at most 64 short stretches that have but one, and says of which: a bit for each.
+    ///
+    /// Whatever is there is written down, so that the processor need not wait for one line to ask for the next.
+    #[inline]
+    pub(super) fn words(&self, keys: impl Iterator<Item = [u64; 2]>, told: &mut [Told]) -> u64 {
+        let lines = self.words.lines();
+        let mut known = 0;
+        for ((key, told), bit) in keys.zip(told).zip(0..u64::BITS) {
+            let (found, is_known) = find(lines, key);
+            *told = found;
+            known |= u64::from(is_known) << bit;
+        }
+        known
     }
 
     /// Remembers the term of a stretch; the older one of its line goes.
@@ -82,6 +89,20 @@ impl Memo {
             line[4 + number] = told.term;
         }
     }
+}
+
+/// What the line of a key has for it, and whether that is of this key.
+#[inline]
+fn find(lines: &[[u64; LINE]], key: [u64; 2]) -> (Told, bool) {
+    let line = &lines[Table::<WORDS>::place([key[0], key[1], 0])];
+    let differs = |at: usize| line[at] ^ key[0] | line[at + 1] ^ key[1];
+    let is_other = differs(LINE / 2) == 0;
+    let at = usize::from(is_other) * (LINE / 2);
+    let told = Told {
+        term: line[at + 2],
+        says: line[at + 3] != 0,
+    };
+    (told, is_other | (differs(0) == 0))
 }
 
 /// Lines of numbers. All are 0 to begin with, which is no key; pages that are not used cost nothing.
@@ -153,6 +174,12 @@ mod tests {
             assert_eq!(memo.word(plain(number)), None);
             memo.keep_word(plain(number), told(number));
             assert_eq!(memo.word(plain(number)), Some(told(number)));
+        }
+        let mut at_once = [Told::default(); 64];
+        let bits = memo.words((count - 64..count).map(plain), &mut at_once);
+        for (bit, number) in (count - 64..count).enumerate() {
+            let one_by_one = memo.word(plain(number));
+            assert_eq!(one_by_one, (bits >> bit & 1 == 1).then_some(at_once[bit]));
         }
         let known = |number: &u64| {
             let found = memo.word(plain(*number));

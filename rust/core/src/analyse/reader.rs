@@ -43,26 +43,30 @@ impl Reader {
         self.scanner = Scanner::default();
     }
 
-    /// Finds the terms of clusters, in order.
-    ///
-    /// Apart from where their keys are made: here the processor may guess wrong, and what it did ahead is lost.
+    /// Finds the terms of at most 64 clusters, in order.
     #[inline(never)]
     pub(super) fn look_up(&mut self, text: &str, clusters: &[Cluster], found: &mut Found<'_>) {
-        for cluster in clusters {
-            match self.memo.word(cluster.key) {
-                Some(told) => found.push(told),
-                None => self.learn(text, cluster, found),
+        let mut told = [Told::default(); AT_ONCE];
+        let keys = clusters.iter().map(|cluster| cluster.key);
+        let known = self.memo.words(keys, &mut told);
+        for ((cluster, &told), bit) in clusters.iter().zip(&told).zip(0..) {
+            if known >> bit & 1 == 1 {
+                found.push(told);
+            } else {
+                self.learn(text, cluster, found);
             }
         }
     }
 
-    /// Finds the terms of a cluster that is not among those of one term.
+    /// Finds the terms of a cluster that was not among those of one term.
     #[inline(never)]
     fn learn(&mut self, text: &str, cluster: &Cluster, found: &mut Found<'_>) {
         let Cluster { key, start, end } = *cluster;
         if is_plain_word(&text[start..end]) {
-            let told = self.terms.told(&mut self.memo, key, &text[start..end]);
-            found.push(told);
+            // It may have been learnt a moment ago.
+            let known = self.memo.word(key);
+            let told = || self.terms.told(&mut self.memo, key, &text[start..end]);
+            found.push(known.unwrap_or_else(told));
             return;
         }
         let long = long_key(text.as_bytes(), start, end);
@@ -78,7 +82,7 @@ impl Reader {
             found.push(told);
         });
         match (&terms[..count.min(TERMS + 1)], long) {
-            (&[told], Some(_)) if end - start <= SHORT => self.memo.keep_word(key, told),
+            (&[told], _) if end - start <= SHORT => self.memo.keep_word(key, told),
             (terms, Some(long)) => self.memo.keep_compound(long, terms),
             _ => {}
         }
@@ -114,8 +118,11 @@ struct Terms {
 impl Terms {
     /// The term of a word in lower case.
     fn term(&mut self, memo: &mut Memo, word: &str) -> u64 {
-        // What has other characters than letters is its own normal form, which is quick to say.
-        if word.len() > SHORT || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        // Irregular forms are of letters, and stems are taken of letters alone.
+        if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return hash(word);
+        }
+        if word.len() > SHORT {
             return hash(&self.normalizer.normal(word));
         }
         let key = short_key(word.as_bytes(), 0, word.len());

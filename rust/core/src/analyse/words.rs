@@ -20,7 +20,7 @@
 
 use crate::tokenize::{Class, fold as class_of};
 
-use super::fold::fold;
+use super::fold::fold_into;
 use super::stop::{is_function_character, is_stop_word};
 
 /// Finds words, and keeps its buffers from one piece to the next.
@@ -46,8 +46,7 @@ impl Scanner {
             self.parts.make_ascii_lowercase();
             return visit(&self.parts, !is_stop_word(&self.parts));
         }
-        self.piece.clear();
-        self.piece.extend(fold(piece).chars());
+        fold_into(&mut self.piece, piece);
         let mut at = 0;
         while at < self.piece.len() {
             at = match self.class(at) {
@@ -64,12 +63,20 @@ impl Scanner {
         let end = (at..self.piece.len()).take_while(goes_on).count() + at;
         let run = &self.piece[at..end];
         let is_chinese = run.iter().all(|&c| is_han(c));
-        let mut pair = String::new();
-        for window in run.windows(run.len().min(2)) {
-            pair.clear();
-            pair.extend(window);
-            let is_grammar = || window.iter().any(|&c| is_function_character(c));
-            visit(&pair, !(is_chinese && is_grammar()));
+        let is_silent = |c| is_chinese && is_function_character(c);
+        self.parts.clear();
+        self.parts.extend(run);
+        if let &[c] = run {
+            visit(&self.parts, !is_silent(c));
+            return end;
+        }
+        let mut rest = &*self.parts;
+        let mut before = is_silent(run[0]);
+        for (&one, &next) in run.iter().zip(&run[1..]) {
+            let after = is_silent(next);
+            visit(&rest[..one.len_utf8() + next.len_utf8()], !(before | after));
+            rest = &rest[one.len_utf8()..];
+            before = after;
         }
         end
     }
