@@ -10,7 +10,7 @@ use common::cached::{
 };
 use common::session;
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Handle, NewEntry};
+use siltstone_core::memory::{Handle, NewEntry, Ranker, SearchOptions, Store};
 
 #[test]
 fn a_search_after_opening_takes_from_the_cache_and_answers_the_same() {
@@ -216,4 +216,83 @@ fn a_row_that_was_damaged_since_is_left_out_and_counted_when_it_is_met() {
     assert_eq!(store.quarantined(&session("a")).unwrap(), [EntryId(600)]);
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
     assert_eq!(answers(&store, "a"), from_rows(directory.path()));
+}
+
+/// Searches by one ranker, which needs one of the indexes.
+fn search(store: &Store, ranker: Ranker) {
+    let options = SearchOptions {
+        ranker,
+        ..SearchOptions::default()
+    };
+    let hits = store.search(&session("a"), "silt and river", &options);
+    assert_eq!(hits.unwrap().len(), 5);
+}
+
+#[test]
+fn a_search_makes_the_index_that_it_needs_and_a_cache_of_that() {
+    for (one, other) in [
+        (Ranker::Lexical, Ranker::Cosine),
+        (Ranker::Cosine, Ranker::Lexical),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let wanted = kept(directory.path());
+        let both = fs::read(files(directory.path()).remove(0)).unwrap();
+        fs::remove_dir_all(directory.path().join("memory/cache")).unwrap();
+        let handle = open(directory.path());
+        search(&handle.store().unwrap(), one);
+        handle.close();
+        let alone = fs::read(files(directory.path()).remove(0)).unwrap();
+        assert!(alone.len() < both.len());
+
+        let handle = open(directory.path());
+        let store = handle.store().unwrap();
+        search(&store, one);
+        let again = fs::read(files(directory.path()).remove(0)).unwrap();
+        assert_eq!(again, alone, "it was taken from there");
+        search(&store, other);
+        let again = fs::read(files(directory.path()).remove(0)).unwrap();
+        assert_eq!(again, both, "the other one was made of rows");
+        assert_eq!(answers(&store, "a"), wanted);
+    }
+}
+
+#[test]
+fn an_index_that_was_not_needed_stays_in_the_cache_and_follows() {
+    let directory = tempfile::tempdir().unwrap();
+    kept(directory.path());
+    let handle = open(directory.path());
+    let store = handle.store().unwrap();
+    search(&store, Ranker::Cosine);
+    let entries: Vec<NewEntry> = (MANY..2 * MANY).map(said).collect();
+    store.insert(&session("a"), &entries).unwrap();
+    search(&store, Ranker::Cosine);
+    drop(store);
+    handle.close();
+    let handle = Handle::open(directory.path(), true, None).unwrap();
+    let store = handle.store().unwrap();
+    assert_eq!(cached(&store, "a"), 1_200);
+    assert_eq!(answers(&store, "a"), from_rows(directory.path()));
+}
+
+#[test]
+fn an_index_that_comes_late_has_what_was_written_before_and_after() {
+    let directory = tempfile::tempdir().unwrap();
+    kept(directory.path());
+    for takes_the_cache in [true, false] {
+        if !takes_the_cache {
+            fs::remove_dir_all(directory.path().join("memory/cache")).unwrap();
+        }
+        let handle = open(directory.path());
+        let store = handle.store().unwrap();
+        for (number, ranker) in (0..).zip([Ranker::Cosine, Ranker::Lexical, Ranker::Hybrid]) {
+            search(&store, ranker);
+            let first = 5_000 + number * 3 + i64::from(takes_the_cache) * 9;
+            let entries: Vec<NewEntry> = (first..first + 3).map(said).collect();
+            store.insert(&session("a"), &entries).unwrap();
+        }
+        let live = answers(&store, "a");
+        drop(store);
+        handle.close();
+        assert_eq!(from_rows(directory.path()), live);
+    }
 }

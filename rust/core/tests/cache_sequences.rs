@@ -4,10 +4,10 @@ mod common;
 
 use common::cached::{MANY, answers, copy, files, from_rows, kept, open, said, target};
 use common::{compaction, message, on, session};
-use siltstone_core::memory::{NewEntry, Store};
+use siltstone_core::memory::{NewEntry, Ranker, SearchOptions, Store};
 
 /// Sequences that are tried.
-const SEQUENCES: u64 = 24;
+const SEQUENCES: u64 = 40;
 
 /// What may become of a session between two openings.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +18,12 @@ enum Step {
     Forget(i64),
     Expire(i64),
     Drop,
+    Search(Ranker),
     Reopen,
 }
+
+/// What makes the postings of terms alone, and of buckets alone.
+const RANKERS: [Ranker; 2] = [Ranker::Lexical, Ranker::Cosine];
 
 /// The seventh of these, say, is the same in every run.
 fn steps(number: u64) -> Vec<Step> {
@@ -30,10 +34,10 @@ fn steps(number: u64) -> Vec<Step> {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % end
     };
-    let count = 1 + below(7);
+    let count = 1 + below(9);
     let mut steps: Vec<Step> = (0..count)
         .map(|_| {
-            let (kind, many) = (below(10), 1 + i64::try_from(below(80)).unwrap());
+            let (kind, many) = (below(14), 1 + i64::try_from(below(80)).unwrap());
             match kind {
                 0 | 1 => Step::Insert(many),
                 2 => Step::Compact(1 + many % 9),
@@ -41,6 +45,8 @@ fn steps(number: u64) -> Vec<Step> {
                 4 => Step::Forget(many * 7),
                 5 => Step::Expire(many),
                 6 => Step::Drop,
+                7..=10 => Step::Search(RANKERS[usize::from(many % 2 == 0)]),
+                11 => Step::Insert(many * 12), // more than an eighth, mostly
                 _ => Step::Reopen,
             }
         })
@@ -90,6 +96,13 @@ fn take(store: &Store, step: Step, next: &mut i64) {
             store.revive(&name).unwrap();
             store.insert(&name, &new(MANY)).unwrap();
         }
+        Step::Search(ranker) => {
+            let options = SearchOptions {
+                ranker,
+                ..SearchOptions::default()
+            };
+            store.search(&name, "silt and river", &options).unwrap();
+        }
         Step::Reopen => {}
     }
 }
@@ -106,8 +119,14 @@ fn whatever_became_of_a_session_its_answers_are_those_of_its_rows() {
         let steps = steps(number);
         for &step in &steps {
             if matches!(step, Step::Reopen) {
+                // Half of the time without a search that needs all indexes before it is closed.
+                let live = (number % 2 == 0).then(|| answers(&handle.store().unwrap(), "a"));
                 handle.close();
                 let wanted = from_rows(directory.path());
+                assert!(
+                    live.is_none_or(|live| live == wanted),
+                    "{number}: {steps:?}"
+                );
                 handle = open(directory.path());
                 let store = handle.store().unwrap();
                 assert_eq!(answers(&store, "a"), wanted, "{number}: {steps:?}");

@@ -44,9 +44,7 @@ impl LexicalIndex {
     pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         self.passages.write(to)?;
         to.put(&self.firsts)?;
-        let (starts, ends): (Vec<i64>, Vec<i64>) = self.chain.ranges().iter().copied().unzip();
-        to.put(&starts)?;
-        to.put(&ends)?;
+        self.chain.write(to)?;
         self.days.write(to)
     }
 
@@ -55,23 +53,22 @@ impl LexicalIndex {
     pub fn read(from: &mut Reader, params: Bm25Params) -> Option<Self> {
         let passages = Bm25Index::read(from, params)?;
         let firsts = from.numbers::<u32>()?;
-        let (starts, ends) = (from.array::<i64>()?, from.array::<i64>()?);
         let len = u32::try_from(passages.len()).ok()?;
         let follows = firsts.is_sorted()
             && firsts.first().is_none_or(|&first| first == 0)
             && firsts.last().is_none_or(|&last| last <= len)
             && (len == 0 || !firsts.is_empty());
-        if !follows || [starts.len(), ends.len()] != [firsts.len(); 2] {
+        if !follows {
             return None;
         }
+        let chain = Chain::read(from, firsts.len())?;
         let days = Days::read(from, &firsts)?;
         let nexts = firsts.iter().skip(1).chain([&len]);
         let uneven = (0..).zip(firsts.iter().zip(nexts));
         let uneven = uneven.filter(|(_, (first, next))| *next - *first != 1);
-        let ranges = starts.iter().copied().zip(ends.iter().copied());
         Some(Self {
             uneven: uneven.map(|(id, _)| id).collect(),
-            chain: Chain::of(ranges.collect()),
+            chain,
             passages,
             firsts,
             days,

@@ -1,7 +1,9 @@
 //! Which entries stand beside which? The order of a conversation, whatever the order of insertion.
 
 use std::collections::BTreeSet;
-use std::mem;
+use std::io::{self, Write};
+
+use crate::cache::{Array, Reader, Writer};
 
 /// How many neighbours an entry has at most, on either side.
 pub const REACH: usize = 4;
@@ -18,6 +20,9 @@ const NONE: u32 = u32::MAX;
 /// Entries in the order of the messages they came from, each linked to those before and after it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain {
+    /// The entries that came from a cache and from messages, in order, and those that came since. An entry is
+    /// behind another one that begins later, or at the same message and came before it.
+    known: Array<u32>,
     order: BTreeSet<(i64, u32)>,
     ranges: Vec<(i64, i64)>,
     before: Vec<u32>,
@@ -30,31 +35,65 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// The chain of these entries, as if each had been added.
-    pub(super) fn of(ranges: Vec<(i64, i64)>) -> Self {
-        let len = ranges.len();
-        let places = (0..).zip(&ranges);
-        let places = places.filter(|&(_, &(start, end))| start < end);
-        let mut chain = Self {
-            order: places.map(|(id, &(start, _))| (start, id)).collect(),
-            ranges,
-            before: vec![NONE; len],
-            after: vec![NONE; len],
-            regular: vec![0; len.div_ceil(GROUP)],
-            alone: vec![0; len.div_ceil(GROUP)],
-        };
-        let order = mem::take(&mut chain.order);
-        for (&(_, one), &(_, next)) in order.iter().zip(order.iter().skip(1)) {
-            chain.link(one, next);
-        }
-        chain.order = order;
-        (0..).zip(0..len).for_each(|(id, _)| chain.mark(id));
-        chain
+    /// Writes it to a cache.
+    pub(super) fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        let known = self.known.iter().map(|&id| self.place(id));
+        let mut order: Vec<(i64, u32)> = known.chain(self.order.iter().copied()).collect();
+        order.sort_unstable();
+        let (starts, ends): (Vec<i64>, Vec<i64>) = self.ranges.iter().copied().unzip();
+        to.put(&starts)?;
+        to.put(&ends)?;
+        to.put(&order.iter().map(|&(_, id)| id).collect::<Vec<u32>>())?;
+        to.put(&self.before)?;
+        to.put(&self.after)?;
+        to.put(&self.regular)?;
+        to.put(&self.alone)
     }
 
-    /// The messages that each entry came from.
-    pub(super) fn ranges(&self) -> &[(i64, i64)] {
-        &self.ranges
+    /// The chain that was written, of `len` entries; None for what never was.
+    pub(super) fn read(from: &mut Reader, len: usize) -> Option<Self> {
+        let (starts, ends) = (from.array::<i64>()?, from.array::<i64>()?);
+        let chain = Self {
+            known: from.array()?,
+            order: BTreeSet::new(),
+            ranges: starts.iter().copied().zip(ends.iter().copied()).collect(),
+            before: from.numbers()?,
+            after: from.numbers()?,
+            regular: from.numbers()?,
+            alone: from.numbers()?,
+        };
+        let links = [&chain.before, &chain.after];
+        let lens = [starts.len(), ends.len(), links[0].len(), links[1].len()];
+        let bits = [chain.regular.len(), chain.alone.len()];
+        let is_entry = |id: u32| (id as usize) < len;
+        // All are looked at, without a branch, since nearly always it is so.
+        let others = |ids: &[u32]| ids.iter().filter(|&&id| !is_entry(id)).count();
+        let nones = |ids: &[u32]| ids.iter().filter(|&&id| id == NONE).count();
+        let fits = lens == [len; 4]
+            && bits == [len.div_ceil(GROUP); 2]
+            && others(&chain.known) == 0
+            && links.iter().all(|ids| others(ids) == nones(ids));
+        fits.then_some(chain)
+    }
+
+    /// Where an entry stands in the order.
+    fn place(&self, id: u32) -> (i64, u32) {
+        (self.ranges[id as usize].0, id)
+    }
+
+    /// Who stands before and after a place where nobody does.
+    fn beside(&self, place: (i64, u32)) -> [Option<u32>; 2] {
+        let known = &self.known[..];
+        let next = known.partition_point(|&id| self.place(id) < place);
+        let at = |next: Option<usize>| next.and_then(|next| known.get(next)).copied();
+        let place_at = |next| at(next).map(|id| self.place(id));
+        let before =
+            place_at(next.checked_sub(1)).max(self.order.range(..place).next_back().copied());
+        let after = [
+            place_at(Some(next)),
+            self.order.range(place..).next().copied(),
+        ];
+        [before, after.into_iter().flatten().min()].map(|place| place.map(|(_, id)| id))
     }
 
     /// Adds the next entry, which came from the messages `start..end`; from none if that is empty, and
@@ -73,8 +112,7 @@ impl Chain {
             return;
         }
         let place = (start, id);
-        let before = self.order.range(..place).next_back().map(|&(_, id)| id);
-        let after = self.order.range(place..).next().map(|&(_, id)| id);
+        let [before, after] = self.beside(place);
         self.order.insert(place);
         if let Some(before) = before {
             self.link(before, id);
@@ -141,6 +179,8 @@ fn count(steps: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn chain(ranges: &[(i64, i64)]) -> Chain {
@@ -148,13 +188,43 @@ mod tests {
         for &range in ranges {
             chain.add(range);
         }
-        let at_once = Chain::of(ranges.to_vec());
-        assert_eq!(at_once.order, chain.order);
-        assert_eq!(at_once.before, chain.before);
-        assert_eq!(at_once.regular, chain.regular);
-        assert_eq!(at_once.alone, chain.alone);
-        assert_eq!(at_once.after, chain.after);
         chain
+    }
+
+    fn from_cache(chain: &Chain) -> Chain {
+        let mut to = Writer::new(Vec::new()).unwrap();
+        chain.write(&mut to).unwrap();
+        let (bytes, checksum) = to.finish().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("chain");
+        std::fs::write(&path, bytes).unwrap();
+        let mut from = Reader::open(&path, checksum).unwrap();
+        Chain::read(&mut from, chain.ranges.len()).unwrap()
+    }
+
+    proptest! {
+        /// As often as it is written and read again, at any length.
+        #[test]
+        fn a_chain_from_a_cache_grows_as_the_one_that_was_written(
+            ranges in proptest::collection::vec((0_i64..90, 0_i64..3), 1..150),
+            cuts in proptest::collection::vec(any::<prop::sample::Index>(), 1..3),
+        ) {
+            let ranges: Vec<_> = ranges.iter().map(|&(at, len)| (at, at + len)).collect();
+            let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(ranges.len())).collect();
+            let mut again = Chain::default();
+            for (number, &range) in ranges.iter().enumerate() {
+                if cuts.contains(&number) {
+                    again = from_cache(&again);
+                }
+                again.add(range);
+            }
+            let known = chain(&ranges);
+            prop_assert_eq!(&again.before, &known.before);
+            prop_assert_eq!(&again.after, &known.after);
+            prop_assert_eq!(&again.regular, &known.regular);
+            prop_assert_eq!(&again.alone, &known.alone);
+            prop_assert_eq!(from_cache(&again).known.to_vec(), from_cache(&known).known.to_vec());
+        }
     }
 
     #[test]

@@ -51,10 +51,14 @@ impl Days {
 
     /// The next entry is of that day, and its passages begin at `first`.
     fn push(&mut self, day: u32, first: u32) {
-        if self.of.len().is_multiple_of(GROUP) {
+        let is_first = self.of.len().is_multiple_of(GROUP);
+        self.of.push(day);
+        if !is_first && self.runs.last().is_some_and(|&(_, last)| last == day) {
+            return; // the day of the entry before, as nearly always
+        }
+        if is_first {
             self.starts.push(self.of_groups.len());
         }
-        self.of.push(day);
         let start = self.starts.last().copied().unwrap_or(0);
         if !self.of_groups[start..].contains(&day) {
             self.of_groups.push(day);

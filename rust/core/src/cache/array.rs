@@ -48,6 +48,12 @@ pub fn are_bounds(starts: &[u32], len: usize) -> bool {
     falls == 0 && starts.first() == Some(&0) && starts.last().map(|&end| end as usize) == Some(len)
 }
 
+impl<T> Default for Array<T> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
 impl<T> From<Vec<T>> for Array<T> {
     fn from(numbers: Vec<T>) -> Self {
         Self(Place::Own(numbers))

@@ -3,13 +3,17 @@
 //! ```text
 //! file    = head section* table end
 //! head    = "siltcach" version:u32 order:u32 zero*     64 bytes
-//! section = number* zero*                              begins at a multiple of 64
-//! table   = (begin:u64 bytes:u64)*                     of each section
+//! section = number* zero*                              an array, up to a multiple of 64
+//! table   = (begin:u64 bytes:u64 group:u64 checksum:u64)*   of each section
 //! end     = table's begin:u64 sections:u64 checksum:u64
 //! ```
 //!
-//! Numbers are as this machine has them; `order` tells where another one has them otherwise. The checksum is
-//! xxh3-64 of all that lies before it. It is at the end, so that a file is written in one go.
+//! Numbers are as this machine has them; `order` tells where another one has them otherwise. Checksums are
+//! xxh3-64: of a section, and, at the end, of the head, the table and what follows it. So a section is looked
+//! at when it is asked for, and one that nobody asks for is never read. The checksum at the end is that of
+//! all, since it is of the checksums of the sections, and what a file is known by.
+//!
+//! Sections that are asked for together are a group.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -33,12 +37,15 @@ const LINE: usize = 64;
 const CHECKSUM: usize = size_of::<u64>();
 const END: usize = 3 * size_of::<u64>();
 
+/// A row of the table: where a section begins, its bytes, its group and its checksum.
+type Row = [u64; 4];
+
 /// Writes arrays, one after another.
 pub struct Writer<W> {
     to: W,
     at: usize,
-    hash: Xxh3,
-    table: Vec<[u64; 2]>,
+    group: u64,
+    table: Vec<Row>,
 }
 
 impl<W: Write> Writer<W> {
@@ -51,13 +58,16 @@ impl<W: Write> Writer<W> {
         let mut writer = Self {
             to,
             at: 0,
-            hash: Xxh3::new(),
+            group: 0,
             table: Vec::new(),
         };
-        writer.write(MAGIC)?;
-        writer.write([VERSION, ORDER].as_bytes())?;
-        writer.fill()?;
+        writer.write(&head())?;
         Ok(writer)
+    }
+
+    /// The arrays that follow are of that group.
+    pub fn begin(&mut self, group: u64) {
+        self.group = group;
     }
 
     /// The next array.
@@ -67,9 +77,15 @@ impl<W: Write> Writer<W> {
     /// Those of the file.
     pub fn put<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
         let bytes = numbers.as_bytes();
-        self.table.push([self.at as u64, bytes.len() as u64]);
+        let zeros = &[0; LINE][..bytes.len().next_multiple_of(LINE) - bytes.len()];
+        let mut hash = Xxh3::new();
+        hash.update(bytes);
+        hash.update(zeros);
+        let begin = self.at as u64;
+        let row = [begin, bytes.len() as u64, self.group, hash.digest()];
+        self.table.push(row);
         self.write(bytes)?;
-        self.fill()
+        self.write(zeros)
     }
 
     /// Ends the file, and gives the checksum that it is known by.
@@ -78,38 +94,59 @@ impl<W: Write> Writer<W> {
     ///
     /// Those of the file.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
-        let (begin, sections) = (self.at as u64, self.table.len() as u64);
+        let end = [self.at as u64, self.table.len() as u64];
         let table = std::mem::take(&mut self.table);
         self.write(table.as_bytes())?;
-        self.write([begin, sections].as_bytes())?;
-        let checksum = self.hash.digest();
-        self.to.write_all(checksum.as_bytes())?;
+        self.write(end.as_bytes())?;
+        let checksum = checksum(&head(), table.as_bytes(), end.as_bytes());
+        self.write(checksum.as_bytes())?;
         self.to.flush()?;
         Ok((self.to, checksum))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
         self.at += bytes.len();
         self.to.write_all(bytes)
     }
-
-    /// Zeros up to where the next section begins.
-    fn fill(&mut self) -> io::Result<()> {
-        let missing = self.at.next_multiple_of(LINE) - self.at;
-        self.write(&[0; LINE][..missing])
-    }
 }
 
-/// Hands out the arrays of a file that is whole, in their order.
-#[derive(Debug)]
+/// What a file begins with.
+fn head() -> [u8; LINE] {
+    let mut head = [0; LINE];
+    let (magic, rest) = head.split_at_mut(MAGIC.len());
+    magic.copy_from_slice(MAGIC);
+    rest[..2 * size_of::<u32>()].copy_from_slice([VERSION, ORDER].as_bytes());
+    head
+}
+
+/// What a file is known by.
+fn checksum(head: &[u8], table: &[u8], end: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    for bytes in [head, table, end] {
+        hash.update(bytes);
+    }
+    hash.digest()
+}
+
+/// A section that nobody looked at yet.
+#[derive(Clone, Debug)]
+struct Section {
+    /// Its numbers, and the zeros behind them.
+    bytes: Range<usize>,
+    end: usize,
+    group: u64,
+    checksum: u64,
+}
+
+/// Hands out the arrays of a file, in their order, each if it is whole.
+#[derive(Clone, Debug)]
 pub struct Reader {
     map: Arc<Mmap>,
-    sections: std::vec::IntoIter<Range<usize>>,
+    sections: std::vec::IntoIter<Section>,
 }
 
 impl Reader {
-    /// The file at `path`, if it is whole and has that checksum. It is not to be changed from then on.
+    /// The file at `path`, if it has that checksum. It is not to be changed from then on.
     #[must_use]
     pub fn open(path: &Path, checksum: u64) -> Option<Self> {
         let file = File::open(path).ok()?;
@@ -120,38 +157,65 @@ impl Reader {
         Self::of(map(&file).ok()?, checksum)
     }
 
-    fn of(map: Mmap, checksum: u64) -> Option<Self> {
-        let (body, end) = map.split_last_chunk::<CHECKSUM>()?;
-        if u64::from_ne_bytes(*end) != checksum || xxh3_64(body) != checksum {
-            return None;
-        }
-        let [version, order] = <[u32; 2]>::read_from_prefix(body.strip_prefix(MAGIC)?)
-            .ok()?
-            .0;
-        if (version, order) != (VERSION, ORDER) {
-            return None;
-        }
+    fn of(map: Mmap, known_by: u64) -> Option<Self> {
+        let (body, stored) = map.split_last_chunk::<CHECKSUM>()?;
         let (body, end) = body.split_last_chunk::<{ END - CHECKSUM }>()?;
         let [begin, count] = <[u64; 2]>::read_from_bytes(end).ok()?;
-        let table = body.get(usize::try_from(begin).ok()?..)?;
-        if table.len() as u64 != count.checked_mul(size_of::<[u64; 2]>() as u64)? {
+        let begin = usize::try_from(begin).ok()?;
+        let (head, table) = (body.first_chunk::<LINE>()?, body.get(begin..)?);
+        let is_it = u64::from_ne_bytes(*stored) == known_by && *head == self::head();
+        if !is_it || checksum(head, table, end) != known_by {
             return None;
         }
-        let section = |row: &[u8]| {
-            let [begin, bytes] = <[u64; 2]>::read_from_bytes(row).ok()?;
-            let end = begin.checked_add(bytes)?;
-            Some(usize::try_from(begin).ok()?..usize::try_from(end).ok()?)
-        };
-        let sections: Option<Vec<_>> = table.chunks(size_of::<[u64; 2]>()).map(section).collect();
-        Some(Self {
-            sections: sections?.into_iter(),
+        let table = <[Row]>::ref_from_bytes(table).ok()?;
+        let mut sections = Vec::with_capacity(table.len());
+        let mut at = LINE;
+        for &[from, bytes, group, checksum] in table {
+            let to = from.checked_add(bytes)?;
+            let bytes = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
+            let end = bytes.end.checked_next_multiple_of(LINE)?;
+            if bytes.start != at || end > begin {
+                return None;
+            }
+            at = end;
+            sections.push(Section {
+                bytes,
+                end,
+                group,
+                checksum,
+            });
+        }
+        (at == begin && sections.len() as u64 == count).then(|| Self {
+            sections: sections.into_iter(),
             map: Arc::new(map),
         })
     }
 
-    /// The next array, where it lies in the file; None where there is none, or not of such numbers.
+    /// The arrays of that group; None where there are none.
+    #[must_use]
+    pub fn group(&self, group: u64) -> Option<Self> {
+        let sections = self.sections.as_slice().iter();
+        let sections: Vec<Section> = sections
+            .filter(|section| section.group == group)
+            .cloned()
+            .collect();
+        (!sections.is_empty()).then(|| Self {
+            map: Arc::clone(&self.map),
+            sections: sections.into_iter(),
+        })
+    }
+
+    /// The next array, where it lies in the file; None where there is none, it is not what was written, or not
+    /// of such numbers.
     pub fn array<T: Number>(&mut self) -> Option<Array<T>> {
-        Array::mapped(&self.map, self.sections.next()?)
+        let section = self.sections.next()?;
+        self.has(&section).then_some(())?;
+        Array::mapped(&self.map, section.bytes)
+    }
+
+    fn has(&self, section: &Section) -> bool {
+        let bytes = self.map.get(section.bytes.start..section.end);
+        bytes.is_some_and(|bytes| xxh3_64(bytes) == section.checksum)
     }
 
     /// The numbers of the next array.
@@ -164,6 +228,39 @@ impl Reader {
     pub fn is_done(&self) -> bool {
         self.sections.len() == 0
     }
+
+    /// Whether all arrays are what was written.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let mut sections = self.sections.as_slice().iter();
+        sections.all(|section| self.has(section))
+    }
+}
+
+/// Gives a forged file the checksums that are right for what stands there, as far as its table tells.
+#[cfg(test)]
+pub(crate) fn renew(bytes: &mut [u8]) {
+    let end = bytes.len() - END;
+    let begin = u64::from_ne_bytes(*bytes[end..].first_chunk().unwrap());
+    let begin = usize::try_from(begin).unwrap_or(usize::MAX).min(end);
+    for row in (begin..end).step_by(size_of::<Row>()) {
+        let Some(Ok([from, len, ..])) = bytes
+            .get(row..row + size_of::<Row>())
+            .map(Row::read_from_bytes)
+        else {
+            break;
+        };
+        let to = usize::try_from(from.saturating_add(len)).unwrap_or(usize::MAX);
+        let to = to.checked_next_multiple_of(LINE).unwrap_or(usize::MAX);
+        let section = bytes.get(usize::try_from(from).unwrap_or(usize::MAX)..to);
+        if let Some(checksum) = section.map(xxh3_64) {
+            let at = row + size_of::<Row>() - CHECKSUM;
+            bytes[at..at + CHECKSUM].copy_from_slice(&checksum.to_ne_bytes());
+        }
+    }
+    let (body, last) = bytes.split_at_mut(end + END - CHECKSUM);
+    let checksum = checksum(&body[..LINE], &body[begin..end], &body[end..]);
+    last.copy_from_slice(&checksum.to_ne_bytes());
 }
 
 #[cfg(test)]
@@ -212,20 +309,47 @@ mod tests {
     }
 
     #[test]
-    fn no_file_with_a_bit_flipped_or_an_end_cut_off_is_read() {
+    fn no_array_with_a_bit_flipped_is_read_nor_a_file_with_an_end_cut_off() {
         let (bytes, checksum) = written();
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
-            assert!(open(&changed, checksum).is_none(), "byte {at}");
+            let Some(mut reader) = open(&changed, checksum) else {
+                continue;
+            };
+            assert!(!reader.is_whole(), "byte {at}");
+            let arrays = [0; 4].map(|_| reader.array::<u8>().is_some());
+            let missing = arrays.iter().filter(|&&is_there| !is_there).count();
+            assert_eq!(missing, 1, "byte {at}: {arrays:?}");
         }
         for len in 0..bytes.len() {
             assert!(open(&bytes[..len], checksum).is_none(), "{len} bytes");
         }
         assert!(open(&bytes, checksum ^ 1).is_none(), "another file");
+        assert!(open(&bytes, checksum).unwrap().is_whole());
     }
 
-    /// What a changed byte leads to where the checksum does not tell: None, or arrays within the file.
+    #[test]
+    fn a_group_has_its_arrays_alone() {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        for number in 0..6_u64 {
+            writer.begin(number % 3);
+            writer.put(&[number]).unwrap();
+        }
+        let (mut bytes, checksum) = writer.finish().unwrap();
+        bytes[LINE] ^= 1; // the first array, of group 0
+        let reader = open(&bytes, checksum).unwrap();
+        for group in 0..3 {
+            let mut arrays = reader.group(group).unwrap();
+            let found = [0; 2].map(|_| arrays.numbers::<u64>());
+            let first = (group > 0).then(|| vec![group]);
+            assert_eq!(found, [first, Some(vec![group + 3])]);
+            assert!(arrays.is_done());
+        }
+        assert!(reader.group(3).is_none());
+    }
+
+    /// What a changed byte leads to where the checksums do not tell: None, or arrays within the file.
     #[test]
     fn a_table_that_leads_out_of_the_file_is_none() {
         let (bytes, _) = written();
@@ -233,9 +357,8 @@ mod tests {
             for value in [0, 0xFF] {
                 let mut forged = bytes.clone();
                 forged[at] = value;
-                let body = forged.len() - CHECKSUM;
-                let checksum = xxh3_64(&forged[..body]);
-                forged[body..].copy_from_slice(&checksum.to_ne_bytes());
+                renew(&mut forged);
+                let checksum = u64::from_ne_bytes(*forged.last_chunk().unwrap());
                 if let Some(mut reader) = open(&forged, checksum) {
                     while !reader.is_done() {
                         let _ = reader.array::<u64>();
@@ -247,11 +370,12 @@ mod tests {
 
     #[test]
     fn a_file_of_another_version_is_none() {
-        let (mut bytes, _) = written();
+        let (mut bytes, checksum) = written();
+        renew(&mut bytes);
+        assert!(open(&bytes, checksum).is_some(), "it was right");
         bytes[MAGIC.len()] = 1;
-        let body = bytes.len() - CHECKSUM;
-        let checksum = xxh3_64(&bytes[..body]);
-        bytes[body..].copy_from_slice(&checksum.to_ne_bytes());
+        renew(&mut bytes);
+        let checksum = u64::from_ne_bytes(*bytes.last_chunk().unwrap());
         assert!(open(&bytes, checksum).is_none());
     }
 }

@@ -18,5 +18,5 @@ use memmap2::{Mmap, MmapOptions};
 pub(super) fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: nobody of this project changes a file of this kind once it has its name, see above; what is read
     // from it is numbers, for which any bits are values, and every use of one is checked.
-    unsafe { MmapOptions::new().populate().map(file) }
+    unsafe { MmapOptions::new().map(file) }
 }

@@ -1,4 +1,4 @@
-//! A file of arrays that is mapped instead of read: disposable, checked whole, never trusted.
+//! A file of arrays that is mapped instead of read: disposable, checked before use, never trusted.
 //!
 //! What is in it follows from the rest of a store. So whatever is wrong with it is no error: it is as if it
 //! were not there. [`Writer`] puts arrays one after another, [`Reader`] hands them out in that order, and
@@ -10,3 +10,6 @@ mod map;
 
 pub use array::{Array, Number, are_bounds};
 pub use file::{Reader, Writer};
+
+#[cfg(test)]
+pub(crate) use file::renew;

@@ -8,8 +8,14 @@ use crate::cache::{Reader, Writer};
 use crate::embed::hash::HashRule;
 use crate::id::EntryId;
 use crate::index::{ExactIndex, VectorIndex};
+use crate::memory::needs::Needs;
 use crate::sqlite::SessionRow;
 use crate::tokenize::words;
+
+/// The groups of sections: what entries there are, and each index.
+const ENTRIES: u64 = 0;
+const TERMS: u64 = 1;
+const BUCKETS: u64 = 2;
 
 /// What a scope indexes at one moment, to be written while it goes on. The postings are shared.
 pub(super) struct Snapshot {
@@ -18,26 +24,42 @@ pub(super) struct Snapshot {
     pub(super) epoch: i64,
     pub(super) revision: i64,
     pub(super) entries: Vec<(EntryId, i64)>,
-    pub(super) lexical: LexicalIndex,
-    pub(super) cosine: ExactIndex,
+    /// The indexes that there are, here or in the file that this was read from.
+    pub(super) has: Needs,
+    pub(super) lexical: Option<LexicalIndex>,
+    pub(super) cosine: Option<ExactIndex>,
 }
 
 impl Snapshot {
     /// Writes it whole, and gives the checksum that the file is known by.
     pub(super) fn write<W: Write>(&self, to: W) -> io::Result<(W, u64)> {
         let mut to = Writer::new(to)?;
+        to.begin(ENTRIES);
         to.put(rules(self.hash_rule).as_bytes())?;
         to.put(&[self.session, self.epoch, self.revision])?;
         let entries = self.entries.iter();
         to.put(&entries.clone().map(|&(id, _)| id.0).collect::<Vec<i64>>())?;
         to.put(&entries.map(|&(_, at)| at).collect::<Vec<i64>>())?;
-        self.lexical.write(&mut to)?;
-        self.cosine.write(&mut to)?;
+        if let Some(lexical) = &self.lexical {
+            to.begin(TERMS);
+            lexical.write(&mut to)?;
+        }
+        if let Some(cosine) = &self.cosine {
+            to.begin(BUCKETS);
+            cosine.write(&mut to)?;
+        }
         to.finish()
     }
 
-    /// What a file has of the session, if it is of a state that `row` may have come from by adding entries.
-    pub(super) fn read(mut from: Reader, row: &SessionRow, hash_rule: HashRule) -> Option<Self> {
+    /// What a file has of the session, if it is of a state that `row` may have come from by adding entries. Of
+    /// the indexes those that are needed, and that it has: others are not looked at.
+    pub(super) fn read(
+        file: &Reader,
+        row: &SessionRow,
+        hash_rule: HashRule,
+        needs: Needs,
+    ) -> Option<Self> {
+        let mut from = file.group(ENTRIES)?;
         if from.array::<u8>()?[..] != *rules(hash_rule).as_bytes() {
             return None;
         }
@@ -48,18 +70,35 @@ impl Snapshot {
             return None;
         }
         let (ids, times) = (from.array::<i64>()?, from.array::<i64>()?);
-        let lexical = LexicalIndex::read(&mut from, Bm25Params::default())?;
-        let cosine = ExactIndex::read(&mut from)?;
-        let fits = from.is_done()
-            && ids.is_sorted_by(|one, next| one < next)
-            && [times.len(), lexical.len(), cosine.len()] == [ids.len(); 3];
+        let fits = ids.is_sorted_by(|one, next| one < next) && ids.len() == times.len();
+        if !fits || !from.is_done() {
+            return None;
+        }
+        let (terms, buckets) = (file.group(TERMS), file.group(BUCKETS));
+        let has = Needs {
+            terms: terms.is_some(),
+            buckets: buckets.is_some(),
+            graph: false,
+        };
+        let (mut lexical, mut cosine) = (None, None);
+        if let Some(mut from) = terms.filter(|_| needs.terms) {
+            let read = LexicalIndex::read(&mut from, Bm25Params::default())?;
+            lexical = Some(read).filter(|read| from.is_done() && read.len() == ids.len());
+            lexical.as_ref()?;
+        }
+        if let Some(mut from) = buckets.filter(|_| needs.buckets) {
+            let read = ExactIndex::read(&mut from)?;
+            cosine = Some(read).filter(|read| from.is_done() && read.len() == ids.len());
+            cosine.as_ref()?;
+        }
         let ids = ids.iter().map(|&id| EntryId(id));
-        fits.then(|| Self {
+        Some(Self {
             hash_rule,
             session,
             epoch,
             revision,
             entries: ids.zip(times.iter().copied()).collect(),
+            has,
             lexical,
             cosine,
         })
@@ -75,12 +114,11 @@ fn rules(hash_rule: HashRule) -> String {
 mod tests {
     use std::fs;
 
-    use proptest::prelude::*;
-    use xxhash_rust::xxh3::xxh3_64;
-
     use super::*;
     use crate::bm25::{Document, Query};
+    use crate::cache::renew;
     use crate::embed::hashed_tf::counts;
+    use proptest::prelude::*;
 
     /// 40 entries, a few of two passages, on several days.
     fn snapshot() -> Snapshot {
@@ -105,8 +143,9 @@ mod tests {
             epoch: 2,
             revision: 5,
             entries,
-            lexical,
-            cosine,
+            has: Needs::BOTH,
+            lexical: Some(lexical),
+            cosine: Some(cosine),
         }
     }
 
@@ -131,19 +170,19 @@ mod tests {
         let path = directory.path().join("file");
         fs::write(&path, bytes).unwrap();
         let checksum = u64::from_ne_bytes(*bytes.last_chunk().unwrap());
-        Snapshot::read(Reader::open(&path, checksum)?, row, hash_rule)
+        Snapshot::read(&Reader::open(&path, checksum)?, row, hash_rule, Needs::BOTH)
     }
 
     /// Points and scores of what both indexes find.
     fn found(known: &Snapshot) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
         let query = Query::of("river 17 stones");
-        known
-            .lexical
+        let (lexical, cosine) = (known.lexical.as_ref(), known.cosine.as_ref());
+        lexical
+            .unwrap()
             .for_each_match(&query, |hit| found.push((hit.id, hit.score.to_bits())));
-        let near = known
-            .cosine
-            .search(&counts("river 17", HashRule::Xxh3), 100);
+        let row = counts("river 17", HashRule::Xxh3);
+        let near = cosine.unwrap().search(&row, 100);
         found.extend(near.iter().map(|each| (each.id, each.distance.to_bits())));
         found
     }
@@ -159,9 +198,10 @@ mod tests {
             for one in [&mut known, &mut again] {
                 let text = format!("river {} kettle", number % 20);
                 let passages = [Document::of(&text)];
-                one.lexical
-                    .add(passages, (number, number + 1), number * 20_000_000);
-                one.cosine.add(&counts(&text, HashRule::Xxh3));
+                let (lexical, cosine) = (one.lexical.as_mut(), one.cosine.as_mut());
+                let range = (number, number + 1);
+                lexical.unwrap().add(passages, range, number * 20_000_000);
+                cosine.unwrap().add(&counts(&text, HashRule::Xxh3));
             }
         }
         let (grown, _) = known.write(Vec::new()).unwrap();
@@ -186,8 +226,56 @@ mod tests {
     #[test]
     fn an_index_that_lost_entries_is_not_written() {
         let mut known = snapshot();
-        known.cosine.remove(3);
+        known.cosine.as_mut().unwrap().remove(3);
         assert!(known.write(Vec::new()).is_err());
+    }
+
+    /// Of each byte that is another one: what is read of the file, as far as that is in it.
+    #[test]
+    fn only_what_is_needed_is_looked_at_and_all_of_that_is() {
+        let (bytes, checksum) = snapshot().write(Vec::new()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let read = |bytes: &[u8], needs: Needs| {
+            fs::write(&path, bytes).unwrap();
+            let known = Snapshot::read(
+                &Reader::open(&path, checksum)?,
+                &row(),
+                HashRule::Xxh3,
+                needs,
+            )?;
+            assert_eq!(known.has, Needs::BOTH);
+            let there = [known.lexical.is_some(), known.cosine.is_some()];
+            assert_eq!(there, [needs.terms, needs.buckets]);
+            Some(())
+        };
+        let all = [Needs::NOTHING, Needs::TERMS, Needs::BUCKETS, Needs::BOTH];
+        assert_eq!(all.map(|needs| read(&bytes, needs)), [Some(()); 4]);
+        let mut seen = [0; 3];
+        for at in (0..bytes.len()).step_by(97) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            let found = all.map(|needs| read(&flipped, needs).is_some());
+            let place = match found {
+                [false, false, false, false] => 0,
+                [true, true, false, false] => 1,
+                [true, false, true, false] => 2,
+                _ => panic!("byte {at}: {found:?}"),
+            };
+            seen[place] += 1;
+        }
+        assert!(seen.iter().all(|&count| count > 9), "{seen:?}");
+    }
+
+    #[test]
+    fn a_file_may_have_one_index_alone() {
+        let mut known = snapshot();
+        known.has.terms = false;
+        known.lexical = None;
+        let (bytes, _) = known.write(Vec::new()).unwrap();
+        let again = read(&bytes, &row(), HashRule::Xxh3).unwrap();
+        assert_eq!(again.has, Needs::BUCKETS);
+        assert!(again.lexical.is_none() && again.cosine.is_some());
     }
 
     proptest! {
@@ -202,8 +290,7 @@ mod tests {
                 let at = at.index(body);
                 bytes[at] = value;
             }
-            let checksum = xxh3_64(&bytes[..body]);
-            bytes[body..].copy_from_slice(&checksum.to_ne_bytes());
+            renew(&mut bytes);
             if let Some(known) = read(&bytes, &row(), HashRule::Xxh3) {
                 found(&known);
             }

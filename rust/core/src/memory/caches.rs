@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use crate::cache::Reader;
 use crate::embed::hash::HashRule;
 use crate::memory::cached::Snapshot;
+use crate::memory::needs::Needs;
 use crate::sqlite::SessionRow;
 use crate::whole_file::{self, UNFINISHED};
 
@@ -30,15 +31,17 @@ impl Caches {
         }
     }
 
-    /// What the session's file of that checksum has of it, if that is of use.
+    /// What the session's file of that checksum has of it, if that is of use, with those of the indexes that are
+    /// needed.
     pub(super) fn read(
         &self,
         row: &SessionRow,
         checksum: u64,
         hash_rule: HashRule,
+        needs: Needs,
     ) -> Option<Snapshot> {
         let reader = Reader::open(&self.path(row.id, checksum), checksum)?;
-        Snapshot::read(reader, row, hash_rule)
+        Snapshot::read(&reader, row, hash_rule, needs)
     }
 
     /// Writes a file, which is whole when it has its name. The checksum that it is known by.
@@ -59,7 +62,8 @@ impl Caches {
 
     /// Whether a file that is there is what its name says.
     pub(super) fn is_whole(&self, session: i64, checksum: u64) -> bool {
-        Reader::open(&self.path(session, checksum), checksum).is_some()
+        Reader::open(&self.path(session, checksum), checksum)
+            .is_some_and(|reader| reader.is_whole())
     }
 
     /// Deletes a file.

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
-use crate::memory::options::SearchIndex;
+use crate::memory::needs::Needs;
 use crate::memory::options::invalid;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
@@ -228,7 +228,7 @@ impl Store {
                 let found = self.with_scope(
                     session,
                     None,
-                    SearchIndex::Exact,
+                    Needs::BOTH,
                     Scope::sizes,
                     |transaction, scope, row, sizes| {
                         let counts = figures::of_session(transaction, row)?;
@@ -258,7 +258,7 @@ impl Store {
         let damaged = self.with_scope(
             session,
             None,
-            SearchIndex::Exact,
+            Needs::NOTHING,
             |_| (),
             |_, scope, _, ()| Ok(scope.damaged().to_vec()),
         )?;

@@ -3,9 +3,10 @@
 use crate::bm25::{Part, Query, Why};
 use crate::id::EntryId;
 use crate::index::Near;
+use crate::memory::analysed::fields;
 use crate::memory::options::Ranker;
 use crate::memory::rank::{Analysis, Ranked, Ranking};
-use crate::memory::scope::{Scope, fields};
+use crate::memory::scope::Scope;
 use crate::sqlite::NewEntry;
 
 /// How a score came about.

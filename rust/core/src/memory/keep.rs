@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::memory::cached::Snapshot;
+use crate::memory::needs::Needs;
 use crate::memory::store::Store;
 use crate::sqlite::{Finding, SessionRow, cached, session};
 
@@ -23,6 +24,14 @@ impl Store {
         let Some(scope) = self.scopes.get(session).filter(|_| !self.is_read_only()) else {
             return Ok(());
         };
+        if !scope.read().is_worth_keeping() {
+            return Ok(());
+        }
+        // What the file has that is written anew stays in it.
+        let kept_alone = scope.read().kept_alone();
+        if !kept_alone.is_nothing() {
+            self.catch_up(session, None, kept_alone, true)?;
+        }
         let snapshot = {
             let scope = scope.read();
             if !scope.is_worth_keeping() {
@@ -63,17 +72,18 @@ impl Store {
         }
     }
 
-    /// What the session's cache has of it, as its row is now. Without `is_wanted` the cache goes: a row that it
-    /// led to was damaged.
+    /// What the session's cache has of it, as its row is now, with those of the indexes that are needed.
+    /// Without `is_wanted` the cache goes: a row that it led to was damaged.
     pub(super) fn kept(
         &self,
         connection: &Connection,
         row: &SessionRow,
+        needs: Needs,
         is_wanted: bool,
     ) -> Option<Snapshot> {
         let checksum = cached::find(connection, row.id)?;
         let known = is_wanted
-            .then(|| self.caches.read(row, checksum, self.hash_rule()))
+            .then(|| self.caches.read(row, checksum, self.hash_rule(), needs))
             .flatten();
         if known.is_none() && !self.is_read_only() {
             self.caches.discard(row.id, checksum);

@@ -31,8 +31,10 @@
 //! # }
 //! ```
 
+mod analysed;
 mod cached;
 mod caches;
+mod catch_up;
 mod check;
 mod entries;
 mod examine;
@@ -43,6 +45,7 @@ mod graph;
 mod handle;
 mod keep;
 mod log;
+mod needs;
 mod options;
 mod place;
 mod rank;

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fusion::Decay;
+use crate::memory::needs::Needs;
 
 /// Hits that a search returns at most, whatever the caller asks for.
 ///
@@ -172,11 +173,13 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// The index that a search needs beside those that every session has.
-    pub(super) fn needs(&self) -> SearchIndex {
-        match self.ranker {
-            Ranker::Cosine => self.index,
-            Ranker::Lexical | Ranker::Hybrid | Ranker::Dense | Ranker::Fused => SearchIndex::Exact,
+    /// The indexes that a search looks into. Where there are no vectors to compare with, terms rank.
+    pub(super) fn needs(&self) -> Needs {
+        match (self.ranker, self.index) {
+            (Ranker::Cosine, SearchIndex::Exact) => Needs::BUCKETS,
+            (Ranker::Cosine, SearchIndex::Hnsw) => Needs::GRAPH,
+            (Ranker::Hybrid, _) => Needs::BOTH,
+            (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => Needs::TERMS,
         }
     }
 

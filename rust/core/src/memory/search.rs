@@ -5,7 +5,8 @@ use rusqlite::Transaction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::explain::{Explanation, explain};
-use crate::memory::options::{QueryVector, Ranker, SearchIndex, SearchOptions};
+use crate::memory::needs::Needs;
+use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::rank::Analysis;
 use crate::memory::scope::Scope;
 use crate::memory::store::Store;
@@ -132,7 +133,7 @@ impl Store {
     ///
     /// Ranking holds no lock of the database, so that searches run side by side. Afterwards the session's
     /// revision says whether another writer, in this process or elsewhere, was faster; then the scope
-    /// catches up, and the search starts over; likewise where it lacks the `index` that is needed. With an
+    /// catches up, and the search starts over; likewise where it lacks an index that is needed. With an
     /// `embedder`, its vectors must be those of that state too. None for a session that does not exist.
     ///
     /// A row that was damaged after it was indexed is found out when it is fetched: the scope is then made
@@ -141,7 +142,7 @@ impl Store {
         &self,
         session: &SessionId,
         embedder: Option<i64>,
-        index: SearchIndex,
+        needs: Needs,
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -149,7 +150,8 @@ impl Store {
         loop {
             let known = self.scopes.get(session);
             let guard = known.as_ref().map(|scope| scope.read());
-            let ranked = guard.as_ref().map(|scope| rank(scope));
+            let able = guard.as_ref().filter(|scope| scope.has(needs));
+            let ranked = able.map(|scope| rank(scope));
             let outcome = self.database.read(|transaction| {
                 let Some(row) = session::find(transaction, session)? else {
                     return Ok(Outcome::NoSession);
@@ -161,9 +163,7 @@ impl Store {
                     both.is_none_or(|(embedder, revision)| scope.has_vectors(embedder, revision))
                 };
                 match (&guard, ranked) {
-                    (Some(scope), Some(ranked))
-                        if scope.is_of(&row) && scope.has(index) && has_vectors(scope) =>
-                    {
+                    (Some(scope), Some(ranked)) if scope.is_of(&row) && has_vectors(scope) => {
                         fetch(transaction, scope, &row, ranked).map(Outcome::Done)
                     }
                     _ => Ok(Outcome::Stale),
@@ -186,17 +186,18 @@ impl Store {
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
                     drop(guard);
-                    is_worth_keeping |= self.catch_up(session, embedder, index, !is_anew)?;
+                    is_worth_keeping |= self.catch_up(session, embedder, needs, !is_anew)?;
                 }
             }
         }
     }
 
-    fn catch_up(
+    /// Brings the session's scope to the state of the database. Whether a cache of it is worth writing.
+    pub(super) fn catch_up(
         &self,
         session: &SessionId,
         embedder: Option<i64>,
-        index: SearchIndex,
+        needs: Needs,
         from_cache: bool,
     ) -> Result<bool> {
         let scope = self.scopes.get_or_create(session);
@@ -205,8 +206,8 @@ impl Store {
             let Some(row) = session::find(transaction, session)? else {
                 return Ok(false);
             };
-            let cached = || self.kept(transaction, &row, from_cache);
-            let is_worth_keeping = scope.catch_up(transaction, &row, index, cached)?;
+            let cached = |needs| self.kept(transaction, &row, needs, from_cache);
+            let is_worth_keeping = scope.catch_up(transaction, &row, needs, cached)?;
             let Some(asked) = embedder else {
                 return Ok(is_worth_keeping);
             };

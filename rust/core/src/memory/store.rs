@@ -8,9 +8,10 @@ use crate::analyse;
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
+use crate::memory::analysed::Analysed;
 use crate::memory::caches::Caches;
 use crate::memory::check::{check, is_blank};
-use crate::memory::scope::Analysed;
+use crate::memory::needs::Needs;
 use crate::memory::scope_map::ScopeMap;
 use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
@@ -95,8 +96,15 @@ impl Store {
     ) -> Result<(Vec<Option<EntryId>>, Option<i64>)> {
         check(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
-        // Before the transaction: what fails here leaves nothing behind.
-        let analysed = kept.iter().map(|entry| Analysed::of(entry, self.hash_rule));
+        // Before the transaction, for the indexes that there are: one that was not needed yet, or comes in
+        // between, is made of rows.
+        let needs = match self.scopes.get(session) {
+            Some(scope) => scope.read().made(),
+            None => Needs::NOTHING,
+        };
+        let analysed = kept
+            .iter()
+            .map(|entry| Analysed::of(entry, self.hash_rule, needs));
         let analysed: Vec<Analysed> = analysed.collect();
 
         let mut writer = self.database.writer()?;

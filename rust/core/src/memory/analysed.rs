@@ -1,0 +1,53 @@
+//! An entry as the indexes of its session take it.
+
+use crate::analyse::{Fields, for_each_passage};
+use crate::bm25::Document;
+use crate::embed::hash::HashRule;
+use crate::embed::hashed_tf::counts;
+use crate::memory::needs::Needs;
+use crate::sqlite::NewEntry;
+use crate::vector::SparseRow;
+
+/// What was made of an entry for the indexes that need it.
+pub(super) struct Analysed {
+    /// For the postings of terms.
+    pub(super) passages: Option<Vec<Document>>,
+    /// For those of buckets, and for the graph.
+    pub(super) row: Option<SparseRow>,
+    /// The messages it came from.
+    pub(super) range: (i64, i64),
+    pub(super) created_at: i64,
+}
+
+impl Analysed {
+    /// What the indexes of `needs` take of it.
+    pub(super) fn of(entry: &NewEntry, hash_rule: HashRule, needs: Needs) -> Self {
+        let passages = || {
+            let mut passages = Vec::with_capacity(1); // nearly all have one
+            let name = entry.name.as_deref();
+            for_each_passage(&entry.text, &entry.role, name, entry.created_at, |terms| {
+                passages.push(Document::of_sorted(terms));
+            });
+            passages
+        };
+        let has_row = needs.buckets || needs.graph;
+        Self {
+            passages: needs.terms.then(passages),
+            row: has_row.then(|| counts(&entry.text, hash_rule)),
+            range: (entry.start, entry.end),
+            created_at: entry.created_at,
+        }
+    }
+
+    /// Whether it has what these indexes take.
+    pub(super) fn is_enough_for(&self, needs: Needs) -> bool {
+        let has_row = needs.buckets || needs.graph;
+        (!needs.terms || self.passages.is_some()) && (!has_row || self.row.is_some())
+    }
+}
+
+/// What of an entry the lexical index looks at.
+pub(super) fn fields(entry: &NewEntry) -> Fields {
+    let name = entry.name.as_deref();
+    Fields::of(&entry.text, &entry.role, name, entry.created_at)
+}

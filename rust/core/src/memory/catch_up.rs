@@ -1,0 +1,265 @@
+//! A scope comes to the state of its session: by what a commit added, of a cache, of rows.
+
+use rusqlite::Connection;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::EntryId;
+use crate::index::{DenseScan, VectorIndex};
+use crate::memory::analysed::Analysed;
+use crate::memory::cached::Snapshot;
+use crate::memory::graph::Graph;
+use crate::memory::needs::Needs;
+use crate::memory::scope::{Dense, NO_REVISION, Scope, is_worth};
+use crate::sqlite::entry::{self, Listed};
+use crate::sqlite::{EmbedderRow, SessionRow, StoredEntry, vectors};
+
+impl Scope {
+    /// Reads the vectors of that embedder that it lacks. The scope itself must have caught up.
+    pub(super) fn catch_up_vectors(
+        &mut self,
+        connection: &Connection,
+        embedder: &EmbedderRow,
+    ) -> Result<()> {
+        let new = || Dense {
+            embedder: embedder.id,
+            revision: 0,
+            index: Box::new(DenseScan::new(embedder.dimension)),
+        };
+        let known = self.dense.take();
+        let known = known.filter(|dense| dense.embedder == embedder.id);
+        let mut dense = known.unwrap_or_else(new);
+        // What cannot be believed, and what is not of an entry here, is left out: to a search that entry has
+        // no vector, and a check finds it.
+        vectors::for_each_after(connection, self.session, dense.revision, |row| {
+            let point = self.entries.binary_search_by_key(&row.entry, |&(id, _)| id);
+            let fits =
+                row.embedder == embedder.id && vectors::is_whole(&row.numbers, embedder.dimension);
+            if let Ok(Ok(point)) = point.map(u32::try_from)
+                && fits
+            {
+                dense.index.add(point, &row.numbers);
+            }
+        })?;
+        dense.revision = vectors::revision(connection, self.session)?;
+        self.dense = Some(dense);
+        Ok(())
+    }
+
+    /// Takes in what a commit added to the state `before`, and left as `after`.
+    ///
+    /// A scope of another state is left alone, and one that got another index since the entries were analysed:
+    /// it catches up when it is needed.
+    pub(super) fn advance(
+        &mut self,
+        before: &SessionRow,
+        after: &SessionRow,
+        added: impl Iterator<Item = (EntryId, Analysed)>,
+    ) {
+        let added: Vec<(EntryId, Analysed)> = added.collect();
+        let needs = self.made();
+        if !self.is_of(before) || !added.iter().all(|(_, each)| each.is_enough_for(needs)) {
+            return;
+        }
+        self.revision = NO_REVISION;
+        for (id, analysed) in added {
+            self.entries.push((id, analysed.created_at));
+            if self.add(id, analysed, needs).is_err() {
+                return; // of no state: the next search builds it anew, and says what is wrong
+            }
+        }
+        self.revision = after.revision;
+    }
+
+    /// Brings it to the state that `row` describes, with the indexes that are needed: reads what is new, or
+    /// everything. What would be everything begins with what `cached` gives, where that is of use.
+    ///
+    /// Whether so many rows were read that a cache of them is worth writing.
+    pub(super) fn catch_up(
+        &mut self,
+        connection: &Connection,
+        row: &SessionRow,
+        needs: Needs,
+        cached: impl Fn(Needs) -> Option<Snapshot>,
+    ) -> Result<bool> {
+        if needs.graph && self.graph.is_none() {
+            // The rows for a graph are in the database alone.
+            *self = Self::new(self.hash_rule);
+            self.graph = Some(Graph::new()?);
+        }
+        let mut first = usize::MAX;
+        let grew = (self.session, self.epoch) == (row.id, row.epoch);
+        if grew && self.revision != NO_REVISION {
+            if !self.is_of(row) {
+                first = self.load(connection, row, Needs::NOTHING)?;
+            }
+            if self.is_of(row) && !self.has(needs) {
+                first = first.min(self.follow(connection, row, needs, &cached)?);
+            }
+        }
+        // New, half changed, of a session that was dropped since, of one that lost entries, or of rows that
+        // are not what they were: that may be true of what a cache has, too.
+        for from_cache in [true, false] {
+            if self.is_of(row) {
+                break;
+            }
+            self.begin_anew(row)?;
+            let cached = |needs| cached(needs).filter(|_| from_cache);
+            first = self.follow(connection, row, needs, cached)?;
+            if let Some(graph) = &mut self.graph {
+                graph.keep(&self.entries)?;
+            }
+            if self.kept.lens() == [0; 2] {
+                break; // it was all read from rows
+            }
+        }
+        if self.is_of(row) {
+            return Ok(is_worth(self.entries.len(), first) && self.is_worth_keeping());
+        }
+        let message = format!(
+            "session {:?} should have {} entries, and {} were found",
+            row.name,
+            row.entries,
+            self.found()
+        );
+        Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
+    }
+
+    /// Lets go of all but the graph, which the rows that are left are looked up in.
+    fn begin_anew(&mut self, row: &SessionRow) -> Result<()> {
+        let graph = self.graph.take();
+        let is_same = self.session == row.id;
+        *self = Self::new(self.hash_rule);
+        self.graph = match graph {
+            Some(graph) if is_same && !graph.is_mostly_gone() => Some(graph),
+            Some(_) => Some(Graph::new()?),
+            None => None,
+        };
+        self.session = row.id;
+        self.epoch = row.epoch;
+        Ok(())
+    }
+
+    /// Makes the indexes that are needed and missing, of what `cached` has of them and of rows. From which
+    /// entry on rows were read.
+    fn follow(
+        &mut self,
+        connection: &Connection,
+        row: &SessionRow,
+        needs: Needs,
+        cached: impl Fn(Needs) -> Option<Snapshot>,
+    ) -> Result<usize> {
+        let missing = Needs {
+            graph: false,
+            ..needs.without(self.made())
+        };
+        let is_new = self.entries.is_empty() && self.graph.is_none();
+        if (is_new || !missing.is_nothing())
+            && let Some(known) = cached(missing)
+        {
+            self.restore(known);
+        }
+        self.load(connection, row, needs)
+    }
+
+    /// Adds the rows after its last, and to an index that lacks others those too; it is of that state if all
+    /// are then as many as they should be, and what they were. From which entry on rows were read.
+    fn load(&mut self, connection: &Connection, row: &SessionRow, needs: Needs) -> Result<usize> {
+        self.revision = NO_REVISION;
+        self.made = Needs {
+            graph: false,
+            ..self.made.and(needs)
+        };
+        let (terms, buckets) = (self.lexical.len(), self.cosine.len());
+        let first = [(self.made.terms, terms), (self.made.buckets, buckets)]
+            .iter()
+            .filter(|(is_made, _)| *is_made)
+            .fold(self.entries.len(), |least, (_, len)| least.min(*len));
+        let last = self.entries[..first].last().map(|&(id, _)| id);
+        let damaged = self.damaged.last().copied();
+        let last = last.max(damaged.filter(|_| first == self.entries.len()));
+        let (mut place, mut outcome) = (first, Ok(true));
+        entry::for_each_after(
+            connection,
+            row.id,
+            last.unwrap_or(EntryId(0)),
+            |found| match found {
+                Listed::Whole(stored) => {
+                    if matches!(outcome, Ok(true)) {
+                        outcome = self.take(place, &stored);
+                        place += 1;
+                    }
+                }
+                Listed::Damaged(id) => {
+                    if let Err(place) = self.damaged.binary_search(&id) {
+                        self.damaged.insert(place, id);
+                    }
+                }
+            },
+        )?;
+        let is_whole = outcome? && place == self.entries.len();
+        if is_whole && i64::try_from(self.found()).is_ok_and(|found| found == row.entries) {
+            self.revision = row.revision;
+        }
+        Ok(first)
+    }
+
+    /// Gives a row to the indexes that lack it: the entry at `place`, or the next one. False where another one
+    /// is there.
+    fn take(&mut self, place: usize, stored: &StoredEntry) -> Result<bool> {
+        let known = self.entries.get(place).map(|&(id, _)| id);
+        if known.is_some_and(|id| id != stored.id) {
+            return Ok(false);
+        }
+        let needs = Needs {
+            terms: self.made.terms && self.lexical.len() == place,
+            buckets: self.made.buckets && self.cosine.len() == place,
+            graph: self.graph.is_some() && known.is_none(),
+        };
+        if known.is_none() {
+            self.entries.push((stored.id, stored.entry.created_at));
+        }
+        if !needs.is_nothing() {
+            let analysed = Analysed::of(&stored.entry, self.hash_rule, needs);
+            self.add(stored.id, analysed, needs)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the indexes that a cache has of the session, if it has no other entries than the scope, or the
+    /// scope has none yet.
+    fn restore(&mut self, known: Snapshot) {
+        let is_first = self.entries.is_empty() && self.damaged.is_empty() && self.graph.is_none();
+        if !is_first && !self.entries.starts_with(&known.entries) {
+            return;
+        }
+        self.kept.set(&known);
+        if is_first {
+            self.entries = known.entries;
+        }
+        if let Some(lexical) = known.lexical {
+            self.lexical = lexical;
+            self.made.terms = true;
+        }
+        if let Some(cosine) = known.cosine {
+            self.cosine = cosine;
+            self.made.buckets = true;
+        }
+    }
+
+    /// Adds the next entry to those indexes.
+    fn add(&mut self, id: EntryId, analysed: Analysed, needs: Needs) -> Result<()> {
+        if let Some(row) = &analysed.row {
+            if let Some(graph) = self.graph.as_mut().filter(|_| needs.graph) {
+                graph.add(id, row)?;
+            }
+            if needs.buckets {
+                self.cosine.add(row);
+            }
+        }
+        if let Some(passages) = analysed.passages.filter(|_| needs.terms) {
+            let (range, created_at) = (analysed.range, analysed.created_at);
+            self.lexical.add(passages, range, created_at);
+        }
+        Ok(())
+    }
+}
