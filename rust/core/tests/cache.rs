@@ -296,3 +296,33 @@ fn an_index_that_comes_late_has_what_was_written_before_and_after() {
         assert_eq!(from_rows(directory.path()), live);
     }
 }
+
+/// To the byte, the cache that is written after something was forgotten is that of a store which reads its rows.
+#[test]
+fn what_was_forgotten_is_in_no_index_and_in_no_cache_that_is_written_then() {
+    let directory = tempfile::tempdir().unwrap();
+    kept(directory.path());
+    let mut written = Vec::new();
+    for forgets in [true, false] {
+        let handle = open(directory.path());
+        let store = handle.store().unwrap();
+        answers(&store, "a"); // of the cache, and then of rows
+        if forgets {
+            for id in [5, 300, 599] {
+                assert!(store.forget(&[target(id)], "gone").unwrap().erased);
+                assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+            }
+            store.expire(&session("a"), Some(590), None).unwrap();
+            answers(&store, "a");
+        }
+        drop(store);
+        handle.close();
+        let path = files(directory.path()).remove(0);
+        written.push((
+            path.file_name().unwrap().to_owned(),
+            fs::read(&path).unwrap(),
+        ));
+        fs::remove_file(path).unwrap();
+    }
+    assert_eq!(written[0], written[1]);
+}

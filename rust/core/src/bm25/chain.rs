@@ -76,6 +76,11 @@ impl Chain {
         fits.then_some(chain)
     }
 
+    /// The messages that an entry came from.
+    pub(super) fn range(&self, id: u32) -> (i64, i64) {
+        self.ranges[id as usize]
+    }
+
     /// Where an entry stands in the order.
     fn place(&self, id: u32) -> (i64, u32) {
         (self.ranges[id as usize].0, id)

@@ -216,7 +216,7 @@ impl LexicalIndex {
         Some(best.0)
     }
 
-    fn range(&self, id: u32) -> Range<u32> {
+    pub(super) fn range(&self, id: u32) -> Range<u32> {
         let end = self.firsts.get(id as usize + 1).copied();
         self.firsts[id as usize]..end.unwrap_or_else(|| count(self.passages.len()))
     }

@@ -5,6 +5,7 @@ mod cached;
 mod chain;
 mod days;
 mod index;
+mod left;
 mod lexical;
 mod lists;
 mod near;

@@ -10,6 +10,7 @@ mod flat;
 mod flat_rows;
 mod frame;
 mod hnsw;
+mod left;
 mod plan;
 mod rescore;
 mod scan;

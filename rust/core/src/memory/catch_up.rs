@@ -1,5 +1,7 @@
 //! A scope comes to the state of its session: by what a commit added, of a cache, of rows.
 
+use std::mem;
+
 use rusqlite::Connection;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -9,7 +11,7 @@ use crate::memory::analysed::Analysed;
 use crate::memory::cached::Snapshot;
 use crate::memory::graph::Graph;
 use crate::memory::needs::Needs;
-use crate::memory::scope::{Dense, NO_REVISION, Scope, is_worth};
+use crate::memory::scope::{Dense, Kept, NO_REVISION, Scope, is_worth};
 use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::{EmbedderRow, SessionRow, StoredEntry, vectors};
 
@@ -87,17 +89,21 @@ impl Scope {
             self.graph = Some(Graph::new()?);
         }
         let mut first = usize::MAX;
+        if self.session == row.id && self.epoch != row.epoch && self.revision != NO_REVISION {
+            self.leave(connection, row)?;
+            first = 0; // whatever cache there was is of no use
+        }
         let grew = (self.session, self.epoch) == (row.id, row.epoch);
         if grew && self.revision != NO_REVISION {
             if !self.is_of(row) {
-                first = self.load(connection, row, Needs::NOTHING)?;
+                first = first.min(self.load(connection, row, Needs::NOTHING)?);
             }
             if self.is_of(row) && !self.has(needs) {
                 first = first.min(self.follow(connection, row, needs, &cached)?);
             }
         }
-        // New, half changed, of a session that was dropped since, of one that lost entries, or of rows that
-        // are not what they were: that may be true of what a cache has, too.
+        // New, half changed, of a session that was dropped since, or of rows that are not what they were: that
+        // may be true of what a cache has, too.
         for from_cache in [true, false] {
             if self.is_of(row) {
                 break;
@@ -122,6 +128,44 @@ impl Scope {
             self.found()
         );
         Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
+    }
+
+    /// Takes the entries that left out of all indexes, so that these are as if they had never had them: the
+    /// postings of those that are left are what they were, since an entry never changes.
+    ///
+    /// The rows are not read, but which there are. Where their list is not to be believed the scope is of no
+    /// state afterwards.
+    fn leave(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
+        let before = mem::replace(&mut self.revision, NO_REVISION);
+        let left = match entry::ids(connection, row) {
+            Err(error) if error.kind() == ErrorKind::StoreCorrupt => return Ok(()),
+            left => left?,
+        };
+        let stays = |id: &EntryId| left.binary_search(id).is_ok();
+        let numbered = (0..).zip(&self.entries);
+        let points: Vec<(u32, i64)> = numbered
+            .filter(|(_, (id, _))| stays(id))
+            .map(|(point, &(_, created_at))| (point, created_at))
+            .collect();
+        if self.made.terms {
+            self.lexical = self.lexical.only(points.iter().copied());
+        }
+        if self.made.buckets {
+            self.cosine = self.cosine.only(points.iter().map(|&(point, _)| point));
+        }
+        self.entries.retain(|(id, _)| stays(id));
+        self.damaged.retain(|id| stays(id));
+        self.dense = None; // its vectors are numbered as the entries were
+        self.kept = Kept::default();
+        if let Some(graph) = &mut self.graph {
+            graph.keep(&self.entries)?;
+            if graph.is_mostly_gone() {
+                return Ok(());
+            }
+        }
+        self.epoch = row.epoch;
+        self.revision = before;
+        Ok(())
     }
 
     /// Lets go of all but the graph, which the rows that are left are looked up in.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
+use crate::memory::needs::Needs;
 use crate::memory::store::Store;
 use crate::sqlite::{cached, compactions, leaving, log, meta, quarantine, session, staged};
 
@@ -70,7 +71,7 @@ impl Store {
                 row.redactions += i64::from(messages + summaries > 0);
                 session::save(transaction, &row)?;
                 cached::forget(transaction, row.id)?;
-                changed.push(row.id);
+                changed.push((row.id, &target.session));
                 total.sessions += 1;
                 total.messages += messages;
                 total.entries += entries;
@@ -82,15 +83,25 @@ impl Store {
             Ok(total)
         })?;
         drop(writer);
-        for target in targets {
-            self.scopes.remove(&target.session); // it holds words of what is gone
-        }
         let mut are_gone = true;
-        for session in changed {
-            are_gone &= self.caches.remove(session, None);
+        for (key, session) in changed {
+            self.let_go(session);
+            are_gone &= self.caches.remove(key, None);
         }
         forgotten.erased = self.erase()? && are_gone;
         Ok(forgotten)
+    }
+
+    /// Takes what left the session out of its indexes in memory, which hold words of it.
+    fn let_go(&self, session: &SessionId) {
+        let made = self.scopes.get(session).map(|scope| scope.read().made());
+        // A graph only marks what is removed from it.
+        let is_gone = made.is_some_and(|made| {
+            !made.graph && self.catch_up(session, None, Needs::NOTHING, true).is_ok()
+        });
+        if !is_gone {
+            self.scopes.remove(session);
+        }
     }
 
     /// Gives a compaction whose summary was forgotten a new one, made of what is left of what it covers.

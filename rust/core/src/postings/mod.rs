@@ -18,6 +18,7 @@ mod fresh;
 mod merge;
 mod newest;
 mod part;
+mod rows;
 mod store;
 mod tail;
 
@@ -27,6 +28,7 @@ pub use file::{load, save};
 pub use fresh::Fresh;
 pub use newest::Newest;
 pub use part::{List, Overflow, Part, count, entry};
+pub use rows::Rows;
 pub use store::Postings;
 pub use tail::{Growing, Lists, Tail};
 

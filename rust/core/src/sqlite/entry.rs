@@ -258,6 +258,16 @@ pub(crate) fn for_each_after(
     Ok(())
 }
 
+/// The ids of the session's entries, in ascending order. The rows themselves are not looked at.
+pub(crate) fn ids(connection: &Connection, session: &SessionRow) -> Result<Vec<EntryId>> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM entry WHERE session = ?1 ORDER BY id")?;
+    let ids = statement.query_map([session.id], |row| row.get(0).map(EntryId))?;
+    let ids: Vec<EntryId> = ids.collect::<rusqlite::Result<_>>()?;
+    check_list(TABLE, session, session.entries, ids.iter().map(|id| id.0))?;
+    Ok(ids)
+}
+
 /// At most `limit` entries of the session in order of id, after leaving out the first `offset`.
 pub(crate) fn page(
     connection: &Connection,

@@ -1,0 +1,159 @@
+//! Some entries of an index leave it: what is left is an index that never had them.
+//!
+//! An index over entries knows who stands beside whom, and adds up days: nothing of one that left may stay.
+//! So it is made anew, of the passages that its own postings tell of; their texts are not needed.
+
+use crate::bm25::index::Bm25Index;
+use crate::bm25::lexical::LexicalIndex;
+use crate::bm25::terms::Document;
+use crate::postings::{BLOCK, Rows};
+
+/// The passages of an index, in ascending order of number.
+struct Passages<'a> {
+    index: &'a Bm25Index,
+    /// The block that was turned round last.
+    block: Option<(usize, Rows<u64>)>,
+}
+
+impl Passages<'_> {
+    fn get(&mut self, id: u32) -> Document {
+        let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
+        let rows = || (number, self.index.postings.rows(number));
+        let known = self.block.take().filter(|(block, _)| *block == number);
+        let (_, rows) = self.block.insert(known.unwrap_or_else(rows));
+        Document {
+            terms: rows.row(place).to_vec(),
+            length: self.index.lengths[id as usize].into(),
+        }
+    }
+}
+
+impl LexicalIndex {
+    /// The index of some of its entries alone, as if the others had never been added. `left` has their numbers,
+    /// which ascend, and the moments that they were added with. Numbers are given anew.
+    #[must_use]
+    pub fn only(&self, left: impl IntoIterator<Item = (u32, i64)>) -> Self {
+        let mut index = Self::new(self.passages.params());
+        let mut passages = Passages {
+            index: &self.passages,
+            block: None,
+        };
+        for (id, created_at) in left {
+            let documents = self.range(id).map(|passage| passages.get(passage));
+            index.add(documents, self.chain.range(id), created_at);
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bm25::{Bm25Params, Query};
+    use crate::cache::Writer;
+
+    type Entry = (Vec<Document>, (i64, i64), i64);
+
+    fn index(entries: impl Iterator<Item = Entry>) -> LexicalIndex {
+        let mut index = LexicalIndex::new(Bm25Params::default());
+        for (passages, range, at) in entries {
+            index.add(passages, range, at);
+        }
+        index
+    }
+
+    /// All that there is of an index, as its cache has it.
+    fn bytes(index: &LexicalIndex) -> Vec<u8> {
+        let mut to = Writer::new(Vec::new()).unwrap();
+        index.write(&mut to).unwrap();
+        to.finish().unwrap().0
+    }
+
+    fn scores(index: &LexicalIndex) -> Vec<(u32, u64)> {
+        let mut found = Vec::new();
+        let query = Query::of("a river of silt, stones, sand and kettles");
+        index.for_each_match(&query, |hit| found.push((hit.id, hit.score.to_bits())));
+        found
+    }
+
+    /// Entries of few words, some of several passages or none, some often said; runs of them are alike.
+    fn entries() -> impl Strategy<Value = Vec<(Entry, bool)>> {
+        const WORDS: [&str; 6] = ["silt", "river", "delta", "kettle", "stone", "sand"];
+        let words = proptest::collection::vec((0..WORDS.len(), 1_usize..20), 0..4);
+        let passage = words.prop_map(|words| {
+            let said = words
+                .into_iter()
+                .map(|(word, often)| format!("{} ", WORDS[word]).repeat(often));
+            Document::of(&said.collect::<String>())
+        });
+        let passages = proptest::collection::vec(passage, 0..3);
+        let run = (
+            passages,
+            0_i64..300,
+            0_i64..3,
+            0_i64..5,
+            any::<bool>(),
+            1_usize..12,
+        );
+        proptest::collection::vec(run, 1..30).prop_map(|runs| {
+            let mut entries = Vec::new();
+            for (passages, start, len, day, stays, often) in runs {
+                for number in (0..).take(often) {
+                    let range = (start + number * len, start + (number + 1) * len);
+                    let at = day * 86_400_000 + number;
+                    // Of some runs all stay, of the others every third.
+                    entries.push(((passages.clone(), range, at), stays || number % 3 == 0));
+                }
+            }
+            entries
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_an_index_that_never_had_the_others(
+            entries in entries(),
+            more in entries(),
+        ) {
+            let whole = index(entries.iter().map(|(entry, _)| entry.clone()));
+            let numbered = (0..).zip(&entries).filter(|(_, (_, stays))| *stays);
+            let left = numbered.map(|(id, ((_, _, at), _))| (id, *at));
+            let mut left = whole.only(left);
+            let stays = entries.iter().filter(|(_, stays)| *stays);
+            let mut fresh = index(stays.map(|(entry, _)| entry.clone()));
+            for ((passages, range, at), _) in more {
+                left.add(passages.clone(), range, at);
+                fresh.add(passages, range, at);
+            }
+            prop_assert_eq!(scores(&left), scores(&fresh));
+            prop_assert_eq!(left.passages().words(), fresh.passages().words());
+            prop_assert_eq!(bytes(&left), bytes(&fresh));
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_several_blocks_is_an_index_that_never_had_the_others() {
+        const WORDS: [&str; 4] = ["silt", "river", "delta", "kettle"];
+        let entry = |number: i64| {
+            let word = |place: i64| WORDS[usize::try_from((number + place) % 4).unwrap()];
+            let text = format!("{} {} stone {}", word(number / 7), word(0), number % 50);
+            let at = number / 300 * 86_400_000;
+            (vec![Document::of(&text)], (number, number + 1), at)
+        };
+        let whole = index((0..9_000).map(entry));
+        // Few of the first block, none of some hundred, most of the rest.
+        let stays = |number: &i64| match number {
+            0..4_000 => number % 9 == 0,
+            4_000..4_700 => false,
+            _ => number % 5 > 0,
+        };
+        let numbers = (0..9_000).filter(stays);
+        let left =
+            whole.only(numbers.map(|number| (u32::try_from(number).unwrap(), entry(number).2)));
+        let fresh = index((0..9_000).filter(stays).map(entry));
+        assert_eq!(scores(&left), scores(&fresh));
+        assert!(bytes(&left) == bytes(&fresh));
+    }
+}
