@@ -20,6 +20,10 @@ const LARGEST: u16 = 256;
 /// How many times as much room a list gets when it moves. Twice would take fewer bytes, and more moves.
 const GROWTH: u16 = 4;
 const SIZES: usize = (LARGEST / SMALLEST).ilog(GROWTH) as usize + 1;
+/// Codes without room that wait for the others.
+const AT_ONCE: usize = 64;
+/// A place in the pool that is of no list.
+const NO_PLACE: usize = 0;
 /// Stands for the length of a list that became a column.
 const DENSE: u16 = u16::MAX;
 
@@ -174,7 +178,7 @@ impl Default for Lists {
         let slots = vec![Slot::default(); BUCKETS].into_boxed_slice();
         Self {
             slots: slots.try_into().expect("one for each bucket"),
-            pool: Vec::new(),
+            pool: vec![0; NO_PLACE + 1],
             left: Default::default(),
             dense: Vec::new(),
             postings: 0,
@@ -202,20 +206,42 @@ impl Lists {
         }
     }
 
+    /// Whether a list has room is a coin toss for the processor, since most rows have some frequent buckets. So
+    /// each code is written, to a place of no list where there is none, and what found none comes after.
     #[inline]
     fn push(&mut self, entry: u16, row: impl IntoIterator<Item = (u16, u32)>) {
+        let (mut rest, mut waiting) = ([(0_u16, 0_u16); AT_ONCE], 0);
         for (bucket, mut count) in row {
             self.postings += 1;
             while count > MAX_CODE {
-                self.push_code(bucket, code(entry, MAX_CODE));
+                self.push_to_any(bucket, code(entry, MAX_CODE));
                 count -= MAX_CODE;
             }
-            self.push_code(bucket, code(entry, count));
+            let code = code(entry, count);
+            let slot = &mut self.slots[usize::from(bucket) % BUCKETS];
+            let has_room = slot.len < slot.room;
+            let place = slot.start as usize + usize::from(slot.len);
+            self.pool[if has_room { place } else { NO_PLACE }] = code;
+            slot.len += u16::from(has_room);
+            rest[waiting] = (bucket, code);
+            waiting += usize::from(!has_room);
+            if waiting == AT_ONCE {
+                self.push_rest(&rest);
+                waiting = 0;
+            }
+        }
+        self.push_rest(&rest[..waiting]);
+    }
+
+    #[inline(never)]
+    fn push_rest(&mut self, rest: &[(u16, u16)]) {
+        for &(bucket, code) in rest {
+            self.push_to_full(bucket, code);
         }
     }
 
-    #[inline]
-    fn push_code(&mut self, bucket: u16, code: u16) {
+    #[inline(never)]
+    fn push_to_any(&mut self, bucket: u16, code: u16) {
         let slot = &mut self.slots[usize::from(bucket) % BUCKETS];
         if slot.len < slot.room {
             self.pool[slot.start as usize + usize::from(slot.len)] = code;
@@ -225,7 +251,6 @@ impl Lists {
         }
     }
 
-    #[inline(never)]
     fn push_to_full(&mut self, bucket: u16, code: u16) {
         let number = usize::from(bucket) % BUCKETS;
         let slot = self.slots[number];
@@ -235,7 +260,7 @@ impl Lists {
         }
         if slot.room == LARGEST {
             self.make_dense(number);
-            self.push_to_full(bucket, code);
+            self.dense[self.slots[number].start as usize].push(code);
             return;
         }
         let room = (GROWTH * slot.room).max(SMALLEST);
