@@ -21,8 +21,8 @@ use crate::vector::SparseRow;
 const KIND: &str = "exact ";
 /// Rows of a block that make a bucket frequent: measured, a column costs less from there on.
 pub(super) const FREQUENT: usize = 512;
-/// From here on an f32 does not hold every integer.
-pub(super) const LARGE: f32 = (1 << f32::MANTISSA_DIGITS) as f32;
+/// From here on, 2^24, an f32 does not hold every integer.
+pub(super) const LARGE: f32 = 16_777_216.0;
 
 /// Inverted lists over the buckets, with counts; dots are sums of integers.
 ///

@@ -150,7 +150,7 @@ high_products!(
 fn scalar(sums: &[u16; GROUP], roots: &[u16; GROUP], factor: u16) -> u64 {
     let mut above = [0_u8; GROUP];
     for ((above, &sum), &root) in above.iter_mut().zip(sums).zip(roots) {
-        let least = u32::from(root) * u32::from(factor) >> u16::BITS;
+        let least = (u32::from(root) * u32::from(factor)) >> u16::BITS;
         *above = u8::from(u32::from(sum) > least);
     }
     if above.iter().all(|&above| above == 0) {
@@ -307,7 +307,7 @@ mod tests {
             light in 0.0_f32..200.0,
         ) {
             for (squared_norm, bound) in [(squared_norm, bound), (small.floor(), light), (small, bound)] {
-                let least = u32::from(root(squared_norm)) * u32::from(factor(bound)) >> 16;
+                let least = (u32::from(root(squared_norm)) * u32::from(factor(bound))) >> 16;
                 let squared = f64::from(sum) * f64::from(sum);
                 if squared > f64::from(bound) * f64::from(squared_norm) {
                     prop_assert!(u32::from(sum) > least);
