@@ -9,7 +9,8 @@ use siltstone_core::simd::Level;
 use siltstone_core::simd::columns::{BLOCK, Column, Sums, set_columns};
 use siltstone_core::simd::lanes::reached;
 use siltstone_core::simd::scan::{GROUP, factor, next_above, root};
-use siltstone_core::simd::short_hash::{READ, SHORT, ShortWords, WORDS};
+use siltstone_core::simd::short_hash::{SHORT, ShortWords, WORDS};
+use siltstone_core::simd::xxh3::READ;
 
 fn bench(criterion: &mut Criterion) {
     let mut numbers = Numbers::new(7);
@@ -61,6 +62,10 @@ fn bench_hashes(criterion: &mut Criterion) {
         .collect();
     let starts: Vec<usize> = (0..WORDS).map(|number| number * SHORT).collect();
     let words: Vec<(usize, usize)> = starts.into_iter().zip(lengths).collect();
+    let edge = |place: usize| u32::try_from(place).expect("small");
+    let runs = words.iter();
+    let runs = runs.map(|&(start, length)| [edge(start), edge(start + length)]);
+    let runs: Vec<[u32; 2]> = runs.collect();
     let one_by_one = || {
         words
             .iter()
@@ -73,15 +78,13 @@ fn bench_hashes(criterion: &mut Criterion) {
         bencher.iter(|| one_by_one().fold(0, |sum, hash| sum ^ black_box(hash)));
     });
     for level in Level::all() {
-        let (mut short, mut hashes) = (ShortWords::default(), [0; WORDS]);
+        let mut short = ShortWords::default();
         let mut hash = || {
-            for &(start, length) in &words {
-                short.push(black_box(text.as_bytes()), start, length);
-            }
-            short
-                .take_hashes(level, &mut hashes)
-                .iter()
-                .fold(0, |sum, hash| sum ^ hash)
+            let (bytes, mut all) = (black_box(text.as_bytes()), 0);
+            short.for_each_hashes(level, bytes, 0, &runs, |some| {
+                all ^= some.iter().fold(0, |sum, hash| sum ^ hash);
+            });
+            all
         };
         assert_eq!(
             hash(),

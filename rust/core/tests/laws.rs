@@ -110,7 +110,7 @@ proptest! {
         let mut scanner = Scanner::default();
         for text in &texts {
             let mut unordered = Vec::new();
-            scanner.for_each_hash(text, |hash| unordered.push(hash));
+            scanner.for_each_hashes(text, |hashes| unordered.extend_from_slice(hashes));
             let mut expected: Vec<_> = words(text).iter().map(|word| word_hash(word)).collect();
             unordered.sort_unstable();
             expected.sort_unstable();

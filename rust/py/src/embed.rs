@@ -8,10 +8,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::embed::hash::{self, HashRule};
-use siltstone_core::embed::hashed_tf::{DIMENSION, HashedTf};
+use siltstone_core::embed::hashed_tf::{DIMENSION, with_embedder};
+use siltstone_core::simd::rows::prefetch;
 
 use crate::error::{guard, guard_attached, to_exception};
-use crate::text::{Text, borrow_all};
+use crate::text::{Text, borrow_all, with_next};
 
 type Bytes<'py> = Bound<'py, PyByteArray>;
 
@@ -64,13 +65,20 @@ pub(crate) fn embed_sparse<'py>(
 }
 
 fn fill_dense(rows: &mut [u8], texts: &[Text], rule: HashRule) {
-    let mut embedder = HashedTf::new(rule);
-    for (row, text) in rows.chunks_exact_mut(DIMENSION * F32).zip(texts) {
-        let (values, _) = row.as_chunks_mut::<F32>();
-        for (bucket, value) in embedder.embed(text) {
-            values[usize::from(bucket)] = value.to_ne_bytes();
+    with_embedder(rule, |embedder| {
+        for (row, text) in rows.chunks_exact_mut(DIMENSION * F32).zip(texts) {
+            let (values, _) = row.as_chunks_mut::<F32>();
+            for (bucket, value) in embedder.embed(text) {
+                values[usize::from(bucket)] = value.to_ne_bytes();
+            }
         }
-    }
+    });
+}
+
+/// About how many buckets `texts` hit in all: room that is taken at once, and need not suffice.
+pub(crate) fn likely_buckets(texts: &[Text]) -> usize {
+    const BYTES: usize = 11;
+    texts.iter().map(|text| text.len()).sum::<usize>() / BYTES + texts.len()
 }
 
 /// Rows without their zeros, each number as its bytes: row `i` is what lies in
@@ -83,21 +91,24 @@ struct SparseRows {
 
 impl SparseRows {
     fn of(texts: &[Text], rule: HashRule) -> Self {
-        let mut embedder = HashedTf::new(rule);
+        let likely = likely_buckets(texts);
         let mut rows = Self {
             starts: Vec::with_capacity(texts.len() + 1),
-            buckets: Vec::new(),
-            values: Vec::new(),
+            buckets: Vec::with_capacity(likely),
+            values: Vec::with_capacity(likely),
         };
         rows.end_row();
-        for text in texts {
-            let row = embedder.embed(text);
-            let buckets = row.clone().map(|(bucket, _)| i32::from(bucket));
-            let values = row.map(|(_, value)| value);
-            rows.buckets.extend(buckets.map(i32::to_ne_bytes));
-            rows.values.extend(values.map(f32::to_ne_bytes));
-            rows.end_row();
-        }
+        with_embedder(rule, |embedder| {
+            for (text, next) in with_next(texts) {
+                prefetch(next.as_bytes());
+                let row = embedder.embed(text);
+                let buckets = row.clone().map(|(bucket, _)| i32::from(bucket));
+                let values = row.map(|(_, value)| value);
+                rows.buckets.extend(buckets.map(i32::to_ne_bytes));
+                rows.values.extend(values.map(f32::to_ne_bytes));
+                rows.end_row();
+            }
+        });
         rows
     }
 

@@ -12,13 +12,15 @@ use std::sync::{PoisonError, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::embed::hash::HashRule;
-use siltstone_core::embed::hashed_tf::{HashedTf, with_counts};
+use siltstone_core::embed::hashed_tf::{with_counts, with_embedder};
 use siltstone_core::index::{ExactIndex as Index, Neighbor, VectorIndex};
 use siltstone_core::simd::Level;
+use siltstone_core::simd::rows::prefetch;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
+use crate::embed::likely_buckets;
 use crate::error::{guard, guard_short, to_exception};
-use crate::text::{Text, borrow_all};
+use crate::text::{Text, borrow_all, with_next};
 
 /// Ids and values of the best of each query, row after row.
 pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
@@ -183,15 +185,17 @@ struct Rows {
 
 impl Rows {
     fn of(texts: &[Text], rule: HashRule) -> Self {
-        let mut embedder = HashedTf::new(rule);
         let mut rows = Self {
-            counts: Vec::new(),
+            counts: Vec::with_capacity(likely_buckets(texts)),
             ends: Vec::with_capacity(texts.len()),
         };
-        for text in texts {
-            rows.counts.extend_from_slice(embedder.pairs(text));
-            rows.ends.push(rows.counts.len());
-        }
+        with_embedder(rule, |embedder| {
+            for (text, next) in with_next(texts) {
+                prefetch(next.as_bytes());
+                rows.counts.extend_from_slice(embedder.pairs(text));
+                rows.ends.push(rows.counts.len());
+            }
+        });
         rows
     }
 

@@ -1,6 +1,7 @@
 //! Text on its way in: any Python str, also one that is not valid UTF-8.
 
 use std::char::{REPLACEMENT_CHARACTER, decode_utf16};
+use std::iter;
 use std::ops::Deref;
 
 use pyo3::PyTypeInfo;
@@ -60,6 +61,12 @@ impl<'py> FromPyObject<'_, 'py> for Text {
 /// The texts of a list of str.
 pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
     map_strings(texts, Text::from_py)
+}
+
+/// Each text, and the one behind it, so that it can be asked for; behind the last comes none, as an empty one.
+pub(crate) fn with_next(texts: &[Text]) -> impl Iterator<Item = (&Text, &str)> {
+    let next = texts.iter().skip(1).map(|text| &**text);
+    texts.iter().zip(next.chain(iter::once("")))
 }
 
 /// What `convert` makes of each str of a list; the `TypeError` for anything else says where it stands.

@@ -46,21 +46,20 @@ impl HashRule {
         }
     }
 
-    /// Calls `visit` with the bucket of each word of `text`, in order.
+    /// Calls `visit` with the hashes of the words of `text`, many at once and in no order. A bucket is the
+    /// [remainder](reduce) of one.
     #[inline]
-    pub(super) fn for_each_bucket(
+    pub(super) fn for_each_hashes(
         self,
         text: &str,
         scanner: &mut Scanner,
-        mut visit: impl FnMut(u16),
+        mut visit: impl FnMut(&[u64]),
     ) {
         match self {
-            Self::Xxh3 => {
-                scanner.for_each_hash(text, |hash| visit(reduce(hash)));
-            }
+            Self::Xxh3 => scanner.for_each_hashes(text, visit),
             Self::Poly31 => text
                 .split_whitespace()
-                .for_each(|word| visit(reduce(poly31(word)))),
+                .for_each(|word| visit(&[poly31(word)])),
         }
     }
 }
@@ -105,9 +104,10 @@ fn poly31(word: &str) -> u64 {
     })
 }
 
+/// The bucket of a hash.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a bucket is below 2^16")]
-fn reduce(hash: u64) -> u16 {
+pub(super) fn reduce(hash: u64) -> u16 {
     (hash % BUCKETS as u64) as u16
 }
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use super::counter::Counter;
-use super::hash::HashRule;
+use super::hash::{HashRule, reduce};
 use crate::tokenize::words::Scanner;
 use crate::vector::{BUCKETS, SparseRow};
 
@@ -19,24 +19,30 @@ thread_local! {
     static KEPT: Cell<Option<Box<HashedTf>>> = const { Cell::new(None) };
 }
 
+/// Bytes of long texts that an embedder may keep room for, if its thread keeps it.
+const ROOM: usize = 256 * 1024;
+
 /// The counts of one text, as an exact row.
 #[must_use]
 pub fn counts(text: &str, rule: HashRule) -> SparseRow {
-    with_kept(rule, |embedder| embedder.counts(text))
+    with_embedder(rule, |embedder| embedder.counts(text))
 }
 
 /// What `read` makes of the counts of one text: the buckets that it hits, in no order, with how often.
 pub fn with_counts<T>(text: &str, rule: HashRule, read: impl FnOnce(&[(u16, u32)]) -> T) -> T {
-    with_kept(rule, |embedder| read(embedder.pairs(text)))
+    with_embedder(rule, |embedder| read(embedder.pairs(text)))
 }
 
-fn with_kept<T>(rule: HashRule, work: impl FnOnce(&mut HashedTf) -> T) -> T {
+/// What `work` makes with an embedder by `rule` that this thread keeps.
+pub fn with_embedder<T>(rule: HashRule, work: impl FnOnce(&mut HashedTf) -> T) -> T {
     // Taken, so that a panic leaves none that is half filled, and `work` may embed, too.
     let kept = KEPT.with(Cell::take);
     let mut embedder = kept.unwrap_or_else(|| Box::new(HashedTf::new(rule)));
     embedder.rule = rule;
     let made = work(&mut embedder);
-    KEPT.with(|cell| cell.set(Some(embedder)));
+    if embedder.scanner.room() <= ROOM {
+        KEPT.with(|cell| cell.set(Some(embedder)));
+    }
     made
 }
 
@@ -120,6 +126,8 @@ impl HashedTf {
     fn hit(&mut self, text: &str) {
         let counter = &mut self.counter;
         self.rule
-            .for_each_bucket(text, &mut self.scanner, |bucket| counter.add(bucket));
+            .for_each_hashes(text, &mut self.scanner, |hashes| {
+                counter.add_all(hashes.iter().map(|&hash| reduce(hash)));
+            });
     }
 }

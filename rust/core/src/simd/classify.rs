@@ -5,8 +5,6 @@
     reason = "instructions that not every processor has: a Level says that this one has them"
 )]
 
-use std::ops::Range;
-
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
@@ -60,6 +58,12 @@ impl Folded {
     pub fn masks(&self) -> &[u64] {
         &self.masks
     }
+
+    /// Bytes that it keeps room for.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.bytes.capacity() + self.masks.capacity() * size_of::<u64>()
+    }
 }
 
 type Block = [u8; BLOCK];
@@ -73,11 +77,16 @@ fn fold(level: Level, blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
         Path::Avx2 => unsafe { with_avx2(blocks, lowered, masks) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every processor of this architecture has SSE2.
+        _ => unsafe { with_sse2(blocks, lowered, masks) },
+        #[cfg(not(target_arch = "x86_64"))]
         _ => scalar(blocks, lowered, masks),
     }
 }
 
 /// The twin.
+#[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     let mut high = 0;
     for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
@@ -95,6 +104,7 @@ fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
 /// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
 ///
 /// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
+#[cfg(any(test, not(target_arch = "x86_64")))]
 fn gather(flags: u64) -> u64 {
     flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
@@ -156,119 +166,34 @@ fn with_avx2(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool
     high == 0
 }
 
-/// Masks that are looked at together.
-const MASKS: usize = 32;
-/// Edges of a block that are written down without asking whether there are so many.
-const AT_ONCE: usize = 24;
-
-type Places = [u32; MASKS * BLOCK + AT_ONCE];
-
-/// Where words begin and end by the masks of a text: both in turn, so that one word after another is a loop
-/// which the processor can foresee. Kept from text to text.
-#[derive(Clone, Debug)]
-pub struct Edges(Box<Places>);
-
-impl Default for Edges {
-    fn default() -> Self {
-        Self(Box::new([0; MASKS * BLOCK + AT_ONCE]))
-    }
-}
-
-impl Edges {
-    /// Calls `visit` with the range of each maximal run of bytes whose bits are set, in order. The last bit of
-    /// all is clear.
-    #[inline]
-    pub fn for_each_run(
-        &mut self,
-        level: Level,
-        masks: &[u64],
-        mut visit: impl FnMut(Range<usize>),
-    ) {
-        let mut open = None; // where a run began that has not ended
-        for (number, masks) in masks.chunks(MASKS).enumerate() {
-            let first = number * MASKS * BLOCK;
-            let count = find(level, masks, u64::from(open.is_some()), &mut self.0);
-            let mut edges = self.0[..count].iter().map(|&edge| first + edge as usize);
-            open = open.or_else(|| edges.next());
-            while let Some(start) = open {
-                let Some(end) = edges.next() else {
-                    break;
-                };
-                visit(start..end);
-                open = edges.next();
-            }
-        }
-        debug_assert!(open.is_none(), "the last bit is clear");
-    }
-}
-
-/// Writes down the bits that differ from the bit before them, and says how many. `open` is the bit before all.
-fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { find_with_avx512(masks, open, places) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX2, BMI1 and POPCNT.
-        Path::Avx2 => unsafe { find_with_avx2(masks, open, places) },
-        _ => find_one_by_one(masks, open, places),
-    }
-}
-
-/// The twin. Text has 10 to 24 edges a block, nobody can guess how many; so some are written always, and what
-/// is not there is overwritten by what comes next.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's instructions"
-)]
-#[inline(always)]
-fn find_one_by_one(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
-    let mut count = 0;
-    for (first, &mask) in (0..).step_by(BLOCK).zip(masks) {
-        let mut bits = mask ^ (mask << 1 | open);
-        open = mask >> (BLOCK - 1);
-        let end = count + bits.count_ones() as usize;
-        let mut next = count;
-        while next < end {
-            for place in &mut places[next..][..AT_ONCE] {
-                *place = first + bits.trailing_zeros();
-                bits &= bits.wrapping_sub(1);
-            }
-            next += AT_ONCE;
-        }
-        count = end;
-    }
-    count
-}
-
+/// The portable form of this architecture: the same as above, a quarter of a block at a time.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,popcnt")]
-fn find_with_avx2(masks: &[u64], open: u64, places: &mut Places) -> usize {
-    find_one_by_one(masks, open, places)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
-fn find_with_avx512(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
-    const LANES: usize = 16;
-    let mut here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let step = _mm512_set1_epi32(16);
-    let mut count = 0;
-    for &mask in masks {
-        let bits = mask ^ (mask << 1 | open);
-        open = mask >> (BLOCK - 1);
-        for quarter in 0..BLOCK / LANES {
-            #[expect(clippy::cast_possible_truncation, reason = "a quarter of it is meant")]
-            let some = (bits >> (quarter * LANES)) as u16;
-            let edges = _mm512_maskz_compress_epi32(some, here);
-            let room = &mut places[count..][..LANES];
-            // SAFETY: room for 16 places are the 64 bytes that are written.
-            unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), edges) };
-            count += some.count_ones() as usize;
-            here = _mm512_add_epi32(here, step);
+#[target_feature(enable = "sse2")]
+fn with_sse2(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
+    const QUARTER: usize = BLOCK / 4;
+    let splat = |byte: u8| _mm_set1_epi8(byte.cast_signed());
+    let within = |bytes, first: u8, last: u8| {
+        let above = _mm_cmpgt_epi8(bytes, splat(first - 1));
+        _mm_and_si128(above, _mm_cmpgt_epi8(splat(last + 1), bytes))
+    };
+    let mut high = _mm_setzero_si128();
+    for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
+        *mask = 0;
+        let quarters = block.as_chunks::<QUARTER>().0.iter();
+        let quarters = quarters.zip(lowered.as_chunks_mut::<QUARTER>().0);
+        for (number, (quarter, lowered)) in quarters.enumerate() {
+            // SAFETY: a quarter of a block is the 16 bytes that are read.
+            let bytes = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
+            high = _mm_or_si128(high, bytes);
+            let upper = _mm_and_si128(within(bytes, b'A', b'Z'), splat(b'a' - b'A'));
+            let lower = _mm_add_epi8(bytes, upper);
+            let word = _mm_or_si128(within(lower, b'a', b'z'), within(lower, b'0', b'9'));
+            *mask |= u64::from(_mm_movemask_epi8(word).cast_unsigned()) << (number * QUARTER);
+            // SAFETY: a quarter of a block is the 16 bytes that are written.
+            unsafe { _mm_storeu_si128(lowered.as_mut_ptr().cast(), lower) };
         }
     }
-    count
+    _mm_movemask_epi8(high) == 0
 }
 
 #[cfg(test)]
@@ -300,6 +225,16 @@ mod tests {
             let found = is_ascii.then(|| (folded.bytes().to_vec(), folded.masks().to_vec()));
             assert_eq!(found, by_the_byte(text), "{level}");
         }
+        let (blocks, _) = text.as_chunks::<BLOCK>();
+        let (mut lowered, mut masks) = (vec![[0; BLOCK]; blocks.len()], vec![0; blocks.len()]);
+        let is_ascii = scalar(blocks, &mut lowered, &mut masks);
+        let expected = by_the_byte(blocks.as_flattened()).map(|(mut bytes, mut masks)| {
+            bytes.truncate(blocks.len() * BLOCK);
+            masks.truncate(blocks.len());
+            (bytes, masks)
+        });
+        let found = is_ascii.then(|| (lowered.as_flattened().to_vec(), masks));
+        assert_eq!(found, expected, "the twin");
     }
 
     #[test]
@@ -317,39 +252,7 @@ mod tests {
         }
     }
 
-    /// The runs of set bits, bit by bit.
-    fn runs_bit_by_bit(masks: &[u64]) -> Vec<Range<usize>> {
-        let is_set = |place: usize| masks[place / BLOCK] >> (place % BLOCK) & 1 == 1;
-        let (mut runs, mut start) = (Vec::new(), None);
-        for place in 0..masks.len() * BLOCK {
-            match (start, is_set(place)) {
-                (None, true) => start = Some(place),
-                (Some(first), false) => {
-                    runs.push(first..place);
-                    start = None;
-                }
-                _ => {}
-            }
-        }
-        runs
-    }
-
     proptest! {
-        #[test]
-        fn every_level_finds_the_runs_that_bit_by_bit_finds(
-            masks in vec(prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), Just(u64::MAX / 3)], 1..3 * MASKS),
-        ) {
-            let (mut masks, mut edges) = (masks, Edges::default());
-            if let Some(last) = masks.last_mut() {
-                *last &= u64::MAX >> 1;
-            }
-            for level in Level::all() {
-                let mut runs = Vec::new();
-                edges.for_each_run(level, &masks, |run| runs.push(run));
-                prop_assert_eq!(&runs, &runs_bit_by_bit(&masks), "{}", level);
-            }
-        }
-
         #[test]
         fn every_level_folds_what_byte_by_byte_folds(text in "[ -~\\t]{0,400}", bytes in vec(any::<u8>(), 0..300)) {
             check(text.as_bytes());

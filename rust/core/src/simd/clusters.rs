@@ -16,7 +16,8 @@ use std::ops::Range;
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
 
-use super::classify::{BLOCK, Edges};
+use super::classify::BLOCK;
+use super::edges::{Edges, Runs};
 use super::level::{Level, Path};
 
 /// Blocks that are looked at together.
@@ -34,9 +35,17 @@ pub struct Clusters {
 impl Clusters {
     /// Calls `visit` with the range of each cluster of `text`, in order.
     #[inline]
-    pub fn for_each(&mut self, level: Level, text: &str, visit: impl FnMut(Range<usize>)) {
+    pub fn for_each(&mut self, level: Level, text: &str, mut visit: impl FnMut(Range<usize>)) {
         self.find(level, text.as_bytes());
-        self.edges.for_each_run(level, &self.masks, visit);
+        let masks = &self.masks;
+        self.edges.for_each_runs(level, masks, |runs| match runs {
+            Runs::Reaching(run) => visit(run),
+            Runs::Behind(first, runs) => {
+                for &[start, end] in runs {
+                    visit(first + start as usize..first + end as usize);
+                }
+            }
+        });
     }
 
     /// Fills `masks`: a bit for each byte, set where it belongs to a cluster. The last bit is clear.

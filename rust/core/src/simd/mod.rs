@@ -10,6 +10,7 @@ pub mod clusters;
 pub mod columns;
 pub mod dot_f32;
 pub mod dot_i8;
+pub mod edges;
 pub mod gather;
 mod halve;
 pub mod lanes;
@@ -18,5 +19,6 @@ pub mod reach;
 pub mod rows;
 pub mod scan;
 pub mod short_hash;
+pub mod xxh3;
 
 pub use level::{Level, Path, Unsupported};

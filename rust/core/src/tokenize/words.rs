@@ -12,8 +12,6 @@
 //! Lower case is one code point for one: the first of its lower-case mapping, final sigma as sigma.
 //! Everything else separates, the underscore too.
 
-use std::ops::Range;
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ascii;
@@ -21,8 +19,9 @@ use super::by_length::ByLength;
 use super::class::{Class, fold};
 use super::stretch::{Stretch, stretches};
 use crate::simd::Level;
-use crate::simd::classify::{Edges, Folded};
-use crate::simd::short_hash::{SHORT, ShortWords, WORDS};
+use crate::simd::classify::Folded;
+use crate::simd::edges::{Edges, Runs};
+use crate::simd::short_hash::ShortWords;
 
 /// The name of this rule, which stores keep with what depends on it.
 pub const ID: &str = "words-1";
@@ -64,15 +63,16 @@ impl Scanner {
         }
     }
 
-    /// Calls `visit` with the XXH3-64 of each word of `text`, in no order: for those who count.
+    /// Bytes that it keeps room for, which grow with the longest text.
+    pub(crate) fn room(&self) -> usize {
+        self.lowered.capacity() + self.folded.room()
+    }
+
+    /// Calls `visit` with the XXH3-64 of the words of `text`, many at once and in no order: for those who count.
     #[inline]
-    pub fn for_each_hash(&mut self, text: &str, mut visit: impl FnMut(u64)) {
+    pub fn for_each_hashes(&mut self, text: &str, mut visit: impl FnMut(&[u64])) {
         let level = Level::current();
-        // Without wide registers a text is lowered and looked at in two passes at a better price, and
-        // words are hashed one by one.
-        if level == Level::PORTABLE {
-            self.for_each_word_unordered(text, |word| visit(xxh3_64(word)));
-        } else if !self.hash_ascii(level, text, &mut visit) {
+        if !self.hash_ascii(level, text, &mut visit) {
             for stretch in stretches(text) {
                 match stretch {
                     Stretch::Ascii(text) => {
@@ -80,7 +80,7 @@ impl Scanner {
                     }
                     Stretch::Mixed(text) => {
                         for_each_unicode_word(text, &mut self.lowered, &mut |word| {
-                            visit(xxh3_64(word.as_bytes()));
+                            visit(&[xxh3_64(word.as_bytes())]);
                         });
                     }
                 }
@@ -90,51 +90,38 @@ impl Scanner {
 
     /// The hashes of the words of a text that is ASCII; false, and none, where it is not.
     #[inline]
-    fn hash_ascii(&mut self, level: Level, text: &str, visit: &mut impl FnMut(u64)) -> bool {
+    fn hash_ascii(&mut self, level: Level, text: &str, visit: &mut impl FnMut(&[u64])) -> bool {
         let Self {
             folded,
             edges,
             short,
+            by_length,
             ..
         } = self;
         if !folded.fold(level, text.as_bytes()) {
             return false;
         }
-        let bytes = folded.padded();
-        let mut hashes = [0; WORDS];
-        edges.for_each_run(level, folded.masks(), |run| {
-            let length = run.end - run.start;
-            if length > SHORT {
-                visit(xxh3_64(&bytes[run]));
-            } else if short.push(bytes, run.start, length) {
-                let hashes = short.take_hashes(level, &mut hashes);
-                hashes.iter().copied().for_each(&mut *visit);
-            }
-        });
-        let hashes = short.take_hashes(level, &mut hashes);
-        hashes.iter().copied().for_each(visit);
-        true
-    }
-
-    /// Calls `visit` with the UTF-8 of each word of `text`, in an order that suits hashing one by one: words of
-    /// like length come together, which hashes them a third faster.
-    fn for_each_word_unordered(&mut self, text: &str, mut visit: impl FnMut(&[u8])) {
-        let Self {
-            lowered, by_length, ..
-        } = self;
-        for stretch in stretches(text) {
-            match stretch {
-                Stretch::Ascii(text) => {
-                    let lowered = ascii::lower(lowered, text);
-                    let mut visit = |run: Range<usize>| visit(&lowered.as_bytes()[run]);
-                    ascii::for_each_run(lowered, |run| by_length.push(run, &mut visit));
-                    by_length.drain(&mut visit);
+        let (bytes, masks) = (folded.padded(), folded.masks());
+        if level == Level::PORTABLE {
+            // Without wide registers words are hashed one by one, and those of like length together.
+            edges.for_each_runs(level, masks, |runs| match runs {
+                Runs::Behind(first, runs) => {
+                    for &[start, end] in runs {
+                        by_length.push(bytes, first + start as usize..first + end as usize, visit);
+                    }
                 }
-                Stretch::Mixed(text) => {
-                    for_each_unicode_word(text, lowered, &mut |word| visit(word.as_bytes()));
+                Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
+            });
+            by_length.drain(bytes, visit);
+        } else {
+            edges.for_each_runs(level, masks, |runs| match runs {
+                Runs::Behind(first, runs) => {
+                    short.for_each_hashes(level, bytes, first, runs, &mut *visit);
                 }
-            }
+                Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
+            });
         }
+        true
     }
 }
 
@@ -224,7 +211,7 @@ mod tests {
             let mut scanner = Scanner::default();
             for level in Level::all() {
                 let mut hashes = Vec::new();
-                level.run(|| scanner.for_each_hash(&text, |hash| hashes.push(hash)));
+                level.run(|| scanner.for_each_hashes(&text, |some| hashes.extend_from_slice(some)));
                 hashes.sort_unstable();
                 prop_assert_eq!(&hashes, &expected, "{}", level);
             }

@@ -1,0 +1,192 @@
+//! Where words begin and end, by the masks of a text.
+
+#![expect(
+    unsafe_code,
+    reason = "instructions that not every processor has: a Level says that this one has them"
+)]
+
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
+
+use super::classify::BLOCK;
+use super::level::{Level, Path};
+
+/// Masks that are looked at together.
+const MASKS: usize = 32;
+/// Half of the bits of a mask.
+const HALF: u64 = u32::MAX as u64;
+/// Edges of half a block that are written down without asking whether there are so many.
+const AT_ONCE: usize = 14;
+
+type Places = [u32; MASKS * BLOCK + AT_ONCE];
+
+/// Where words begin and end by the masks of a text: both in turn, so that one word after another is a loop
+/// which the processor can foresee. Kept from text to text.
+#[derive(Clone, Debug)]
+pub struct Edges(Box<Places>);
+
+impl Default for Edges {
+    fn default() -> Self {
+        Self(Box::new([0; MASKS * BLOCK + AT_ONCE]))
+    }
+}
+
+/// Where a run begins and where it ends, counted from a place that is given with it.
+pub type Run = [u32; 2];
+
+/// Maximal runs of bytes whose bits are set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runs<'a> {
+    /// A place, and the runs behind it, in order.
+    Behind(usize, &'a [Run]),
+    /// One that reaches from what is looked at together into what comes next: a text of 2 KB has one at most.
+    Reaching(Range<usize>),
+}
+
+impl Edges {
+    /// Calls `visit` with all runs, many at once, in order. The last bit of all is clear.
+    #[inline]
+    pub fn for_each_runs(&mut self, level: Level, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
+        let mut open = None; // where a run began that has not ended
+        for (number, masks) in masks.chunks(MASKS).enumerate() {
+            let first = number * MASKS * BLOCK;
+            let count = find(level, masks, u64::from(open.is_some()), &mut self.0);
+            let mut edges = &self.0[..count];
+            if let Some(start) = open {
+                let Some((&end, rest)) = edges.split_first() else {
+                    continue;
+                };
+                visit(Runs::Reaching(start..first + end as usize));
+                edges = rest;
+            }
+            let (runs, rest) = edges.as_chunks();
+            visit(Runs::Behind(first, runs));
+            open = rest.first().map(|&start| first + start as usize);
+        }
+        debug_assert!(open.is_none(), "the last bit is clear");
+    }
+}
+
+/// Writes down the bits that differ from the bit before them, and says how many. `open` is the bit before all.
+fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512.
+        Path::Avx512 => unsafe { find_with_avx512(masks, open, places) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2, BMI1 and POPCNT.
+        Path::Avx2 => unsafe { find_with_avx2(masks, open, places) },
+        _ => find_one_by_one(masks, open, places),
+    }
+}
+
+/// The twin. Text has 5 to 12 edges in half a block, nobody can guess how many; so some are written always, and what
+/// is not there is overwritten by what comes next.
+#[allow(
+    clippy::inline_always,
+    reason = "it is compiled for each path's instructions"
+)]
+#[inline(always)]
+fn find_one_by_one(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
+    let mut count = 0;
+    for (first, &mask) in (0..).step_by(BLOCK).zip(masks) {
+        let bits = mask ^ (mask << 1 | open);
+        open = mask >> (BLOCK - 1);
+        // Each bit is known when the one before it is gone: two halves wait half as long.
+        for (half, first) in [(bits & HALF, first), (bits >> 32, first + 32)] {
+            let mut bits = half;
+            let end = count + bits.count_ones() as usize;
+            let mut next = count;
+            while next < end {
+                for place in &mut places[next..][..AT_ONCE] {
+                    *place = first + bits.trailing_zeros();
+                    bits &= bits.wrapping_sub(1);
+                }
+                next += AT_ONCE;
+            }
+            count = end;
+        }
+    }
+    count
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn find_with_avx2(masks: &[u64], open: u64, places: &mut Places) -> usize {
+    find_one_by_one(masks, open, places)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
+fn find_with_avx512(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
+    const LANES: usize = 16;
+    let mut here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let step = _mm512_set1_epi32(16);
+    let mut count = 0;
+    for &mask in masks {
+        let bits = mask ^ (mask << 1 | open);
+        open = mask >> (BLOCK - 1);
+        for quarter in 0..BLOCK / LANES {
+            #[expect(clippy::cast_possible_truncation, reason = "a quarter of it is meant")]
+            let some = (bits >> (quarter * LANES)) as u16;
+            let edges = _mm512_maskz_compress_epi32(some, here);
+            let room = &mut places[count..][..LANES];
+            // SAFETY: room for 16 places are the 64 bytes that are written.
+            unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), edges) };
+            count += some.count_ones() as usize;
+            here = _mm512_add_epi32(here, step);
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The runs of set bits, bit by bit.
+    fn runs_bit_by_bit(masks: &[u64]) -> Vec<Range<usize>> {
+        let is_set = |place: usize| masks[place / BLOCK] >> (place % BLOCK) & 1 == 1;
+        let (mut runs, mut start) = (Vec::new(), None);
+        for place in 0..masks.len() * BLOCK {
+            match (start, is_set(place)) {
+                (None, true) => start = Some(place),
+                (Some(first), false) => {
+                    runs.push(first..place);
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        runs
+    }
+
+    proptest! {
+        #[test]
+        fn every_level_finds_the_runs_that_bit_by_bit_finds(
+            masks in vec(prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), Just(u64::MAX / 3)], 1..3 * MASKS),
+        ) {
+            let (mut masks, mut edges) = (masks, Edges::default());
+            if let Some(last) = masks.last_mut() {
+                *last &= u64::MAX >> 1;
+            }
+            for level in Level::all() {
+                let mut runs = Vec::new();
+                edges.for_each_runs(level, &masks, |some| match some {
+                    Runs::Behind(first, some) => {
+                        let place = |edge: u32| first + edge as usize;
+                        runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
+                    }
+                    Runs::Reaching(run) => runs.push(run),
+                });
+                prop_assert_eq!(&runs, &runs_bit_by_bit(&masks), "{}", level);
+            }
+        }
+    }
+}
