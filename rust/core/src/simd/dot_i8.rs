@@ -1,21 +1,6 @@
 //! Dot products of rows of bytes, -127 to 127: sums of integers, so the same on every path.
 //!
-//! A row is kept as words of two bytes, the second above the first, to which 128 is added:
-//!
-//! ```text
-//! word = 256 * second + (first + 128)
-//! ```
-//!
-//! The instructions that every processor has multiply words. With `q` for the bytes of the query, two
-//! multiplications a word are enough, and no byte has to be widened:
-//!
-//! ```text
-//! word * q_second + (first + 128) * (256 * q_first - q_second)
-//!     = 256 * (first * q_first + second * q_second) + 256 * 128 * q_first
-//! ```
-//!
-//! The last term is known beforehand. 512 bytes make no sum that 32 bits cannot hold, whatever the parts of
-//! it do; so that is how many are added up before the division by 256.
+//! [`packed_i8`](crate::simd::packed_i8) has the form of rows and queries, and why it is that one.
 
 #![allow(unsafe_code, reason = "loads of whole registers from slices")]
 #![allow(clippy::wildcard_imports, reason = "the names of instructions")]
@@ -27,96 +12,14 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use crate::simd::level::{Level, Path};
-use crate::simd::rows::Rows;
+use crate::simd::level::Path;
+use crate::simd::packed_i8::{LANES, PART, Query};
+use crate::simd::rows::{Rows, prefetch};
 
-/// Rows are filled up with zeros to a multiple of so many bytes.
-pub const LANES: usize = 64;
 /// Words of a row of [`LANES`].
 const WORDS: usize = LANES / 2;
-/// Words that are added up before the division.
-const PART: usize = 256;
-/// What is added to the first byte of a word.
-const SHIFT: i16 = 128;
-/// Rows that are asked for ahead of the ones at hand.
-const AHEAD: usize = 8;
-
-/// The words of a row of `codes`, filled up with zeros.
-///
-/// # Panics
-///
-/// Where there are more codes than places.
-#[must_use]
-pub fn packed(codes: &[i8], places: usize) -> Vec<u16> {
-    assert!(codes.len() <= places, "more codes than places");
-    let code = |place: usize| i16::from(codes.get(place).copied().unwrap_or(0));
-    let pairs = (0..places.next_multiple_of(LANES)).step_by(2);
-    pairs
-        .map(|place| ((code(place + 1) << 8) | (code(place) + SHIFT)).cast_unsigned())
-        .collect()
-}
-
-/// A query made ready for the path that it will take.
-#[derive(Clone, Debug)]
-pub struct Query {
-    level: Level,
-    /// With AVX-512: the bytes, two a word.
-    bytes: Vec<u16>,
-    /// Elsewhere: `q_second` of each word, and `256 * q_first - q_second`.
-    seconds: Vec<i16>,
-    mixed: Vec<i16>,
-    /// What the shift of the rows adds: to the sum of all with AVX-512, elsewhere to that of each part.
-    biases: Vec<i32>,
-}
-
-impl Query {
-    /// One that is still to be set.
-    #[must_use]
-    pub fn new(level: Level) -> Self {
-        Self {
-            level,
-            bytes: Vec::new(),
-            seconds: Vec::new(),
-            mixed: Vec::new(),
-            biases: Vec::new(),
-        }
-    }
-
-    /// Sets it to a row, as [`packed`] gives one, for the kernels of `level`.
-    pub fn set(&mut self, level: Level, row: &[u16]) {
-        self.level = level;
-        self.biases.clear();
-        if level.path() == Path::Avx512 {
-            self.bytes.clear();
-            self.bytes.extend(row.iter().map(|word| word ^ 0x80));
-            let sum: i32 = row.iter().map(|&word| first(word) + second(word)).sum();
-            self.biases.push(i32::from(SHIFT) * sum);
-        } else {
-            self.seconds.clear();
-            self.seconds
-                .extend(row.iter().map(|&word| word.cast_signed() >> 8));
-            self.mixed.clear();
-            self.mixed.extend(row.iter().map(|&word| {
-                let first = (word & 0xFF).cast_signed() - SHIFT;
-                (first << 8) - (word.cast_signed() >> 8)
-            }));
-            let bias = |part: &[u16]| part.iter().map(|&word| first(word)).sum::<i32>() << 15;
-            self.biases.extend(row.chunks(PART).map(bias));
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len().max(self.seconds.len())
-    }
-}
-
-fn first(word: u16) -> i32 {
-    i32::from(word & 0xFF) - i32::from(SHIFT)
-}
-
-fn second(word: u16) -> i32 {
-    i32::from(word.cast_signed() >> 8)
-}
+/// Rows that are asked for together.
+const TOGETHER: usize = 16;
 
 /// The dot products of `query` with the rows `ids`, in their order, put behind those in `dots`. They cannot
 /// overflow up to 65,536 bytes.
@@ -143,7 +46,7 @@ pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32
 }
 
 /// The twin, and what other processors run.
-#[cfg_attr(all(target_arch = "x86_64", not(test)), expect(dead_code))]
+#[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(query: &Query, row: &[u16]) -> i32 {
     let parts = row.chunks(PART).zip(query.seconds.chunks(PART));
     let parts = parts.zip(query.mixed.chunks(PART)).zip(&query.biases);
@@ -158,31 +61,33 @@ fn scalar(query: &Query, row: &[u16]) -> i32 {
     dots.sum()
 }
 
-/// Calls `four` with four rows at a time and `one` with each of the rest, and asks for the rows that come.
+/// Calls `four` with four rows at a time and `one` with each of the rest, when all of them were asked for.
 #[inline(always)]
-fn ahead<'a>(
+fn together<'a>(
     rows: &'a Rows<u16>,
     ids: &[u32],
     dots: &mut Vec<i32>,
     four: impl Fn([&'a [u16]; 4]) -> [i32; 4],
     one: impl Fn(&'a [u16]) -> i32,
 ) {
-    for &id in ids.iter().take(AHEAD) {
-        rows.prefetch(id);
+    let mut fetched: [&[u16]; TOGETHER] = [&[]; TOGETHER];
+    for ids in ids.chunks(TOGETHER) {
+        for (row, &id) in fetched.iter_mut().zip(ids) {
+            *row = rows.get(id);
+            prefetch(row);
+        }
+        let (fours, rest) = fetched[..ids.len()].as_chunks::<4>();
+        for &rows in fours {
+            dots.extend(four(rows));
+        }
+        dots.extend(rest.iter().map(|row| one(row)));
     }
-    let (fours, rest) = ids.as_chunks::<4>();
-    for (place, ids_of_four) in fours.iter().enumerate() {
-        let coming = ids.get(4 * place + AHEAD..).unwrap_or_default();
-        coming.iter().take(4).for_each(|&id| rows.prefetch(id));
-        dots.extend(four(ids_of_four.map(|id| rows.get(id))));
-    }
-    dots.extend(rest.iter().map(|&id| one(rows.get(id))));
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
     let one = |row: &[u16]| scalar(query, row);
-    ahead(rows, ids, dots, |four| four.map(one), one);
+    together(rows, ids, dots, |four| four.map(one), one);
 }
 
 /// With SSE2, which every processor of the kind has.
@@ -191,43 +96,84 @@ fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i3
     // SAFETY: there is SSE2, and the caller checked that rows are as long as the query.
     let four = |rows| unsafe { sse2(query, rows) };
     // SAFETY: as above.
-    ahead(rows, ids, dots, four, |row| unsafe {
+    together(rows, ids, dots, four, |row| unsafe {
         sse2(query, [row])[0]
     });
 }
 
-/// Some rows at a time: the query is loaded once for all of them.
-///
-/// # Safety
-///
-/// Rows have as many words as the query, a multiple of 8.
+/// Some rows at a time, in registers of one width: the query is loaded once for all of them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_words {
+    ($name:ident, $feature:literal, $step:literal, $of_four:expr,
+     [$load:ident, $zero:ident, $set:ident, $and:ident, $multiply:ident, $add:ident]) => {
+        /// # Safety
+        ///
+        /// The processor has the feature, and rows have as many words as the query, which fill registers.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        unsafe fn $name<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
+            let (low, mut dots) = ($set(0xFF), [0; N]);
+            for (part, &bias) in query.biases.iter().enumerate() {
+                let mut sums = [$zero(); N];
+                let (mut place, end) = (part * PART, query.seconds.len().min((part + 1) * PART));
+                while place < end {
+                    // SAFETY: all are of one length, and a register of words lies at `place` in each.
+                    let load = |words: *const u16| unsafe { $load(words.add(place).cast()) };
+                    let second = load(query.seconds.as_ptr().cast());
+                    let mixed = load(query.mixed.as_ptr().cast());
+                    for (sum, row) in sums.iter_mut().zip(rows) {
+                        let words = load(row.as_ptr());
+                        *sum = $add(*sum, $multiply(words, second));
+                        *sum = $add(*sum, $multiply($and(words, low), mixed));
+                    }
+                    place += $step;
+                }
+                for (dot, sum) in dots.iter_mut().zip(sums) {
+                    *dot += sum_of_four($of_four(sum)).wrapping_sub(bias) >> 8;
+                }
+            }
+            dots
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+by_words!(
+    sse2,
+    "sse2",
+    8,
+    std::convert::identity,
+    [
+        _mm_loadu_si128,
+        _mm_setzero_si128,
+        _mm_set1_epi16,
+        _mm_and_si128,
+        _mm_madd_epi16,
+        _mm_add_epi32
+    ]
+);
+#[cfg(target_arch = "x86_64")]
+by_words!(
+    avx2,
+    "avx2",
+    16,
+    halved,
+    [
+        _mm256_loadu_si256,
+        _mm256_setzero_si256,
+        _mm256_set1_epi16,
+        _mm256_and_si256,
+        _mm256_madd_epi16,
+        _mm256_add_epi32
+    ]
+);
+
 #[cfg(target_arch = "x86_64")]
 #[inline]
-#[target_feature(enable = "sse2")]
-unsafe fn sse2<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
-    const STEP: usize = 8;
-    let low = _mm_set1_epi16(0xFF);
-    let mut dots = [0; N];
-    for (part, &bias) in query.biases.iter().enumerate() {
-        let mut sums = [_mm_setzero_si128(); N];
-        let start = part * PART;
-        for place in (start..query.seconds.len().min(start + PART)).step_by(STEP) {
-            // SAFETY: all are of one length, a multiple of 8: 8 words lie at `place` in each.
-            let load = |words: *const u16| unsafe { _mm_loadu_si128(words.add(place).cast()) };
-            let second = load(query.seconds.as_ptr().cast());
-            let mixed = load(query.mixed.as_ptr().cast());
-            for (sum, row) in sums.iter_mut().zip(rows) {
-                let words = load(row.as_ptr());
-                *sum = _mm_add_epi32(*sum, _mm_madd_epi16(words, second));
-                let firsts = _mm_and_si128(words, low);
-                *sum = _mm_add_epi32(*sum, _mm_madd_epi16(firsts, mixed));
-            }
-        }
-        for (dot, sum) in dots.iter_mut().zip(sums) {
-            *dot += sum_of_four(sum).wrapping_sub(bias) >> 8;
-        }
-    }
-    dots
+#[target_feature(enable = "avx2")]
+fn halved(sums: __m256i) -> __m128i {
+    let high = _mm256_extracti128_si256::<1>(sums);
+    _mm_add_epi32(_mm256_castsi256_si128(sums), high)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -238,49 +184,13 @@ fn sum_of_four(sums: __m128i) -> i32 {
     _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
 }
 
-/// As with SSE2, in registers of twice the width.
-///
-/// # Safety
-///
-/// The processor has `avx2`, and rows have as many words as the query, a multiple of 16.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn avx2<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
-    const STEP: usize = 16;
-    let low = _mm256_set1_epi16(0xFF);
-    let mut dots = [0; N];
-    for (part, &bias) in query.biases.iter().enumerate() {
-        let mut sums = [_mm256_setzero_si256(); N];
-        let start = part * PART;
-        for place in (start..query.seconds.len().min(start + PART)).step_by(STEP) {
-            // SAFETY: all are of one length, a multiple of 16: 16 words lie at `place` in each.
-            let load = |words: *const u16| unsafe { _mm256_loadu_si256(words.add(place).cast()) };
-            let second = load(query.seconds.as_ptr().cast());
-            let mixed = load(query.mixed.as_ptr().cast());
-            for (sum, row) in sums.iter_mut().zip(rows) {
-                let words = load(row.as_ptr());
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(words, second));
-                let firsts = _mm256_and_si256(words, low);
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(firsts, mixed));
-            }
-        }
-        for (dot, sum) in dots.iter_mut().zip(sums) {
-            let high = _mm256_extracti128_si256::<1>(sum);
-            let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), high);
-            *dot += sum_of_four(sum).wrapping_sub(bias) >> 8;
-        }
-    }
-    dots
-}
-
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn avx2_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
     // SAFETY: the caller checked that rows are as long as the query.
     let four = |rows| unsafe { avx2(query, rows) };
     // SAFETY: as above.
-    ahead(rows, ids, dots, four, |row| unsafe {
+    together(rows, ids, dots, four, |row| unsafe {
         avx2(query, [row])[0]
     });
 }
@@ -296,13 +206,15 @@ unsafe fn avx2_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec
 unsafe fn avx512<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [__m512i; N] {
     let shift = _mm512_set1_epi16(i16::MIN); // of the second byte; the first has it
     let mut sums = [_mm512_setzero_si512(); N];
-    for place in (0..query.bytes.len()).step_by(WORDS) {
+    let mut place = 0;
+    while place < query.bytes.len() {
         // SAFETY: all are of one length, a multiple of 32: 32 words lie at `place` in each.
         let load = |words: *const u16| unsafe { _mm512_loadu_si512(words.add(place).cast()) };
-        let query = load(query.bytes.as_ptr());
+        let bytes = load(query.bytes.as_ptr());
         for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load(row.as_ptr()), shift), query);
+            *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load(row.as_ptr()), shift), bytes);
         }
+        place += WORDS;
     }
     sums
 }
@@ -336,7 +248,7 @@ unsafe fn avx512_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut V
     // SAFETY: the caller checked that rows are as long as the query.
     let four = |rows| unsafe { avx512_four(query, rows) };
     // SAFETY: as above.
-    ahead(rows, ids, dots, four, |row| unsafe {
+    together(rows, ids, dots, four, |row| unsafe {
         _mm512_reduce_add_epi32(avx512(query, [row])[0]) - query.biases[0]
     });
 }
@@ -347,6 +259,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::simd::level::Level;
+    use crate::simd::packed_i8::packed;
     use crate::simd::rows::RowsWriter;
 
     fn product(a: &[i8], b: &[i8]) -> i32 {
@@ -400,16 +314,6 @@ mod tests {
             [square, -square, square, -square, square]
         );
         assert_eq!(dots(&least, &rows, &[1]), [square]);
-    }
-
-    #[test]
-    fn a_word_worked_by_hand() {
-        // 256 * 3 + (-2 + 128); filled up with words of two zeros, 0 + 128
-        let row = packed(&[-2, 3], 2);
-        assert_eq!((row[0], row[1], row.len()), (894, 128, WORDS));
-        // 894 * 7 + 126 * (256 * 5 - 7) = 256 * (-2 * 5 + 3 * 7) + 256 * 128 * 5
-        assert_eq!(894 * 7 + 126 * (256 * 5 - 7), 256 * 11 + 256 * 128 * 5);
-        assert_eq!(dots(&[5, 7], &[vec![-2, 3]], &[0]), [11]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod gather;
 mod halve;
 pub mod lanes;
 pub mod level;
+pub mod packed_i8;
 pub mod reach;
 pub mod rows;
 pub mod scan;

@@ -68,6 +68,8 @@ struct Shared<T> {
     stride: usize,
     published: AtomicU32,
     segments: [AtomicPtr<T>; SEGMENTS],
+    /// `FIRST << number` rows before a segment: from there a row is as many on as [`place`] shifts it to.
+    origins: [AtomicPtr<T>; SEGMENTS],
     /// Rows are owned: they are freed with this.
     owned: PhantomData<T>,
 }
@@ -80,6 +82,7 @@ impl<T: Number> RowsWriter<T> {
             stride: stride.max(1),
             published: AtomicU32::new(0),
             segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
+            origins: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
             owned: PhantomData,
         })))
     }
@@ -142,8 +145,11 @@ impl<T: Number> RowsWriter<T> {
                 if memory.is_null() {
                     handle_alloc_error(layout);
                 }
-                // Readers see it through `published`, which is stored later and releases.
+                // Readers see both through `published`, which is stored later and releases.
                 segment.store(memory.cast(), Ordering::Relaxed);
+                let before = (FIRST << number) * shared.stride;
+                let origin = memory.cast::<T>().wrapping_sub(before);
+                shared.origins[number].store(origin, Ordering::Relaxed);
             }
         }
         shared.segments[wanted].load(Ordering::Relaxed)
@@ -199,19 +205,20 @@ impl<T: Number> Rows<T> {
     #[must_use]
     pub fn run(&self, first: u32, count: u32) -> &[T] {
         let (first, count) = (first as usize, count as usize);
-        let (segment, offset) = place(first);
+        let shifted = first + FIRST;
+        let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
+        // The next segment begins where `shifted` is twice as far.
         assert!(
-            first + count <= self.len() as usize && offset + count <= FIRST << segment,
+            first + count <= self.len() as usize && shifted + count <= FIRST << (segment + 1),
             "rows {first}..+{count} are not there"
         );
-        let base = self.0.segments[segment].load(Ordering::Relaxed);
+        let (shared, stride) = (&*self.0, self.0.stride);
+        let origin = shared.origins[segment].load(Ordering::Relaxed);
         // SAFETY: the rows are published, so the load of `published`, which acquires, came after the
         // segment was allocated and the rows written; they lie inside the segment by the second
-        // condition, are initialised (zeros at least), and are never written again. The memory is freed
-        // with `Shared`, which `self` keeps for as long as the slice lives.
-        unsafe {
-            std::slice::from_raw_parts(base.add(offset * self.0.stride), count * self.0.stride)
-        }
+        // condition, `shifted` rows after its origin, are initialised (zeros at least), and are never written
+        // again. The memory is freed with `Shared`, which `self` keeps for as long as the slice lives.
+        unsafe { std::slice::from_raw_parts(origin.wrapping_add(shifted * stride), count * stride) }
     }
 
     /// Asks for a row that will be read soon. Nothing happens where it is not published.
@@ -221,6 +228,22 @@ impl<T: Number> Rows<T> {
             prefetch(self.get(row));
         }
     }
+}
+
+/// Asks for the first `LINES` lines from where `values` begin, whether they have so many or not: no branch.
+#[inline]
+pub fn prefetch_lines<const LINES: usize, T>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let start = values.as_ptr().cast::<i8>();
+        for line in 0..LINES {
+            // SAFETY: a hint: it reads nothing that a program can see, and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * ALIGNMENT)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
 }
 
 /// Asks for the first lines of what will be read soon.

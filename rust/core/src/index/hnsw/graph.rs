@@ -40,10 +40,16 @@ impl<'a> Slots<'a> {
         self.0.len() * SLOTS
     }
 
+    /// Every place, empty or not, by lines of the cache.
+    #[inline]
+    pub(super) fn lines(self) -> impl Iterator<Item = &'a [AtomicU32; SLOTS]> {
+        self.0.iter().map(|line| &line.0)
+    }
+
     /// Every place, empty or not.
     #[inline]
     pub(super) fn places(self) -> impl Iterator<Item = &'a AtomicU32> {
-        self.0.iter().flat_map(|line| &line.0)
+        self.lines().flatten()
     }
 
     /// The links, with their marks.

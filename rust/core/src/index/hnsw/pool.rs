@@ -73,13 +73,6 @@ impl Pool {
         Some(number(rest[place]))
     }
 
-    /// The node that will be looked at next, if none that is nearer comes up.
-    #[inline]
-    pub(super) fn coming(&self) -> Option<u32> {
-        let key = *self.keys.get(self.next)?;
-        (key & LOOKED == 0).then(|| number(key))
-    }
-
     /// Ends a search: what was found, in order.
     pub(super) fn found(&mut self) -> impl Iterator<Item = (f32, u32)> {
         if self.all {

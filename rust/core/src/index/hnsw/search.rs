@@ -108,13 +108,14 @@ impl<S: Space> Scratch<S> {
         }
         while let Some(node) = self.pool.look() {
             let ids = self.visited.take_new(graph.slots(node, layer));
-            if let Some(coming) = self.pool.coming() {
-                prefetch(graph.slots(coming, layer).0);
-            }
             space.distances(&mut self.query, ids, &mut self.distances);
+            let mut limit = self.pool.limit();
             for (&id, &distance) in ids.iter().zip(&self.distances) {
-                if distance <= self.pool.limit() {
+                if distance <= limit {
+                    // What is near enough is looked at later, most likely.
+                    prefetch(graph.slots(id, layer).0);
                     self.pool.offer(id, distance, is_gone);
+                    limit = self.pool.limit();
                 }
             }
         }

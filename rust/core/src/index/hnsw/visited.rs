@@ -9,6 +9,8 @@ use crate::index::hnsw::graph::{Slots, target};
 pub(super) struct Visited {
     words: Vec<u64>,
     seen: Vec<u32>,
+    /// Room for the nodes of one list.
+    room: Vec<u32>,
     /// Nodes from here on are none of this search's, and count as seen.
     count: u32,
 }
@@ -47,14 +49,17 @@ impl Visited {
     /// have been read: a read that follows a write to the same word waits for it.
     #[inline]
     pub(super) fn take_new(&mut self, slots: Slots<'_>) -> &[u32] {
-        let start = self.seen.len();
-        self.seen.resize(start + slots.len(), 0);
-        let (room, mut taken) = (&mut self.seen[start..], 0);
-        for place in slots.places() {
-            // A node that is too new may not be whole yet, and no link is as one to such a node.
-            let id = target(place.load(Ordering::Relaxed)).min(self.count);
-            room[taken] = id;
-            taken += usize::from(self.words[word(id)] & bit(id) == 0);
+        if self.room.len() < slots.len() {
+            self.room.resize(slots.len(), 0);
+        }
+        let (room, mut taken) = (&mut self.room[..], 0);
+        for line in slots.lines() {
+            for place in line {
+                // A node that is too new may not be whole yet, and no link is as one to such a node.
+                let id = target(place.load(Ordering::Relaxed)).min(self.count);
+                room[taken] = id;
+                taken += usize::from(self.words[word(id)] & bit(id) == 0);
+            }
         }
         // A reader may come upon one node at two places, while links are being chosen anew.
         let mut kept = 0;
@@ -65,8 +70,8 @@ impl Visited {
             kept += usize::from(*word & bit(id) == 0);
             *word |= bit(id);
         }
-        self.seen.truncate(start + kept);
-        &self.seen[start..]
+        self.seen.extend_from_slice(&room[..kept]);
+        &room[..kept]
     }
 }
 

@@ -7,6 +7,7 @@ use crate::index::base::cosine_distance;
 use crate::index::space::base::{Bytes, Space, full};
 use crate::index::space::float::{decode_floats, encode_floats};
 use crate::index::space::scale::scaled;
+use crate::simd::packed_i8::{self, packed};
 use crate::simd::rows::{Rows, RowsWriter};
 use crate::simd::{Level, dot_f32, dot_i8};
 
@@ -39,7 +40,7 @@ pub struct Int8Writer {
 /// A query as bytes and as floats.
 pub struct Int8Query {
     level: Level,
-    codes: dot_i8::Query,
+    codes: packed_i8::Query,
     inverse: f32,
     floats: Vec<f32>,
     squared_norm: f64,
@@ -57,7 +58,7 @@ impl Space for Int8 {
 
     fn new(dimension: usize) -> (Self, Int8Writer) {
         let writer = Int8Writer {
-            codes: RowsWriter::new(dimension.next_multiple_of(dot_i8::LANES) / 2),
+            codes: RowsWriter::new(dimension.next_multiple_of(packed_i8::LANES) / 2),
             inverses: RowsWriter::new(1),
             floats: RowsWriter::new(dimension.next_multiple_of(dot_f32::LANES)),
         };
@@ -79,7 +80,7 @@ impl Space for Int8 {
         let Some(values) = scaled(item) else {
             writer
                 .codes
-                .push(&dot_i8::packed(&[], self.dimension))
+                .push(&packed(&[], self.dimension))
                 .ok_or_else(full)?;
             writer.inverses.push(&[0.0]).ok_or_else(full)?;
             let id = writer.floats.push(&[]).ok_or_else(full)?;
@@ -93,7 +94,7 @@ impl Space for Int8 {
         self.slack.fetch_max(bound.to_bits(), Ordering::Relaxed);
         writer
             .codes
-            .push(&dot_i8::packed(&codes, self.dimension))
+            .push(&packed(&codes, self.dimension))
             .ok_or_else(full)?;
         writer.inverses.push(&[inverse]).ok_or_else(full)?;
         let id = writer.floats.push(&values).ok_or_else(full)?;
@@ -103,7 +104,7 @@ impl Space for Int8 {
     fn blank(&self) -> Int8Query {
         Int8Query {
             level: Level::current(),
-            codes: dot_i8::Query::new(Level::current()),
+            codes: packed_i8::Query::new(Level::current()),
             inverse: 0.0,
             floats: Vec::new(),
             squared_norm: 0.0,
@@ -119,7 +120,7 @@ impl Space for Int8 {
         };
         let mut codes = Vec::with_capacity(values.len());
         (query.inverse, query.slack) = quantise(&values, &mut codes);
-        let row = dot_i8::packed(&codes, self.dimension);
+        let row = packed(&codes, self.dimension);
         query.codes.set(query.level, &row);
         query.floats.clear();
         query.floats.extend_from_slice(&values);
