@@ -1,155 +1,165 @@
-//! Dot products of a table of 4,096 weights with rows of codes: 4 bits of a count, 12 of a bucket.
+//! Dot products of a table of counts with rows of buckets: sums of integers.
 //!
-//! Sixteen lanes, added up in one order on every path, as in [`dot_f32`](crate::simd::dot_f32). Counts and
-//! weights that are small whole numbers give exact sums.
+//! One kernel for every path: on a processor that can gather, that takes longer than looking up one bucket
+//! after another. So rows are made for looking up. Most counts are 1 or 2, and a bucket that is named once
+//! or twice needs no multiplication; four places of sixteen are for larger ones, with 4 bits of a count
+//! above the 12 of the bucket. All runs are alike: there is one loop, and its end is the only branch.
 
-#![allow(
-    unsafe_code,
-    reason = "loads of whole registers from slices, and gathers"
-)]
-#![allow(clippy::wildcard_imports, reason = "the names of instructions")]
-#![allow(
-    clippy::inline_always,
-    reason = "what a path calls must be compiled for that path"
-)]
-
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
-
-use crate::simd::halve::halve;
-#[cfg(target_arch = "x86_64")]
-use crate::simd::halve::{halve_avx2, halve_avx512};
-use crate::simd::level::{Level, Path};
-
-/// Rows are filled up to a multiple of so many codes with 0, which counts nothing.
-pub const LANES: usize = 16;
-/// How many buckets a code can name.
+/// How many buckets there are.
 pub const BUCKETS: usize = 4096;
+/// Places of a run.
+pub const RUN: usize = 16;
 
-/// A weight for every bucket.
-pub type Table = [f32; BUCKETS];
+/// Places of a run that name a bucket; the others are codes.
+const NAMED: usize = 12;
+const CODES: usize = RUN - NAMED;
+/// The largest count that a code holds.
+const MOST: u32 = 15;
+/// A place that names no bucket.
+const NONE: u16 = 4096;
+/// Sums that run side by side.
+const LANES: usize = 4;
 
-/// The bucket that a code names.
-#[inline]
-#[must_use]
-pub fn bucket(code: u16) -> usize {
-    usize::from(code & 0xFFF)
-}
+/// The count of every bucket, and 0 for all else that 16 bits can name: so no place has to be checked. What
+/// is beyond the buckets is never written, and read for [`NONE`] alone.
+pub struct Table(Box<[u32; 1 << u16::BITS]>);
 
-/// The count of a code, 0 to 15.
-#[inline]
-#[must_use]
-pub fn count(code: u16) -> f32 {
-    f32::from(code >> 12)
-}
-
-/// The sum over `codes` of the count times the weight of the bucket.
-///
-/// # Panics
-///
-/// Where their number is no multiple of [`LANES`].
-#[inline]
-#[must_use]
-pub fn dot(level: Level, table: &Table, codes: &[u16]) -> f32 {
-    assert!(
-        codes.len().is_multiple_of(LANES),
-        "codes come in multiples of {LANES}"
-    );
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: there is no `Level` of what the processor lacks; the codes fill whole registers.
-        Path::Avx512 => unsafe { avx512(table, codes) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Path::Avx2 => unsafe { avx2(table, codes) },
-        _ => scalar(table, codes),
+impl Default for Table {
+    fn default() -> Self {
+        let zeros = vec![0; 1 << u16::BITS].into_boxed_slice();
+        Self(zeros.try_into().expect("as many as 16 bits can name"))
     }
 }
 
-/// The twin.
-fn scalar(table: &Table, codes: &[u16]) -> f32 {
-    let mut lanes = [0_f32; LANES];
-    for codes in codes.chunks_exact(LANES) {
-        for (lane, &code) in lanes.iter_mut().zip(codes) {
-            *lane += count(code) * table[bucket(code)];
+impl Table {
+    /// Takes back the counts of `before`, and adds those of `row`; a table has those of one row at a time.
+    pub fn replace(&mut self, before: &[u16], row: &[u16]) {
+        for_each(before, |bucket, _| self.0[usize::from(bucket)] = 0);
+        for_each(row, |bucket, count| {
+            let sum = &mut self.0[usize::from(bucket)];
+            *sum = sum.saturating_add(count);
+        });
+    }
+}
+
+/// Calls `visit` with the buckets and counts of a row, in no order; a bucket may come more than once.
+pub fn for_each(row: &[u16], mut visit: impl FnMut(u16, u32)) {
+    for run in row.as_chunks::<RUN>().0 {
+        let (named, codes) = run.split_at(NAMED);
+        for &bucket in named.iter().filter(|&&bucket| bucket < NONE) {
+            visit(bucket, 1);
+        }
+        for &code in codes.iter().filter(|&&code| code > 0xFFF) {
+            visit(code & 0xFFF, u32::from(code >> 12));
         }
     }
-    halve(lanes)
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,avx512f")]
-unsafe fn avx512(table: &Table, codes: &[u16]) -> f32 {
-    let mut sums = _mm512_setzero_ps();
-    for codes in codes.chunks_exact(LANES) {
-        // SAFETY: 16 codes lie there; a bucket is 12 bits, and the table has 4,096 weights.
-        unsafe {
-            let codes = _mm512_cvtepu16_epi32(_mm256_loadu_si256(codes.as_ptr().cast()));
-            let buckets = _mm512_and_si512(codes, _mm512_set1_epi32(0xFFF));
-            let weights = _mm512_i32gather_ps::<4>(buckets, table.as_ptr());
-            let counts = _mm512_cvtepi32_ps(_mm512_srli_epi32::<12>(codes));
-            sums = _mm512_add_ps(sums, _mm512_mul_ps(counts, weights));
+/// The runs of a row of buckets below 4,096 and their counts; one run at least, and as few as will do.
+#[must_use]
+pub fn packed(counts: impl IntoIterator<Item = (u16, u32)>) -> Vec<u16> {
+    let mut items: Vec<(u16, u32)> = Vec::new();
+    for (bucket, mut count) in counts {
+        while count > 0 {
+            items.push((bucket, count.min(MOST)));
+            count -= count.min(MOST);
         }
     }
-    halve_avx512(sums)
+    // The largest are codes; of the others, each is named as often as it counts.
+    items.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let mut left: usize = items.iter().map(|&(_, count)| count as usize).sum();
+    let (mut runs, mut taken) = (0, 0);
+    while runs == 0 || left > runs * NAMED {
+        let more = items[taken..].iter().take(CODES);
+        left -= more.map(|&(_, count)| count as usize).sum::<usize>();
+        taken = items.len().min(taken + CODES);
+        runs += 1;
+    }
+    let joined = |&(bucket, count): &(u16, u32)| bucket | u16::try_from(count).unwrap_or(0) << 12;
+    let (large, small) = items.split_at(taken);
+    let mut codes = large.iter().map(joined).chain(std::iter::repeat(0));
+    let mut named = small
+        .iter()
+        .flat_map(|&(bucket, count)| (0..count).map(move |_| bucket))
+        .chain(std::iter::repeat(NONE));
+    let mut row = Vec::with_capacity(runs * RUN);
+    for _ in 0..runs {
+        row.extend(named.by_ref().take(NAMED));
+        row.extend(codes.by_ref().take(CODES));
+    }
+    row
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn avx2(table: &Table, codes: &[u16]) -> f32 {
-    let mut sums = [_mm256_setzero_ps(); 2];
-    for codes in codes.chunks_exact(8 * 2) {
-        for (half, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: 8 codes lie there; a bucket is 12 bits, and the table has 4,096 weights.
-            unsafe {
-                let codes = _mm_loadu_si128(codes.as_ptr().add(half * 8).cast());
-                let codes = _mm256_cvtepu16_epi32(codes);
-                let buckets = _mm256_and_si256(codes, _mm256_set1_epi32(0xFFF));
-                let weights = _mm256_i32gather_ps::<4>(table.as_ptr(), buckets);
-                let counts = _mm256_cvtepi32_ps(_mm256_srli_epi32::<12>(codes));
-                *sum = _mm256_add_ps(*sum, _mm256_mul_ps(counts, weights));
-            }
+/// The sum of the products of the table's counts with those of a row that [`packed`] gave.
+#[inline]
+#[must_use]
+pub fn dot(table: &Table, row: &[u16]) -> u64 {
+    let mut sums = [0_u64; LANES];
+    for run in row.as_chunks::<RUN>().0 {
+        for (place, &bucket) in run[..NAMED].iter().enumerate() {
+            sums[place % LANES] += u64::from(table.0[usize::from(bucket)]);
+        }
+        for (place, &code) in run[NAMED..].iter().enumerate() {
+            let count = u64::from(code >> 12);
+            sums[place % LANES] += count * u64::from(table.0[usize::from(code & 0xFFF)]);
         }
     }
-    halve_avx2(sums[0], sums[1])
+    sums.into_iter().sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
+    use std::collections::BTreeMap;
+
+    use proptest::collection::btree_map;
     use proptest::prelude::*;
 
     use super::*;
 
+    fn rows() -> impl Strategy<Value = BTreeMap<u16, u32>> {
+        let count = prop_oneof![4 => 0_u32..3, 2 => 3_u32..16, 1 => 16_u32..300];
+        btree_map(0_u16..4096, count, 0..90)
+    }
+
     proptest! {
         #[test]
-        fn every_path_gives_the_twins_bits(
-            mut codes in vec(any::<u16>(), 0..90),
-            weights in vec((0..BUCKETS, 0.0_f32..9.0), 0..90),
-        ) {
-            codes.resize(codes.len().next_multiple_of(LANES), 0);
-            let mut table = [0.0; BUCKETS];
-            for (bucket, weight) in weights {
-                table[bucket] = weight;
-            }
-            for level in Level::all() {
-                let (sum, twin) = (dot(level, &table, &codes), scalar(&table, &codes));
-                prop_assert_eq!(sum.to_bits(), twin.to_bits(), "{}", level);
-            }
+        fn a_sum_is_that_of_dense_vectors(rows in (rows(), rows(), rows())) {
+            let (a, b, other) = rows;
+            let [a, b, other] = [a, b, other].map(|mut row| {
+                row.retain(|_, count| *count > 0);
+                (packed(row.clone()), row)
+            });
+            let mut table = Table::default();
+            table.replace(&[], &other.0);
+            table.replace(&other.0, &a.0);
+            let product = |(bucket, &count): (&u16, &u32)| {
+                u64::from(count) * u64::from(*b.1.get(bucket).unwrap_or(&0))
+            };
+            let expected: u64 = a.1.iter().map(product).sum();
+            prop_assert_eq!(dot(&table, &b.0), expected);
+            let mut again = BTreeMap::new();
+            for_each(&a.0, |bucket, count| *again.entry(bucket).or_default() += count);
+            prop_assert_eq!(again, a.1);
         }
     }
 
     #[test]
-    fn a_sum_worked_by_hand() {
-        let mut table = [0.0; BUCKETS];
-        (table[7], table[4095]) = (2.0, 3.0);
-        let mut codes = [0_u16; LANES];
-        (codes[0], codes[1]) = (5 << 12 | 7, 1 << 12 | 4095); // 5 * 2 + 1 * 3
-        for level in Level::all() {
-            assert!(
-                (dot(level, &table, &codes) - 13.0).abs() < f32::EPSILON,
-                "{level}"
-            );
-        }
+    fn a_row_worked_by_hand() {
+        // 40 = 15 + 15 + 10 takes three codes, 3 the fourth, and 2 and 1 are named.
+        let row = packed([(5, 1), (7, 2), (9, 3), (4095, 40)]);
+        let named = [
+            7, 7, 5, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE,
+        ];
+        let codes = [
+            15 << 12 | 4095,
+            15 << 12 | 4095,
+            10 << 12 | 4095,
+            3 << 12 | 9,
+        ];
+        assert_eq!(row, [&named[..], &codes].concat());
+        assert_eq!(packed([]).len(), RUN);
+        let mut table = Table::default();
+        table.replace(&[], &packed([(7, 4), (8, 9), (4095, 1)]));
+        assert_eq!(dot(&table, &row), 2 * 4 + 40);
     }
 }

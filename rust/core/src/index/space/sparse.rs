@@ -1,65 +1,61 @@
-//! Rows of counts: as codes, and a query as a table that they look into.
+//! Rows of counts: as runs of buckets, and a query as a table that they look into.
+
+use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::index::base::distance;
 use crate::index::space::base::{Bytes, Space, corrupt, full};
-use crate::simd::rows::{Rows, RowsWriter};
-use crate::simd::{Level, gather};
-use crate::vector::{BUCKETS, SparseRow};
+use crate::simd::gather;
+use crate::simd::rows::{Rows, RowsWriter, prefetch_lines};
+use crate::vector::SparseRow;
 
-/// Radians by which sums in float32 may shift a quick distance, and more.
+/// Radians by which float32 may shift a quick distance, and more.
 const ROUNDING: f64 = 1e-4;
-/// Where a row's codes begin, how many runs of 16 they take, one over its length.
+/// Where a row's runs begin, how many there are, one over its length.
 const FACTS: usize = 4;
+/// Lines of a row that are asked for ahead: most have no more.
+const LINES: usize = 3;
+/// Rows that are asked for together.
+const TOGETHER: usize = 8;
 
-/// Rows of 4,096 counts, as their codes.
+/// Rows of 4,096 counts, as runs of buckets.
 pub struct Sparse {
-    codes: Rows<u16>,
+    runs: Rows<u16>,
     facts: Rows<u32>,
+    /// The squared lengths, in two halves.
+    norms: Rows<u32>,
 }
 
 /// The right to add rows to a [`Sparse`].
 pub struct SparseWriter {
-    codes: RowsWriter<u16>,
+    runs: RowsWriter<u16>,
     facts: RowsWriter<u32>,
+    norms: RowsWriter<u32>,
 }
 
-/// A query as a table of weights.
+/// A query as a table of counts.
 pub struct SparseQuery {
-    level: Level,
-    table: Box<gather::Table>,
-    /// What the table was made of.
-    codes: Vec<u16>,
-    /// For exact distances.
-    row: SparseRow,
+    table: gather::Table,
+    /// What the table has the counts of.
+    row: Vec<u16>,
     inverse: f32,
+    squared_norm: u64,
 }
 
 impl Sparse {
+    /// The runs of a row, and one over its length.
     #[inline]
-    fn run(&self, id: u32) -> (&[u16], f32) {
+    fn row(&self, id: u32) -> (&[u16], f32) {
         let facts = self.facts.get(id);
-        (self.codes.run(facts[0], facts[1]), f32::from_bits(facts[2]))
-    }
-
-    fn row(&self, id: u32) -> SparseRow {
-        let codes = self.run(id).0.iter().copied();
-        let codes = codes.take_while(|&code| code != 0).collect(); // a count of 0 is the filling
-        SparseRow::from_codes(codes).expect("codes of a row were put there")
+        (self.runs.run(facts[0], facts[1]), f32::from_bits(facts[2]))
     }
 }
 
 impl SparseQuery {
-    /// Sets the table. A count above 15 is several codes, whose sum is exact below 2^24.
-    fn set(&mut self, codes: &[u16], inverse: f32) {
-        for &code in &self.codes {
-            self.table[gather::bucket(code)] = 0.0;
-        }
-        self.codes.clear();
-        self.codes.extend_from_slice(codes);
-        for &code in codes {
-            self.table[gather::bucket(code)] += gather::count(code);
-        }
+    fn set(&mut self, row: &[u16], inverse: f32) {
+        self.table.replace(&self.row, row);
+        self.row.clear();
+        self.row.extend_from_slice(row);
         self.inverse = inverse;
     }
 }
@@ -74,12 +70,14 @@ impl Space for Sparse {
 
     fn new(_: usize) -> (Self, SparseWriter) {
         let writer = SparseWriter {
-            codes: RowsWriter::new(gather::LANES),
+            runs: RowsWriter::new(gather::RUN),
             facts: RowsWriter::new(FACTS),
+            norms: RowsWriter::new(2),
         };
         let space = Self {
-            codes: writer.codes.reader(),
+            runs: writer.runs.reader(),
             facts: writer.facts.reader(),
+            norms: writer.norms.reader(),
         };
         (space, writer)
     }
@@ -89,60 +87,64 @@ impl Space for Sparse {
     }
 
     fn push(&self, writer: &mut SparseWriter, item: &SparseRow) -> Result<(u32, bool)> {
-        let codes = item.codes();
-        let count =
-            u32::try_from(codes.len().div_ceil(gather::LANES).max(1)).map_err(|_| full())?;
-        let first = writer.codes.push(codes).ok_or_else(full)?;
-        let facts = [first, count, inverse(item).to_bits(), 0];
+        let row = gather::packed(item.iter());
+        let runs = u32::try_from(row.len() / gather::RUN).map_err(|_| full())?;
+        let first = writer.runs.push(&row).ok_or_else(full)?;
+        let norm = item.squared_norm();
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        let halves = [norm as u32, (norm >> 32) as u32];
+        writer.norms.push(&halves).ok_or_else(full)?;
+        let facts = [first, runs, inverse(norm).to_bits()];
         let id = writer.facts.push(&facts).ok_or_else(full)?;
         Ok((id, !item.is_zero()))
     }
 
     fn blank(&self) -> SparseQuery {
         SparseQuery {
-            level: Level::current(),
-            table: Box::new([0.0; BUCKETS]),
-            codes: Vec::new(),
-            row: SparseRow::default(),
+            table: gather::Table::default(),
+            row: Vec::new(),
             inverse: 0.0,
+            squared_norm: 0,
         }
     }
 
     fn ask(&self, item: &SparseRow, query: &mut SparseQuery) -> bool {
-        query.level = Level::current();
-        query.set(item.codes(), inverse(item));
-        query.row = item.clone();
+        query.squared_norm = item.squared_norm();
+        query.set(&gather::packed(item.iter()), inverse(query.squared_norm));
         !item.is_zero()
     }
 
     fn load(&self, id: u32, query: &mut SparseQuery) {
-        let (codes, inverse) = self.run(id);
-        query.set(codes, inverse);
+        let (row, inverse) = self.row(id);
+        query.set(row, inverse);
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "a quick distance")]
     fn distances(&self, query: &mut SparseQuery, ids: &[u32], distances: &mut Vec<f32>) {
-        const AHEAD: usize = 4;
         distances.clear();
         for &id in ids {
-            self.facts.prefetch(id);
+            prefetch_lines::<1, _>(self.facts.get(id));
         }
-        for (place, &id) in ids.iter().enumerate() {
-            if place == 0 {
-                ids.iter().take(AHEAD).for_each(|&id| self.prefetch(id));
+        let mut rows: [(&[u16], f32); TOGETHER] = [(&[], 0.0); TOGETHER];
+        for ids in ids.chunks(TOGETHER) {
+            for (row, &id) in rows.iter_mut().zip(ids) {
+                *row = self.row(id);
+                prefetch_lines::<LINES, _>(row.0);
             }
-            if let Some(&next) = ids.get(place + AHEAD) {
-                self.prefetch(next);
-            }
-            let (codes, inverse) = self.run(id);
-            let cosine = gather::dot(query.level, &query.table, codes) * (query.inverse * inverse);
-            distances.push((1.0 - cosine).clamp(0.0, 2.0));
+            distances.extend(rows[..ids.len()].iter().map(|&(row, inverse)| {
+                // Through a signed number, which the processor has an instruction for.
+                let dot = gather::dot(&query.table, row).cast_signed();
+                let cosine = dot as f32 * (query.inverse * inverse);
+                (1.0 - cosine).clamp(0.0, 2.0)
+            }));
         }
     }
 
     fn exact(&self, query: &SparseQuery, id: u32) -> f64 {
-        let row = self.row(id);
-        let norms = (query.row.squared_norm(), row.squared_norm());
-        distance(query.row.dot(&row), norms.0, norms.1)
+        let halves = self.norms.get(id);
+        let squared_norm = u64::from(halves[0]) | u64::from(halves[1]) << 32;
+        let dot = gather::dot(&query.table, self.row(id).0);
+        distance(dot, query.squared_norm, squared_norm)
     }
 
     fn slack(&self, _: &SparseQuery) -> f64 {
@@ -150,7 +152,11 @@ impl Space for Sparse {
     }
 
     fn encode(&self, id: u32, file: &mut Vec<u8>) {
-        let row = self.row(id);
+        let mut counts = BTreeMap::<u16, u32>::new();
+        gather::for_each(self.row(id).0, |bucket, count| {
+            *counts.entry(bucket).or_default() += count;
+        });
+        let row: SparseRow = counts.into_iter().collect();
         let count = u32::try_from(row.codes().len()).expect("a row has fewer than 2^32 codes");
         file.extend(count.to_le_bytes());
         file.extend(row.codes().iter().flat_map(|code| code.to_le_bytes()));
@@ -166,21 +172,13 @@ impl Space for Sparse {
     }
 }
 
-impl Sparse {
-    #[inline]
-    fn prefetch(&self, id: u32) {
-        let facts = self.facts.get(id);
-        crate::simd::rows::prefetch(self.codes.run(facts[0], facts[1]));
-    }
-}
-
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     reason = "for quick distances"
 )]
-fn inverse(row: &SparseRow) -> f32 {
-    match row.squared_norm() {
+fn inverse(squared_norm: u64) -> f32 {
+    match squared_norm {
         0 => 0.0,
         norm => (1.0 / (norm as f64).sqrt()) as f32,
     }
