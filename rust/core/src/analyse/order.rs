@@ -14,13 +14,16 @@ pub(super) struct Order(Vec<u64>);
 impl Order {
     /// Sorts `terms`.
     pub(super) fn sort(&mut self, terms: &mut [u64]) {
+        if terms.len() <= FEW {
+            return terms.sort_unstable();
+        }
         let mut places = [0_u32; PARTS];
         for &term in &*terms {
             places[part(term)] += 1;
         }
         // A text that repeats itself, a long one, or one whose words were chosen for their hashes.
         let is_crowded = places.iter().any(|&count| count > CROWDED);
-        if terms.len() <= FEW || is_crowded {
+        if is_crowded {
             return terms.sort_unstable();
         }
         let mut next = 0;

@@ -10,7 +10,7 @@ use super::terms::hash;
 use super::words::Scanner;
 
 /// Clusters that are looked up together, and terms that are handed on together.
-pub(super) const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 32;
 
 /// A cluster that waits to be looked up.
 #[derive(Clone, Copy, Default)]
@@ -43,7 +43,7 @@ impl Reader {
         self.scanner = Scanner::default();
     }
 
-    /// Finds the terms of at most 64 clusters, in order.
+    /// Finds the terms of at most [`AT_ONCE`] clusters, in order.
     #[inline(never)]
     pub(super) fn look_up(&mut self, text: &str, clusters: &[Cluster], found: &mut Found<'_>) {
         let mut told = [Told::default(); AT_ONCE];
