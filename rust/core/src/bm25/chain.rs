@@ -125,8 +125,10 @@ impl Chain {
         if let Some(after) = after {
             self.link(id, after);
         }
-        // Those that it parted or brought together are its neighbours, or those of the one beside it.
-        for near in [before, after].into_iter().flatten().chain([id]) {
+        // Those that it parted or brought together are its neighbours, or those of the one beside it. The last
+        // of all, as most are, parted none.
+        let beside = after.and(before).into_iter().chain(after);
+        for near in beside.chain([id]) {
             for each in self.neighbors(near).into_iter().flatten().flatten() {
                 self.mark(each);
             }
