@@ -2,10 +2,13 @@
 //!
 //! Several blocks of passages, of few words often and many words seldom, so that some terms are essential
 //! and others are not; equal passages, long ones and large counts among them; removed in between. The last
-//! block is in parts, and its newest passages are in none.
+//! block grows, and behind what was read from a file its newest passages are in no list.
+
+use std::fs;
 
 use proptest::prelude::*;
-use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
+use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, LexicalIndex, Query};
+use siltstone_core::cache::{Reader, Writer};
 use siltstone_core::simd::Level;
 
 /// A small generator of numbers: a multiplication, and the high bits of its result.
@@ -101,6 +104,7 @@ proptest! {
         seed in any::<u64>(),
         passages in prop_oneof![1_usize..200, 500_usize..4_096, 4_000_usize..14_000],
         removed in 0_u64..40,
+        saved in prop::option::of(0_usize..14_000), // and loaded, before that passage
         settle in any::<bool>(),
         (k1, b) in prop_oneof![Just((1.2, 0.75)), (0.0..3.0, 0.0..=1.0), Just((1e9, 0.5)), Just((0.0, 1.0))],
     ) {
@@ -108,6 +112,12 @@ proptest! {
         let mut index = Bm25Index::new(Bm25Params::new(k1, b).unwrap());
         let pool: Vec<Document> = (0..2_000).map(|_| Document::of(&numbers.text())).collect();
         for number in 0..passages {
+            if saved == Some(number) {
+                let directory = tempfile::tempdir().unwrap();
+                let path = directory.path().join("index");
+                index.save(&path, "words").unwrap();
+                index = Bm25Index::load(&path, "words").unwrap();
+            }
             index.add(&pool[number % pool.len()]);
         }
         check(&index, &mut numbers)?;
@@ -120,5 +130,52 @@ proptest! {
             index.settle();
         }
         check(&index, &mut numbers)?;
+    }
+}
+
+#[test]
+fn an_index_from_a_cache_finds_the_same_and_goes_on() {
+    let mut numbers = Numbers(7);
+    let mut added = LexicalIndex::new(Bm25Params::default());
+    let add = |index: &mut LexicalIndex, text: &str| {
+        let place = i64::try_from(index.len()).unwrap();
+        index.add([Document::of(text)], (place, place + 1), 0);
+    };
+    let texts: Vec<String> = (0..5_000).map(|_| numbers.text()).collect();
+    for text in &texts {
+        add(&mut added, text);
+    }
+    let (bytes, checksum) = {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        added.write(&mut writer).unwrap();
+        writer.finish().unwrap()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    fs::write(&path, bytes).unwrap();
+    let mut reader = Reader::open(&path, checksum).unwrap();
+    let mut read = LexicalIndex::read(&mut reader, Bm25Params::default()).unwrap();
+    assert!(reader.is_done());
+
+    let query = Query::of("w0 w1 w2 w3 w30 w300");
+    for more in [0, 1, 20, 100] {
+        // A few behind what was read lie as they came, and more of them in lists.
+        for _ in 0..more {
+            let text = numbers.text();
+            add(&mut added, &text);
+            add(&mut read, &text);
+        }
+        for limit in [1, 10, 200] {
+            let expected = by_all_sums(added.passages(), &query, limit);
+            assert_eq!(by_all_sums(read.passages(), &query, limit), expected);
+            for index in [&added, &read] {
+                let found = index.passages().search(&query, limit);
+                let found: Vec<_> = found
+                    .iter()
+                    .map(|hit| (hit.id, hit.score.to_bits()))
+                    .collect();
+                assert_eq!(found, expected, "{more} {limit}");
+            }
+        }
     }
 }

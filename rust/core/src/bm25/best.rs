@@ -5,13 +5,18 @@
 //! the best by these alone. So the essential terms are added up in f32, and the others looked up for the
 //! few passages that may still get there. Bounds have room for what f32 rounds. A passage that passes them
 //! all is scored in f64 as [`Scorer::sum`] has it, so what is found is what all sums would give, to the bit.
+//! The first of them are those of a block that have most of its most telling terms.
+
+use std::mem;
 
 use crate::bm25::index::Scored;
 use crate::bm25::lists::TermList;
+use crate::bm25::norms::Short;
 use crate::bm25::scorer::Scorer;
 use crate::postings::{BLOCK, count, entry};
 use crate::simd::Level;
 use crate::simd::reach::{GROUP, Masks, reach};
+use crate::simd::rows::prefetch;
 use crate::top_k::TopK;
 
 /// More than a division and a multiplication lose by rounding.
@@ -22,157 +27,247 @@ const ROOM_OF_TERM: f64 = f32::EPSILON as f64;
 const FEW: usize = 64;
 /// Codes that are added in the time that one is looked up.
 const LOOK_UP: usize = 16;
-/// Postings that the first bound is made of, at most.
-const SEEDS: usize = 512;
+/// Codes that are read once more, and cleared, sooner than all of a block is.
+const SPARSE: usize = 64;
+/// Postings that the first bound is made of, at least and for each passage that is asked for.
+const SEEDS: usize = 128;
+const SEEDS_OF_EACH: usize = 4;
 
 /// The `limit` best passages, the best first, ties by number.
 pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
     if limit == 0 {
         return Vec::new();
     }
+    let blocks = scorer.blocks();
+    let mut last = [0; BLOCK];
+    if let Some(rest) = blocks.checked_sub(1).map(|number| scorer.shorts(number)) {
+        last[..rest.len()].copy_from_slice(rest);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "few terms")]
+    let terms = scorer.len() as f64;
     let mut search = Search {
         scorer,
         level: Level::current(),
+        limit,
         best: TopK::new(limit),
         least: 0.0,
-        room: 0.0,
-        bounds: Vec::new(),
+        room: (terms + 8.0) * ROOM_OF_TERM,
+        bounds: Vec::with_capacity(scorer.len()),
+        shorts: &last,
         added: [0.0; BLOCK],
         sums: Vec::new(),
         places: Vec::new(),
+        codes: Vec::new(),
+        known: Vec::new(),
     };
-    let prunes = (0..scorer.blocks()).any(|number| scorer.is_whole(number));
-    if prunes && scorer.norms.has_factors() {
-        search.least = search.seed(limit);
-    }
-    for number in 0..scorer.blocks() {
+    for number in 0..blocks {
+        search.shorts = scorer.shorts(number).first_chunk().unwrap_or(&last);
         search.block(number);
     }
     search.best.into_best_first()
 }
 
+/// A term of a block, and what it adds.
+struct Bounded<'a> {
+    /// No passage gets more of it.
+    most: f64,
+    weight: f32,
+    list: TermList<'a>,
+}
+
 struct Search<'a> {
     scorer: &'a Scorer<'a>,
     level: Level,
+    limit: usize,
     best: TopK<Scored>,
     /// A sum that is not above this certainly scores less than all that is kept.
     least: f64,
-    /// What f32 may lose of a sum of the block at hand.
+    /// What f32 may lose of a sum, in parts of it.
     room: f64,
-    /// The terms of the block at hand and the most that each adds, the least first.
-    bounds: Vec<(f64, TermList<'a>)>,
+    /// The terms of the block at hand, what adds least first.
+    bounds: Vec<Bounded<'a>>,
+    /// The lengths of its passages.
+    shorts: &'a [Short; BLOCK],
     added: [f32; BLOCK],
     sums: Vec<f64>,
     places: Vec<u16>,
+    /// Their codes of a term.
+    codes: Vec<u16>,
+    /// The passages of the block at hand that were offered already.
+    known: Vec<u16>,
 }
 
 impl Search<'_> {
     fn block(&mut self, number: usize) {
-        let lists = self.scorer.lists(number);
-        if !(self.scorer.is_whole(number) && self.scorer.norms.has_factors()) {
+        if !self.scorer.norms.has_factors() {
             return self.add_all(number);
         }
         let most = self.scorer.norms.most();
         self.bounds.clear();
-        self.bounds.extend(
-            lists
-                .iter()
-                .map(|list| (self.scorer.weight(list.term) * most, *list)),
-        );
+        for &list in self.scorer.lists(number) {
+            let weight = self.scorer.weight(list.term);
+            self.bounds.push(Bounded {
+                most: weight * most,
+                weight: narrow(weight),
+                list,
+            });
+        }
         self.bounds
-            .sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-        #[expect(clippy::cast_precision_loss, reason = "few terms")]
-        let terms = lists.len() as f64;
-        self.room = (terms + 8.0) * ROOM_OF_TERM;
+            .sort_unstable_by(|one, other| one.most.total_cmp(&other.most));
+        self.known.clear();
+        if self.least <= 0.0 {
+            self.seed(number);
+            if self.least <= 0.0 {
+                return self.add_all(number);
+            }
+        }
         // The first `others` are not essential: together they add at most `rest`.
         let (mut others, mut rest) = (0, 0.0);
-        for &(bound, _) in &self.bounds {
-            if (rest + bound) * (1.0 + self.room) >= self.least {
+        for bounded in &self.bounds {
+            if (rest + bounded.most) * (1.0 + self.room) >= self.least {
                 break;
             }
-            rest += bound;
+            rest += bounded.most;
             others += 1;
         }
-        if others == lists.len() {
-            return;
+        self.prefetch(number + 1, others);
+        let are_few = others == self.bounds.len() || {
+            let (are_few, first) = self.add_some(number, others, rest);
+            self.clear(first);
+            are_few
+        };
+        if are_few {
+            self.offer_newest(number);
+        } else {
+            self.add_all(number);
         }
-        if self.least <= 0.0 {
-            return self.add_all(number);
-        }
-        self.add_some(number, others, rest);
     }
 
-    /// Adds up the essential terms, and looks up the first `others` for what may be among the best.
-    fn add_some(&mut self, number: usize, mut others: usize, mut rest: f64) {
-        self.added.fill(0.0);
+    /// Asks for the lists of a block that are as essential as those of the one at hand.
+    fn prefetch(&self, number: usize, others: usize) {
+        let least = self.bounds.get(others).map_or(0.0, |term| term.most);
+        if number < self.scorer.blocks() {
+            for list in self.scorer.lists(number) {
+                if self.scorer.weight(list.term) * self.scorer.norms.most() >= least {
+                    prefetch(list.codes);
+                }
+            }
+        }
+    }
+
+    /// Adds up the essential terms, and looks up the first `others` for what may be among the best. False
+    /// where too many may be; and the first term that was added up.
+    fn add_some(&mut self, number: usize, mut others: usize, mut rest: f64) -> (bool, usize) {
         for place in others..self.bounds.len() {
-            self.add_list(number, place);
+            self.add_list(place);
         }
         loop {
             let most = match others.checked_sub(1) {
-                Some(next) => (self.bounds[next].1.codes.len() / LOOK_UP).max(FEW),
+                Some(next) => (self.bounds[next].list.codes.len() / LOOK_UP).max(FEW),
                 None => FEW,
             };
-            if self.collect(rest, most) {
+            if self.collect(others, self.cut(rest), most) {
                 break;
             }
             // There are too many. One term more leaves fewer.
             let Some(next) = others.checked_sub(1) else {
-                return self.add_all(number);
+                return (false, 0);
             };
-            self.add_list(number, next);
+            self.add_list(next);
             others = next;
-            rest = self.bounds[..others].iter().map(|(bound, _)| bound).sum();
+            rest = self.bounds[..others].iter().map(|term| term.most).sum();
         }
-        let mut places = std::mem::take(&mut self.places);
         for next in (0..others).rev() {
-            let (bound, list) = self.bounds[next];
-            rest = (rest - bound).max(0.0);
+            let Bounded { most, weight, list } = self.bounds[next];
+            rest = (rest - most).max(0.0);
             let cut = self.cut(rest);
-            let weight = narrow(self.scorer.weight(list.term));
-            let shorts = self.scorer.shorts(number);
-            let (norms, added) = (self.scorer.norms, &mut self.added);
-            places.retain(|&place| {
-                let code = list.code_of(place);
-                let place = usize::from(place) % BLOCK;
-                added[place] += weight * norms.factor(count(code), shorts[place]);
-                added[place] >= cut
-            });
+            let (norms, shorts, added) = (self.scorer.norms, self.shorts, &mut self.added);
+            let (places, codes) = (&mut self.places, &mut self.codes);
+            list.codes_of(places, codes);
+            let mut kept = 0;
+            for (number, &code) in codes.iter().enumerate() {
+                let place = places[number];
+                let at = usize::from(place) % BLOCK;
+                added[at] += weight * norms.factor(count(code), shorts[at]);
+                // Whether it stays is a coin toss for the processor, so it is written anyway.
+                places[kept] = place;
+                kept += usize::from(added[at] >= cut);
+            }
+            places.truncate(kept);
         }
-        if places.len() > FEW {
-            self.places = places;
-            return self.add_all(number);
+        let (cut, added, known) = (self.cut(0.0), &self.added, &self.known);
+        self.places
+            .retain(|place| added[usize::from(*place) % BLOCK] >= cut && !known.contains(place));
+        let are_few = self.places.len() <= FEW;
+        if are_few {
+            self.offer_places(number);
         }
-        for &place in &places {
-            if self.added[usize::from(place) % BLOCK] >= self.cut(0.0) {
-                self.offer(number, usize::from(place));
+        (are_few, others)
+    }
+
+    /// Offers the passages that were taken down.
+    fn offer_places(&mut self, number: usize) {
+        let (places, mut sums) = (mem::take(&mut self.places), mem::take(&mut self.sums));
+        self.scorer.sums_of(number, &places, &mut sums);
+        for (&place, &sum) in places.iter().zip(&sums) {
+            if sum > self.least {
+                self.keep(id(number, place.into()), sum);
             }
         }
-        self.places = places;
+        (self.places, self.sums) = (places, sums);
     }
 
     /// Adds at least what a term adds to each passage.
-    fn add_list(&mut self, number: usize, place: usize) {
-        let (_, list) = self.bounds[place];
-        let weight = narrow(self.scorer.weight(list.term));
-        let (norms, shorts) = (self.scorer.norms, self.scorer.shorts(number));
+    fn add_list(&mut self, place: usize) {
+        let Bounded { weight, list, .. } = self.bounds[place];
+        let (norms, shorts) = (self.scorer.norms, self.shorts);
         for &code in list.codes {
             let place = usize::from(entry(code)) % BLOCK;
             self.added[place] += weight * norms.factor(count(code), shorts[place]);
         }
     }
 
-    /// Takes down which passages may be among the best if they get `rest` more; false for more than `most`.
-    fn collect(&mut self, rest: f64, most: usize) -> bool {
-        let mut masks: Masks = [0; BLOCK / GROUP];
-        reach(self.level, &self.added, self.cut(rest), &mut masks);
-        let found: usize = masks.iter().map(|mask| mask.count_ones() as usize).sum();
-        self.places.clear();
-        if found > most {
-            return false;
+    /// How many codes the terms from `first` on have.
+    fn codes_from(&self, first: usize) -> usize {
+        let lists = self.bounds[first..].iter();
+        lists.map(|term| term.list.codes.len()).sum()
+    }
+
+    /// Forgets what the terms from `first` on added.
+    fn clear(&mut self, first: usize) {
+        if self.codes_from(first) > SPARSE {
+            self.added.fill(0.0);
+            return;
         }
+        for term in &self.bounds[first..] {
+            for &code in term.list.codes {
+                self.added[usize::from(entry(code)) % BLOCK] = 0.0;
+            }
+        }
+    }
+
+    /// Takes down which passages have at least `least` of the terms from `first` on; false for more than
+    /// `most`.
+    fn collect(&mut self, first: usize, least: f32, most: usize) -> bool {
+        let mut masks: Masks = [0; BLOCK / GROUP];
+        if self.codes_from(first) > SPARSE {
+            reach(self.level, &self.added, least, &mut masks);
+        } else {
+            for term in &self.bounds[first..] {
+                for &code in term.list.codes {
+                    let place = usize::from(entry(code)) % BLOCK;
+                    if self.added[place] >= least {
+                        masks[place / GROUP] |= 1 << (place % GROUP);
+                    }
+                }
+            }
+        }
+        self.places.clear();
         for (first, mut mask) in (0..).step_by(GROUP).zip(masks) {
             while mask != 0 {
+                if self.places.len() == most {
+                    return false;
+                }
                 self.places
                     .push(first + u16::try_from(mask.trailing_zeros()).unwrap_or(0));
                 mask &= mask - 1;
@@ -188,10 +283,13 @@ impl Search<'_> {
 
     /// Adds up all terms of a block for all of its passages.
     fn add_all(&mut self, number: usize) {
-        let mut sums = std::mem::take(&mut self.sums);
+        let mut sums = mem::take(&mut self.sums);
         sums.clear();
-        sums.resize(self.scorer.entries(number), 0.0);
+        sums.resize(self.scorer.shorts(number).len(), 0.0);
         self.scorer.add_block(number, &mut sums);
+        for &place in &self.known {
+            sums[usize::from(place)] = 0.0;
+        }
         for (group, sums) in sums.chunks(GROUP).enumerate() {
             if !sums
                 .iter()
@@ -200,26 +298,28 @@ impl Search<'_> {
             {
                 continue;
             }
-            for (place, &sum) in sums.iter().enumerate() {
+            for (place, &sum) in (group * GROUP..).zip(sums) {
                 if sum > self.least {
-                    self.keep(number * BLOCK + group * GROUP + place, sum);
+                    self.keep(id(number, place), sum);
                 }
             }
         }
         self.sums = sums;
     }
 
-    fn offer(&mut self, number: usize, place: usize) {
-        let id = u32::try_from(number * BLOCK + place).expect("numbers are below 2^32");
-        let sum = self.scorer.sum(id);
-        if sum > self.least {
-            self.keep(id as usize, sum);
+    /// The newest passages are in no list.
+    fn offer_newest(&mut self, number: usize) {
+        let newest = self.scorer.newest_of_block(number);
+        for same in newest.chunk_by(|one, other| one.id == other.id) {
+            let (id, sum) = (same[0].id, self.scorer.sum(same[0].id));
+            if sum > self.least {
+                self.keep(id, sum);
+            }
         }
     }
 
-    fn keep(&mut self, id: usize, sum: f64) {
+    fn keep(&mut self, id: u32, sum: f64) {
         let ceiling = self.scorer.ceiling();
-        let id = u32::try_from(id).expect("numbers are below 2^32");
         let score = (sum / ceiling).min(1.0);
         self.best.offer(Scored { id, score });
         if let Some(worst) = self.best.least() {
@@ -227,27 +327,35 @@ impl Search<'_> {
         }
     }
 
-    /// What `limit` passages have of one term: no less is among the best.
-    fn seed(&self, limit: usize) -> f64 {
-        let Some(term) = self.scorer.most_telling(limit) else {
-            return 0.0;
-        };
-        let mut best: TopK<u64> = TopK::new(limit);
-        let mut seen = 0;
-        for number in 0..self.scorer.blocks() {
-            for list in self.scorer.lists(number) {
-                if list.term != term || seen >= SEEDS {
-                    continue;
-                }
-                seen += list.codes.len();
-                // What is not negative is in order by its bits.
-                self.scorer
-                    .for_each_part(number, list, |part| best.offer(part.to_bits()));
+    /// Offers passages of the block that are rich in its most telling terms, where there are `limit` of them.
+    fn seed(&mut self, number: usize) {
+        if self.limit > GROUP {
+            return;
+        }
+        let mut first = self.bounds.len();
+        while first > 0 && self.codes_from(first) < SEEDS + SEEDS_OF_EACH * self.limit {
+            first -= 1;
+            self.add_list(first);
+        }
+        // The best of each lane; the `limit`th of them is no better than the `limit`th passage.
+        let mut lanes = [0.0_f32; GROUP];
+        for run in self.added.as_chunks::<GROUP>().0 {
+            for (lane, &added) in lanes.iter_mut().zip(run) {
+                *lane = if added > *lane { added } else { *lane };
             }
         }
-        let least = best.least().map_or(0.0, |&bits| f64::from_bits(bits));
-        least.min(self.scorer.ceiling()) * (1.0 - ROOM)
+        let (_, &mut least, _) =
+            lanes.select_nth_unstable_by(self.limit - 1, |one, other| other.total_cmp(one));
+        if least > 0.0 && self.collect(first, least, 2 * GROUP) {
+            self.offer_places(number);
+            mem::swap(&mut self.known, &mut self.places);
+        }
+        self.clear(first);
     }
+}
+
+fn id(number: usize, place: usize) -> u32 {
+    u32::try_from(number * BLOCK + place).expect("numbers are below 2^32")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "bounds have room for it")]

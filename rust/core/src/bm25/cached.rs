@@ -5,15 +5,12 @@ use std::sync::OnceLock;
 
 use crate::bm25::chain::Chain;
 use crate::bm25::days::Days;
-use crate::bm25::index::Bm25Index;
+use crate::bm25::index::{Bm25Index, FREQUENT};
 use crate::bm25::lexical::LexicalIndex;
 use crate::bm25::norms::short;
 use crate::bm25::params::Bm25Params;
 use crate::cache::{Reader, Writer};
 use crate::postings::Postings;
-
-/// From how many entries of a block on a term gets a column: no term does.
-const FREQUENT: usize = usize::MAX;
 
 impl Bm25Index {
     fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {

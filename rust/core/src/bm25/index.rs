@@ -14,6 +14,9 @@ use crate::bm25::terms::{Document, Query};
 use crate::error::Result;
 use crate::postings::{self, BLOCK, Hashes, Postings, count, entry};
 
+/// From how many passages of a block on a term has a column of counts beside its list, to be looked up in.
+pub(super) const FREQUENT: usize = 512;
+
 /// Passages, numbered from 0 in the order they were added.
 ///
 /// ```
@@ -77,7 +80,7 @@ impl Bm25Index {
     pub fn new(params: Bm25Params) -> Self {
         Self {
             params,
-            postings: Postings::new(usize::MAX),
+            postings: Postings::new(FREQUENT),
             lengths: Vec::new(),
             shorts: Vec::new(),
             words: 0,
@@ -158,7 +161,7 @@ impl Bm25Index {
             let keys = block.parts().iter().flat_map(|part| part.keys());
             terms.extend(keys.copied());
             if let Some(fresh) = self.postings.fresh(number) {
-                fresh.for_each(|_, term, _| {
+                fresh.for_each_term(|term| {
                     terms.insert(term);
                 });
             }
@@ -200,7 +203,7 @@ impl Bm25Index {
             let params = Bm25Params::new(number()?, number()?).ok()?;
             (words.next()? == label).then_some(params)
         };
-        let (postings, params) = postings::load::<Hashes, _>(path, usize::MAX, accept)?;
+        let (postings, params) = postings::load::<Hashes, _>(path, FREQUENT, accept)?;
         let mut lengths = vec![0_u32; postings.len()];
         for (block, lengths) in postings.blocks().iter().zip(lengths.chunks_mut(BLOCK)) {
             for part in block.parts() {

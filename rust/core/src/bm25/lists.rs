@@ -2,23 +2,36 @@
 
 use std::vec::IntoIter;
 
+use crate::bm25::index::FREQUENT;
 use crate::bm25::terms::Query;
-use crate::postings::{BLOCK, Block, Hashes, Part, count, entry};
+use crate::postings::{Block, Hashes, Part, Postings, Removed, TermLists, TermTail, count, entry};
+use crate::simd::columns::Column;
+use crate::simd::rows::prefetch;
 
 /// Counts of a code.
 pub(super) const COUNTS: usize = 16;
+/// Codes of a line of the caches.
+const LINE: usize = 32;
 /// Stands for a term that a part has not.
 const NONE: u32 = u32::MAX;
 
-/// The postings of a term in a part.
+/// The postings of a term in a part, or in the lists of a block that grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TermList<'a> {
     /// The term, by its place in the query.
     pub(super) term: u32,
-    place: u32,
-    part: &'a Part<Hashes>,
-    /// Ascending by entry; BM25 has no columns.
+    /// Ascending by entry.
     pub(super) codes: &'a [u16],
+    /// The same, to be looked up in, for most terms that many passages have.
+    column: Option<&'a Column>,
+    above: Above<'a>,
+}
+
+/// Where is what entries have above 15?
+#[derive(Clone, Copy, Debug)]
+enum Above<'a> {
+    Part(&'a Part<Hashes>, u32),
+    Lists(&'a TermLists, u64),
 }
 
 impl TermList<'_> {
@@ -34,24 +47,63 @@ impl TermList<'_> {
         if usize::from(count) + 1 < COUNTS {
             return count.into();
         }
-        let list = self.part.list_at(self.place as usize);
-        u32::from(count) + list.more_of(entry(code))
+        let entry = entry(code);
+        let more = match self.above {
+            Above::Part(part, place) => part.list_at(place as usize).more_of(entry),
+            Above::Lists(lists, term) => lists.more_of(term, entry),
+        };
+        u32::from(count) + more
+    }
+
+    /// How many passages have the term that were not removed.
+    pub(super) fn entries(&self, removed: Option<&Removed>) -> usize {
+        removed.map_or(self.codes.len(), |removed| {
+            let live = |code: &&u16| !removed.has(entry(**code));
+            self.codes.iter().filter(live).count()
+        })
     }
 
     /// The code of `entry`; one with the count 0 where it has not the term.
     #[inline]
     pub(super) fn code_of(&self, entry: u16) -> u16 {
+        match self.column {
+            Some(column) => code_in(column, entry),
+            None => self.code_near(entry),
+        }
+    }
+
+    /// Fills `codes` with those of `entries`.
+    pub(super) fn codes_of(&self, entries: &[u16], codes: &mut Vec<u16>) {
+        codes.clear();
+        match self.column {
+            Some(column) => codes.extend(entries.iter().map(|&entry| code_in(column, entry))),
+            None => codes.extend(entries.iter().map(|&entry| self.code_near(entry))),
+        }
+    }
+
+    #[inline]
+    fn code_near(&self, entry: u16) -> u16 {
         let first = self.first_from(entry << COUNTS.trailing_zeros());
         let code = self.codes.get(first).copied();
         code.filter(|&code| self::entry(code) == entry).unwrap_or(0)
     }
 
     /// The place of the first code that is not smaller. Where entries lie evenly it is near where it would
-    /// be if they lay quite so, and is found there without a branch.
+    /// be if they lay quite so, the nearer the fewer there are.
     #[inline]
     fn first_from(&self, code: u16) -> usize {
-        const WINDOW: usize = 64;
-        let guess = self.codes.len() * usize::from(entry(code)) / BLOCK;
+        match self.codes.len() {
+            0..32 => self.codes.partition_point(|&other| other < code),
+            32..256 => self.first_near::<32>(code),
+            _ => self.first_near::<64>(code),
+        }
+    }
+
+    /// The same; looked for among so many codes, without a branch, before it is among all.
+    #[inline]
+    fn first_near<const WINDOW: usize>(&self, code: u16) -> usize {
+        let last = self.codes.last().copied().unwrap_or(0);
+        let guess = self.codes.len() * usize::from(entry(code)) / (usize::from(entry(last)) + 1);
         let start = guess
             .saturating_sub(WINDOW / 2)
             .min(self.codes.len().saturating_sub(WINDOW));
@@ -66,59 +118,110 @@ impl TermList<'_> {
     }
 }
 
-/// The terms of a query in the parts of blocks, part by part.
-#[derive(Debug)]
-pub(super) struct TermLists {
-    terms: u32,
-    /// The place of each, and what it was looked up by.
-    places: IntoIter<(u32, u32)>,
+#[inline]
+fn code_in(column: &Column, entry: u16) -> u16 {
+    entry << COUNTS.trailing_zeros() | column.get(entry)
 }
 
-impl TermLists {
+/// The lists of the terms of a query, by block, then by part, then by term.
+#[derive(Debug)]
+pub(super) struct ListsOfBlocks<'a> {
+    lists: Vec<TermList<'a>>,
+    /// Where those of each block begin, and where the last end.
+    starts: Vec<usize>,
+}
+
+impl<'a> ListsOfBlocks<'a> {
+    pub(super) fn of(postings: &'a Postings<Hashes>, query: &Query) -> Self {
+        let blocks = postings.blocks();
+        let mut places = Places::of(blocks, query);
+        let mut found = Self {
+            lists: Vec::with_capacity(places.0.len() + query.terms().len()),
+            starts: Vec::with_capacity(blocks.len() + 1),
+        };
+        found.starts.push(0);
+        for (number, block) in blocks.iter().enumerate() {
+            for part in block.parts() {
+                let terms = (0..).zip(query.terms());
+                for ((term, _), (place, _)) in terms.zip(&mut places.0) {
+                    if place != NONE {
+                        let codes = part.codes_at(place as usize);
+                        prefetch(&codes[..codes.len().min(LINE)]);
+                        found.lists.push(TermList {
+                            term,
+                            codes,
+                            column: (codes.len() >= FREQUENT)
+                                .then(|| part.column_at(place as usize))
+                                .flatten(),
+                            above: Above::Part(part, place),
+                        });
+                    }
+                }
+            }
+            if let Some(lists) = postings.fresh(number).and_then(TermTail::lists) {
+                for (term, known) in (0..).zip(query.terms()) {
+                    let codes = lists.get(known.hash);
+                    if !codes.is_empty() {
+                        found.lists.push(TermList {
+                            term,
+                            codes,
+                            column: None,
+                            above: Above::Lists(lists, known.hash),
+                        });
+                    }
+                }
+            }
+            found.starts.push(found.lists.len());
+        }
+        found
+    }
+
+    /// The lists of a block.
+    pub(super) fn of_block(&self, number: usize) -> &[TermList<'a>] {
+        &self.lists[self.starts[number]..self.starts[number + 1]]
+    }
+
+    /// How many blocks there are.
+    pub(super) fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+}
+
+/// The place of each term in each part, by part, then by term; and what it was looked up by.
+struct Places(IntoIter<(u32, u32)>);
+
+impl Places {
     /// All are looked up before any is read. What is read for one look-up does not wait for another, so the
     /// processor waits for many at once.
-    pub(super) fn of(blocks: &[Block<Hashes>], query: &Query) -> Self {
+    fn of(blocks: &[Block<Hashes>], query: &Query) -> Self {
         let parts = || blocks.iter().flat_map(Block::parts);
         let terms = query.terms();
+        for part in parts() {
+            let dictionary = part.dictionary();
+            terms
+                .iter()
+                .for_each(|term| dictionary.prefetch_slot(term.hash));
+        }
         let mut slots = Vec::with_capacity(parts().count() * terms.len());
         for part in parts() {
             let dictionary = part.dictionary();
-            slots.extend(terms.iter().map(|term| dictionary.slot(term.hash)));
+            slots.extend(terms.iter().map(|term| {
+                let slot = dictionary.slot(term.hash);
+                dictionary.prefetch_keys(slot);
+                slot
+            }));
         }
         let mut rest = slots.iter_mut();
         for part in parts() {
             let dictionary = part.dictionary();
             for (term, slot) in terms.iter().zip(&mut rest) {
                 let place = dictionary.place_in(*slot, term.hash);
-                slot.0 = place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE));
-            }
-        }
-        Self {
-            terms: u32::try_from(terms.len()).expect("a query has fewer than 2^32 terms"),
-            places: slots.into_iter(),
-        }
-    }
-
-    /// How many lists are left, at most.
-    pub(super) fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Calls `visit` with the lists of the next part, by term.
-    pub(super) fn for_each_of<'a>(
-        &mut self,
-        part: &'a Part<Hashes>,
-        mut visit: impl FnMut(TermList<'a>),
-    ) {
-        for (term, (place, _)) in (0..self.terms).zip(&mut self.places) {
-            if place != NONE {
-                visit(TermList {
-                    term,
-                    place,
-                    part,
-                    codes: part.codes_at(place as usize),
+                slot.0 = place.map_or(NONE, |place| {
+                    part.prefetch_at(place);
+                    u32::try_from(place).unwrap_or(NONE)
                 });
             }
         }
+        Self(slots.into_iter())
     }
 }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::bm25::index::Bm25Index;
-use crate::bm25::lists::{COUNTS, TermList, TermLists};
+use crate::bm25::lists::{COUNTS, ListsOfBlocks, TermList};
 use crate::bm25::norms::{Norms, Short, short};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
@@ -39,18 +39,15 @@ pub struct Scorer<'a> {
     /// The terms, in ascending order of hash.
     terms: Vec<Known>,
     ceiling: f64,
-    /// The postings, by block, then by part, then by term.
-    lists: Vec<TermList<'a>>,
-    /// Where the lists of each block begin, and where the last end.
-    starts: Vec<usize>,
-    /// What the newest passages have, which are in no part: by passage, then by term.
+    lists: ListsOfBlocks<'a>,
+    /// What the newest passages have, which are in no list: by passage, then by term.
     newest: Vec<Newest>,
 }
 
 /// How often one of the newest passages has a term.
 #[derive(Debug)]
-struct Newest {
-    id: u32,
+pub(super) struct Newest {
+    pub(super) id: u32,
     /// The term, by its place in the query.
     term: u32,
     tf: u32,
@@ -63,56 +60,23 @@ struct Known {
     idf: f64,
     /// `w` of the formula.
     weight: f64,
-    /// How many passages have it.
-    df: usize,
     /// What stands above the line of the formula, by count.
     above: [f64; COUNTS],
 }
 
 impl<'a> Scorer<'a> {
     pub(super) fn new(index: &'a Bm25Index, query: &'a Query, weighing: Weighing) -> Self {
-        let blocks = index.postings.blocks();
-        let hint = Hint::of(query);
+        let lists = ListsOfBlocks::of(&index.postings, query);
         let mut df = vec![0; query.terms.len()];
-        let mut found = TermLists::of(blocks, query);
-        let (mut lists, mut starts) = (Vec::with_capacity(found.len()), vec![0]);
-        let mut newest = Vec::new();
-        for (number, block) in blocks.iter().enumerate() {
-            let counts_all = block
-                .removed()
-                .is_none_or(|removed| !removed.has_postings());
-            for part in block.parts() {
-                found.for_each_of(part, |list| {
-                    if counts_all {
-                        df[list.term as usize] += list.codes.len();
-                    }
-                    lists.push(list);
-                });
+        for (number, block) in index.postings.blocks().iter().enumerate() {
+            let removed = block.removed().filter(|removed| removed.has_postings());
+            for list in lists.of_block(number) {
+                df[list.term as usize] += list.entries(removed);
             }
-            starts.push(lists.len());
-            if !counts_all {
-                for (term, df) in query.terms.iter().zip(&mut df) {
-                    *df += block.entries_with(term.hash);
-                }
-            }
-            if let Some(fresh) = index.postings.fresh(number) {
-                let removed = block.removed();
-                let first = u32::try_from(number * BLOCK).expect("numbers are below 2^32");
-                fresh.for_each(|place, hash, tf| {
-                    // Terms of a passage ascend, too.
-                    if hint.has(hash)
-                        && let Ok(term) = query.terms.binary_search_by_key(&hash, |term| term.hash)
-                        && !removed.is_some_and(|removed| removed.has(place))
-                    {
-                        df[term] += 1;
-                        newest.push(Newest {
-                            id: first + u32::from(place),
-                            term: u32::try_from(term).expect("a query has fewer than 2^32 terms"),
-                            tf,
-                        });
-                    }
-                });
-            }
+        }
+        let newest = newest(index, query);
+        for each in &newest {
+            df[each.term as usize] += 1;
         }
         let collection = index.collection();
         let mut weights = 0.0;
@@ -125,7 +89,6 @@ impl<'a> Scorer<'a> {
                 hash: term.hash,
                 idf,
                 weight,
-                df,
                 above: above(index.params(), weight),
             });
         }
@@ -137,7 +100,6 @@ impl<'a> Scorer<'a> {
             terms,
             ceiling: weighing.ceiling(index.params(), weights),
             lists,
-            starts,
             newest,
         }
     }
@@ -160,60 +122,23 @@ impl<'a> Scorer<'a> {
 
     /// The lists of a block, by part, then by term.
     pub(super) fn lists(&self, number: usize) -> &[TermList<'a>] {
-        &self.lists[self.starts[number]..self.starts[number + 1]]
+        self.lists.of_block(number)
     }
 
     /// How many blocks there are.
     pub(super) fn blocks(&self) -> usize {
-        self.starts.len() - 1
+        self.lists.blocks()
     }
 
-    /// How many passages a block has.
-    pub(super) fn entries(&self, number: usize) -> usize {
-        (self.index.len() - number * BLOCK).min(BLOCK)
-    }
-
-    /// Whether a block has all its passages in one part.
-    pub(super) fn is_whole(&self, number: usize) -> bool {
-        self.entries(number) == BLOCK && self.index.postings.blocks()[number].parts().len() == 1
-    }
-
-    /// The lengths of a whole block.
-    pub(super) fn shorts(&self, number: usize) -> &'a [Short; BLOCK] {
-        let (blocks, _) = self.index.shorts.as_chunks::<BLOCK>();
-        &blocks[number]
-    }
-
-    /// Calls `visit` with what a term adds to passages of a part; those that were removed are left out.
-    pub(super) fn for_each_part(
-        &self,
-        number: usize,
-        list: &TermList<'_>,
-        mut visit: impl FnMut(f64),
-    ) {
-        let known = &self.terms[list.term as usize];
-        let removed = self.index.postings.blocks()[number].removed();
-        for &code in list.codes {
-            let place = usize::from(entry(code));
-            if !removed.is_some_and(|removed| removed.has(entry(code))) {
-                let length = self.index.lengths[number * BLOCK + place];
-                visit(self.addend(known, list.tf_of(code), length));
-            }
-        }
+    /// The lengths of a block's passages.
+    pub(super) fn shorts(&self, number: usize) -> &'a [Short] {
+        let shorts = &self.index.shorts[number * BLOCK..];
+        &shorts[..shorts.len().min(BLOCK)]
     }
 
     /// `w` of the term at that place of the query.
     pub(super) fn weight(&self, term: u32) -> f64 {
         self.terms[term as usize].weight
-    }
-
-    /// The term of the largest weight of those that at least `limit` passages have, the last of equal ones.
-    pub(super) fn most_telling(&self, limit: usize) -> Option<u32> {
-        let known = (0..)
-            .zip(&self.terms)
-            .filter(|(_, known)| known.df >= limit);
-        let most = known.max_by(|one, other| one.1.weight.total_cmp(&other.1.weight));
-        most.map(|(term, _)| term)
     }
 
     /// Adds to `sums`, which are 0, those of a block's passages.
@@ -223,9 +148,8 @@ impl<'a> Scorer<'a> {
         for list in self.lists(number) {
             self.add_list(number, list, sums);
         }
-        let first = number * BLOCK;
-        for newest in self.newest_of(first..first + sums.len()) {
-            let place = newest.id as usize - first;
+        for newest in self.newest_of_block(number) {
+            let place = newest.id as usize % BLOCK;
             let known = &self.terms[newest.term as usize];
             sums[place] += self.addend(known, newest.tf, lengths[place]);
         }
@@ -284,6 +208,32 @@ impl<'a> Scorer<'a> {
         let mut sum = 0.0;
         self.for_each_addend(id, |_, _, addend| sum += addend);
         sum
+    }
+
+    /// Fills `sums` with those of some passages of a block, to the bit as [`sums`](Self::sums) has them; 0 for
+    /// one that was removed. None of the passages is one of the newest, which are in no list.
+    pub(super) fn sums_of(&self, number: usize, places: &[u16], sums: &mut Vec<f64>) {
+        sums.clear();
+        sums.resize(places.len(), 0.0);
+        let lengths = &self.index.lengths[number * BLOCK..];
+        let mut codes = Vec::with_capacity(places.len());
+        for list in self.lists(number) {
+            let known = &self.terms[list.term as usize];
+            list.codes_of(places, &mut codes);
+            for ((sum, &place), &code) in sums.iter_mut().zip(places).zip(&codes) {
+                if count(code) > 0 {
+                    let length = lengths[usize::from(place)];
+                    *sum += self.addend(known, list.tf_of(code), length);
+                }
+            }
+        }
+        if let Some(removed) = self.index.postings.blocks()[number].removed() {
+            for (sum, &place) in sums.iter_mut().zip(places) {
+                if removed.has(place) {
+                    *sum = 0.0;
+                }
+            }
+        }
     }
 
     /// What each term of the query adds to the score of passage `id`.
@@ -351,6 +301,12 @@ impl<'a> Scorer<'a> {
         }
     }
 
+    /// What the newest passages of a block have that are in no list.
+    pub(super) fn newest_of_block(&self, number: usize) -> &[Newest] {
+        let first = number * BLOCK;
+        self.newest_of(first..first + BLOCK)
+    }
+
     /// What the newest of these passages have.
     fn newest_of(&self, ids: Range<usize>) -> &[Newest] {
         let before = |end: usize| {
@@ -370,6 +326,32 @@ impl<'a> Scorer<'a> {
                 .part(params, known.weight, tf, u64::from(length)),
         }
     }
+}
+
+/// What the newest passages have of the query that are in no list, but for those that were removed.
+fn newest(index: &Bm25Index, query: &Query) -> Vec<Newest> {
+    let (hint, mut newest) = (Hint::of(query), Vec::new());
+    for (number, block) in index.postings.blocks().iter().enumerate() {
+        let Some(tail) = index.postings.fresh(number) else {
+            continue;
+        };
+        let removed = block.removed();
+        let first = u32::try_from(number * BLOCK).expect("numbers are below 2^32");
+        tail.few().for_each(|place, hash, tf| {
+            // Terms of a passage ascend, too.
+            if hint.has(hash)
+                && let Ok(term) = query.terms.binary_search_by_key(&hash, |term| term.hash)
+                && !removed.is_some_and(|removed| removed.has(place))
+            {
+                newest.push(Newest {
+                    id: first + u32::from(place),
+                    term: u32::try_from(term).expect("a query has fewer than 2^32 terms"),
+                    tf,
+                });
+            }
+        });
+    }
+    newest
 }
 
 /// What stands above the line of the formula for each count of a code, evaluated from left to right.

@@ -75,8 +75,6 @@ pub struct Block<D: Dictionary> {
     parts: Vec<Arc<Part<D>>>,
     /// The last of its entries, on their way to be a part.
     newest: Option<Arc<D::Newest>>,
-    /// How many of them were merged of smaller ones: the first.
-    merged: usize,
     removed: Option<Removed>,
 }
 
@@ -85,7 +83,6 @@ impl<D: Dictionary> Default for Block<D> {
         Self {
             parts: Vec::new(),
             newest: None,
-            merged: 0,
             removed: None,
         }
     }
@@ -133,13 +130,8 @@ impl<D: Dictionary> Block<D> {
         Self {
             parts: vec![Arc::new(part)],
             newest: None,
-            merged: 1,
             removed,
         }
-    }
-
-    pub(super) fn push(&mut self, part: Part<D>) {
-        self.parts.push(Arc::new(part));
     }
 
     /// Lets these wait until they are a part.
@@ -154,24 +146,12 @@ impl<D: Dictionary> Block<D> {
     /// Puts `part` in the place of what waited for it.
     pub(super) fn seal(&mut self, part: Part<D>) {
         self.newest = None;
-        self.push(part);
-    }
-
-    pub(super) fn merged(&self) -> usize {
-        self.merged
-    }
-
-    /// Puts `part` in the place of the `count` small parts behind those that are merged already.
-    pub(super) fn replace_some(&mut self, count: usize, part: Part<D>) {
-        let small = self.merged..self.merged + count;
-        self.parts.splice(small, [Arc::new(part)]);
-        self.merged += 1;
+        self.parts.push(Arc::new(part));
     }
 
     /// Makes `part` all of the block; it has no postings of the first `purged` that were removed.
     pub(super) fn replace_all(&mut self, part: Part<D>, purged: usize) {
         self.parts = vec![Arc::new(part)];
-        self.merged = 1;
         if let Some(removed) = &mut self.removed {
             removed.purged = purged;
         }

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use crate::cache::{Array, Number, Reader, Writer, are_bounds};
 
-use crate::postings::fresh::Fresh;
 use crate::postings::newest::Newest;
 use crate::postings::tail::Tail;
+use crate::postings::term_tail::TermTail;
+use crate::simd::rows::prefetch;
 
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {
@@ -16,6 +17,9 @@ pub trait Dictionary: Clone + Debug {
 
     /// What the newest entries of a block lie in.
     type Newest: Newest<Self::Key>;
+
+    /// Whether a key that has a column has its codes beside it.
+    const KEEPS_CODES: bool;
 
     /// The largest key there is.
     const LAST: u64;
@@ -57,6 +61,8 @@ pub struct Buckets {
 impl Dictionary for Buckets {
     type Key = u16;
     type Newest = Tail;
+
+    const KEEPS_CODES: bool = false;
 
     const LAST: u64 = BUCKETS as u64 - 1;
 
@@ -149,6 +155,20 @@ impl Hashes {
         (self.starts[slot], self.starts[slot + 1])
     }
 
+    /// Asks for what a look-up of `key` reads first.
+    #[inline]
+    pub fn prefetch_slot(&self, key: u64) {
+        let slot = usize::try_from(key >> self.shift).unwrap_or(usize::MAX);
+        prefetch(&self.starts[slot..=slot]);
+    }
+
+    /// Asks for what [`place_in`](Self::place_in) reads.
+    #[inline]
+    pub fn prefetch_keys(&self, (start, _): (u32, u32)) {
+        let start = start as usize;
+        prefetch(&self.keys[start..self.keys.len().min(start + WINDOW + 1)]);
+    }
+
     /// The place of `key`, which is there if anywhere. Many keys are compared and none is branched on.
     #[inline]
     #[must_use]
@@ -170,7 +190,9 @@ impl Hashes {
 
 impl Dictionary for Hashes {
     type Key = u64;
-    type Newest = Fresh<u64>;
+    type Newest = TermTail;
+
+    const KEEPS_CODES: bool = true;
 
     const LAST: u64 = u64::MAX;
 

@@ -43,8 +43,6 @@ impl<K: Copy> Fresh<K> {
 }
 
 impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
-    const MOST: usize = 32;
-
     fn new(first: u16) -> Self {
         Self {
             first,

@@ -49,8 +49,6 @@ pub(super) struct Merge<D: Dictionary> {
     /// The number of the block.
     block: usize,
     parts: Vec<Arc<Part<D>>>,
-    /// Whether they are all that a whole block will ever have.
-    is_whole: bool,
     /// The place of the next key of each part.
     next: Vec<usize>,
     /// What was removed when the merge began is left out.
@@ -61,25 +59,11 @@ pub(super) struct Merge<D: Dictionary> {
 impl<D: Dictionary> Merge<D> {
     /// All parts of a block that has all its entries, with columns for frequent keys.
     pub(super) fn of_block(number: usize, block: &Block<D>, frequent: usize) -> Self {
-        Self::new(number, block, block.parts(), frequent)
-    }
-
-    /// The `count` small parts behind those that are merged already.
-    pub(super) fn of_parts(number: usize, block: &Block<D>, count: usize) -> Self {
-        let small = block.merged()..block.merged() + count;
-        let merge = Self::new(number, block, &block.parts()[small], usize::MAX);
-        Self {
-            is_whole: false,
-            ..merge
-        }
-    }
-
-    fn new(number: usize, block: &Block<D>, parts: &[Arc<Part<D>>], frequent: usize) -> Self {
+        let parts = block.parts();
         let postings = parts.iter().map(|part| part.postings()).sum();
         Self {
             block: number,
             parts: parts.to_vec(),
-            is_whole: true,
             next: vec![0; parts.len()],
             removed: block.removed().cloned(),
             builder: Builder::new(frequent, postings),
@@ -101,11 +85,7 @@ impl<D: Dictionary> Merge<D> {
     /// Puts the new part in the place of the old ones.
     pub(super) fn finish(self, blocks: &mut [Block<D>]) {
         let (block, part) = (&mut blocks[self.block], self.builder.finish());
-        if self.is_whole {
-            block.replace_all(part, self.removed.map_or(0, |removed| removed.count()));
-        } else {
-            block.replace_some(self.parts.len(), part);
-        }
+        block.replace_all(part, self.removed.map_or(0, |removed| removed.count()));
     }
 
     /// What was put together.

@@ -1,10 +1,10 @@
 //! For each key the entries that have it: blocks of 4,096 entries, two bytes a posting.
 //!
-//! Entries are numbered from 0 in the order they come. Where keys are buckets, the newest lie in lists that
-//! grow ([`Tail`]) until their block has all of its entries, and become one [`Part`] then. Where keys are
-//! hashes, the newest few lie as they came ([`Fresh`]); 32 of them become a small part, 16 of those one of
-//! 512, and all of a block one that is final. A part never changes once it is made, so a reader may keep it;
-//! a [`Block`] is the parts that lie in it, in order. Parts are made and put together a few keys an insert
+//! Entries are numbered from 0 in the order they come. The newest few lie as they came ([`Fresh`]), and more
+//! of them in lists that grow ([`Tail`] where keys are buckets, [`TermTail`] where they are hashes of terms)
+//! until their block has all of its entries, and become one [`Part`] then. A part never changes once it is
+//! made, so a reader may keep it; a [`Block`] is the parts that lie in it, in order: two where the first was
+//! read from a file before the block was whole. Parts are made and put together a few keys an insert
 //! (`merge`), so that no insert waits for a whole block. Removed entries are marked, and leave their block
 //! when they are three tenths of it.
 //!
@@ -21,6 +21,7 @@ mod part;
 mod rows;
 mod store;
 mod tail;
+mod term_tail;
 
 pub use block::{Block, Removed};
 pub use dictionary::{Buckets, Dictionary, Hashes};
@@ -31,5 +32,6 @@ pub use part::{List, Overflow, Part, count, entry};
 pub use rows::Rows;
 pub use store::Postings;
 pub use tail::{Growing, Lists, Tail};
+pub use term_tail::{TermLists, TermTail};
 
 pub use crate::simd::columns::BLOCK;

@@ -7,9 +7,6 @@ use crate::postings::part::{Builder, Part};
 
 /// The newest entries of a block, in the order they came.
 pub trait Newest<K>: Clone + Debug {
-    /// So many of them become a part.
-    const MOST: usize;
-
     /// No entries; the next one has that place in the block.
     fn new(first: u16) -> Self;
 

@@ -3,6 +3,7 @@
 use crate::cache::Array;
 use crate::postings::dictionary::Dictionary;
 use crate::simd::columns::{Column, MAX_COUNT};
+use crate::simd::rows::prefetch;
 
 const COUNT_BITS: u32 = 4;
 /// The largest count of a code; what is above is beside it, as an [`Overflow`].
@@ -103,6 +104,7 @@ impl List<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Dense {
     pub(super) place: u32,
+    /// How many entries are in the column alone: 0 where the codes are kept beside it.
     pub(super) len: u32,
     pub(super) column: Column,
 }
@@ -160,6 +162,21 @@ impl<D: Dictionary> Part<D> {
         &self.codes[self.starts[place] as usize..self.starts[place + 1] as usize]
     }
 
+    /// Asks for what [`codes_at`](Self::codes_at) reads.
+    #[inline]
+    pub fn prefetch_at(&self, place: usize) {
+        prefetch(&self.starts[place..=place]);
+    }
+
+    /// The column of the key at that place, whether its codes are kept beside it or not.
+    #[inline]
+    pub fn column_at(&self, place: usize) -> Option<&Column> {
+        let found = self
+            .dense
+            .binary_search_by_key(&place, |dense| dense.place as usize);
+        found.ok().map(|found| &self.dense[found].column)
+    }
+
     /// Its keys, ascending.
     pub fn keys(&self) -> &[D::Key] {
         self.dictionary.keys()
@@ -178,10 +195,15 @@ impl<D: Dictionary> Part<D> {
         if self.special[place / WORD] >> (place % WORD) & 1 == 0 {
             return list;
         }
-        let dense = self
-            .dense
-            .binary_search_by_key(&place, |dense| dense.place as usize);
-        let dense = dense.ok().map(|found| &self.dense[found]);
+        // Where the codes are kept, the column beside them says nothing that they do not.
+        let dense = if start < end {
+            None
+        } else {
+            let found = self
+                .dense
+                .binary_search_by_key(&place, |dense| dense.place as usize);
+            found.ok().map(|found| &self.dense[found])
+        };
         List {
             column: dense.map(|dense| &dense.column),
             overflow: self.overflow_at(place),
@@ -296,12 +318,13 @@ impl<D: Dictionary> Builder<D> {
             for &code in codes {
                 column.set(entry(code), count(code));
             }
+            let len = if D::KEEPS_CODES { 0 } else { codes.len() };
+            self.codes.truncate(start + codes.len() - len);
             self.dense.push(Dense {
                 place,
-                len: narrow(codes.len()),
+                len: narrow(len),
                 column,
             });
-            self.codes.truncate(start);
         }
         self.keys.push(key);
         self.starts.push(narrow(self.codes.len()));

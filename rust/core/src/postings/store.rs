@@ -10,8 +10,6 @@ use crate::postings::merge::{Merge, Seal};
 use crate::postings::newest::Newest;
 use crate::postings::part::Part;
 
-/// Small parts that become one.
-const FAN: usize = 16;
 /// Postings that an insert moves on behalf of a merge: several times what it adds, so merges keep up.
 const BUDGET: usize = 1024;
 
@@ -126,25 +124,19 @@ impl<D: Dictionary> Postings<D> {
         }
         self.fresh.push(row);
         self.len += 1;
-        if self.fresh.len() == D::Newest::MOST || self.len.is_multiple_of(BLOCK) {
+        if self.len.is_multiple_of(BLOCK) {
             self.end_newest();
         }
         self.advance(BUDGET);
         id
     }
 
-    /// Makes a part of the newest entries, or lets them wait for it where they are many.
+    /// Lets the newest entries of a block that has all wait until they are a part.
     fn end_newest(&mut self) {
-        let newest = mem::replace(&mut self.fresh, D::Newest::new(place(self.len)));
+        let newest = mem::replace(&mut self.fresh, D::Newest::new(0));
         let number = self.blocks.len() - 1;
-        if D::Newest::MOST < BLOCK {
-            self.blocks[number].push(newest.to_part(usize::MAX));
-        } else {
-            self.blocks[number].wait(newest);
-        }
-        if self.len.is_multiple_of(BLOCK) {
-            self.due.push_back(number);
-        }
+        self.blocks[number].wait(newest);
+        self.due.push_back(number);
     }
 
     /// Marks an entry as removed. False if there is none of that number, or it was removed before.
@@ -208,22 +200,18 @@ impl<D: Dictionary> Postings<D> {
         true
     }
 
-    /// What is to be done next: a whole block, or the small parts of the one that grows.
+    /// What is to be done next: a block that has all of its entries.
     fn due(&mut self) -> Option<Work<D>> {
         while let Some(number) = self.due.pop_front() {
-            let block = &self.blocks[number];
-            let (parts, frequent) = (block.parts().len(), self.frequent);
+            let (block, frequent) = (&self.blocks[number], self.frequent);
             if let Some(newest) = block.waiting() {
                 return Some(Work::Seal(Seal::of(number, newest, frequent)));
             }
-            if parts > 1 || block.is_wasteful() {
+            if block.parts().len() > 1 || block.is_wasteful() {
                 return Some(Work::Merge(Merge::of_block(number, block, frequent)));
             }
         }
-        let number = self.blocks.len().checked_sub(1)?;
-        let block = &self.blocks[number];
-        let small = block.parts().len() - block.merged();
-        (small >= FAN).then(|| Work::Merge(Merge::of_parts(number, block, FAN)))
+        None
     }
 }
 

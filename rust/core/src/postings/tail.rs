@@ -73,8 +73,6 @@ impl Tail {
 }
 
 impl Newest<u16> for Tail {
-    const MOST: usize = BLOCK;
-
     fn new(first: u16) -> Self {
         Self {
             first,
