@@ -198,9 +198,9 @@ impl Places {
         let terms = query.terms();
         for part in parts() {
             let dictionary = part.dictionary();
-            terms
-                .iter()
-                .for_each(|term| dictionary.prefetch_slot(term.hash));
+            for term in terms {
+                dictionary.prefetch_slot(term.hash);
+            }
         }
         let mut slots = Vec::with_capacity(parts().count() * terms.len());
         for part in parts() {
