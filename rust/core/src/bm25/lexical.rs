@@ -21,6 +21,7 @@ use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::search::Search;
+use crate::bm25::spare;
 use crate::bm25::terms::{Document, Query};
 
 /// Entries, numbered from 0 in the order they were added.
@@ -137,7 +138,8 @@ impl LexicalIndex {
 
     /// The largest sum of each entry, of the sums of all passages.
     pub(super) fn largest(&self, sums: &[f64]) -> Vec<f64> {
-        let mut own = Vec::with_capacity(self.firsts.len());
+        let mut own = spare::list();
+        own.reserve(self.firsts.len());
         let mut read = 0;
         for &id in &self.uneven {
             // Those before it have one passage each.

@@ -14,6 +14,7 @@ mod params;
 mod score;
 mod scorer;
 mod search;
+mod spare;
 mod terms;
 
 pub use index::{Bm25Index, Scored};

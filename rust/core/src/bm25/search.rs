@@ -10,7 +10,9 @@ use crate::bm25::chain::{GROUP, REACH};
 use crate::bm25::lexical::{LexicalIndex, Match};
 use crate::bm25::near::{LIFT, Parts, bound, bound_of_squares, near};
 use crate::bm25::scorer::Scorer;
+use crate::bm25::spare;
 use crate::bm25::terms::Query;
+use crate::postings::BLOCK;
 
 /// What a bound is raised by before it is held against a score: more than all that rounding takes.
 const SLACK: f64 = 1.0 + 1e-9;
@@ -49,7 +51,10 @@ struct Bounds {
 
 impl<'a> Search<'a> {
     pub(super) fn new(index: &'a LexicalIndex, query: &Query, scorer: &'a Scorer<'a>) -> Self {
-        let mut sums = scorer.sums();
+        let mut sums = spare::zeros(index.passages.len());
+        for (number, block) in sums.chunks_mut(BLOCK).enumerate() {
+            scorer.add_block(number, block);
+        }
         let own = if index.uneven.is_empty() {
             mem::take(&mut sums)
         } else {
@@ -119,7 +124,7 @@ impl<'a> Search<'a> {
             }
         });
         Bounds {
-            near: vec![0.0; self.own.len()],
+            near: spare::zeros(self.own.len()),
             is_known: vec![false; days.len()],
             groups: groups.collect(),
             days,
@@ -229,6 +234,19 @@ impl<'a> Search<'a> {
 
     fn day(&self, id: u32) -> f64 {
         self.index.days.share(&self.days, id)
+    }
+}
+
+impl Drop for Search<'_> {
+    fn drop(&mut self) {
+        spare::give_back(mem::take(&mut self.own));
+        spare::give_back(mem::take(&mut self.sums));
+    }
+}
+
+impl Drop for Bounds {
+    fn drop(&mut self) {
+        spare::give_back(mem::take(&mut self.near));
     }
 }
 
