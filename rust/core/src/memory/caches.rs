@@ -18,6 +18,9 @@ use crate::whole_file::{self, UNFINISHED};
 /// What a cache's name ends with, and one that is being written.
 const ENDS: [&str; 2] = [".postings", UNFINISHED];
 
+/// Bytes that are written at once: the system keeps what was written so in large pieces, and maps those quickly.
+const BUFFER: usize = 4 << 20;
+
 /// Where the caches of a store are.
 pub(super) struct Caches {
     directory: PathBuf,
@@ -49,7 +52,7 @@ impl Caches {
         fs::create_dir_all(&self.directory)?;
         let prefix = format!("{}-", snapshot.session);
         let (file, unfinished) = whole_file::begin(&self.directory, &prefix)?.into_parts();
-        let (to, checksum) = snapshot.write(BufWriter::new(file))?;
+        let (to, checksum) = snapshot.write(BufWriter::with_capacity(BUFFER, file))?;
         let path = self.path(snapshot.session, checksum);
         whole_file::name(&to.into_inner()?, unfinished, &path)?;
         Ok(checksum)
