@@ -21,7 +21,7 @@ const NONE: u16 = 4096;
 const LANES: usize = 4;
 
 /// The count of every bucket, and 0 for all else that 16 bits can name: so no place has to be checked. What
-/// is beyond the buckets is never written, and read for [`NONE`] alone.
+/// is beyond the buckets is never written, and read for places that name none.
 pub struct Table(Box<[u32; 1 << u16::BITS]>);
 
 impl Default for Table {
