@@ -5,15 +5,20 @@
 //! the hash itself. Hashed a class at a time they do not, and each class has a loop of its own.
 
 use std::mem;
-use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::simd::edges::Run;
 use crate::simd::xxh3::{hash_up_to_eight, hash_up_to_sixteen, hash_up_to_three};
 
 const CLASSES: usize = 4;
-/// The class of each length as in XXH3: up to 3, up to 8, up to 16, and longer.
-const CLASS: [u8; 18] = [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3];
+/// Bits that count the words of a class.
+const BITS: u8 = 16;
+/// Where the words of each length are counted. The classes are those of XXH3: up to 3, up to 8, up to 16, and
+/// longer.
+const SHIFT: [u8; 18] = [
+    0, 0, 0, 0, 16, 16, 16, 16, 16, 32, 32, 32, 32, 32, 32, 32, 32, 48,
+];
 /// Words that wait in a class at most.
 const WAITING: usize = 64;
 
@@ -21,7 +26,9 @@ const WAITING: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct ByLength {
     classes: [[(usize, usize); WAITING]; CLASSES],
-    waiting: [usize; CLASSES],
+    /// How many there are of each class, in one number: it stays in a register, where a number for each is
+    /// written to memory and waited for by the next word.
+    waiting: u64,
     /// Those of a class, on their way out.
     hashes: [u64; WAITING],
 }
@@ -30,30 +37,36 @@ impl Default for ByLength {
     fn default() -> Self {
         Self {
             classes: [[(0, 0); WAITING]; CLASSES],
-            waiting: [0; CLASSES],
+            waiting: 0,
             hashes: [0; WAITING],
         }
     }
 }
 
 impl ByLength {
-    /// Lets a word of `bytes` wait, and visits the hashes of all that wait if its class is full. It has one byte
-    /// at least, and eight follow its first.
+    /// Lets the words wait that are the runs of `bytes` behind `first`, and visits the hashes of all that wait
+    /// where a class is full. A word has one byte at least, and eight follow its first.
     #[inline]
-    pub(super) fn push(
+    pub(super) fn push_all(
         &mut self,
         bytes: &[u8],
-        word: Range<usize>,
+        first: usize,
+        runs: &[Run],
         visit: &mut impl FnMut(&[u64]),
     ) {
-        let length = word.end - word.start;
-        let class = usize::from(CLASS[length.min(CLASS.len() - 1)]) % CLASSES;
-        let place = self.waiting[class] % WAITING;
-        self.classes[class][place] = (word.start, length);
-        self.waiting[class] = place + 1;
-        if place + 1 == WAITING {
-            self.drain(bytes, visit);
+        let mut waiting = self.waiting;
+        for &[start, end] in runs {
+            let length = end.wrapping_sub(start) as usize;
+            let shift = SHIFT[length.min(SHIFT.len() - 1)];
+            let place = usize::from(count(waiting, shift)) % WAITING;
+            self.classes[usize::from(shift / BITS)][place] = (first + start as usize, length);
+            waiting += 1 << shift;
+            if place + 1 == WAITING {
+                self.waiting = mem::take(&mut waiting);
+                self.drain(bytes, visit);
+            }
         }
+        self.waiting = waiting;
     }
 
     /// Visits the hashes of all that wait, which are words of `bytes`. Not inlined, so that what is visited can
@@ -61,27 +74,32 @@ impl ByLength {
     #[inline(never)]
     pub(super) fn drain(&mut self, bytes: &[u8], visit: &mut impl FnMut(&[u64])) {
         let Self {
-            classes,
+            classes: [threes, eights, sixteens, long],
             waiting,
             hashes,
         } = self;
-        let [threes, eights, sixteens, long] = &*classes;
         let waiting = mem::take(waiting);
-        visit(hash_all(&threes[..waiting[0]], hashes, |start, length| {
+        let many = |class: u8| usize::from(count(waiting, class * BITS));
+        visit(hash_all(&threes[..many(0)], hashes, |start, length| {
             hash_up_to_three(bytes, start, length)
         }));
-        visit(hash_all(&eights[..waiting[1]], hashes, |start, length| {
+        visit(hash_all(&eights[..many(1)], hashes, |start, length| {
             hash_up_to_eight(bytes, start, length)
         }));
-        visit(hash_all(
-            &sixteens[..waiting[2]],
-            hashes,
-            |start, length| hash_up_to_sixteen(bytes, start, length),
-        ));
-        visit(hash_all(&long[..waiting[3]], hashes, |start, length| {
+        visit(hash_all(&sixteens[..many(2)], hashes, |start, length| {
+            hash_up_to_sixteen(bytes, start, length)
+        }));
+        visit(hash_all(&long[..many(3)], hashes, |start, length| {
             xxh3_64(&bytes[start..start + length])
         }));
     }
+}
+
+/// What is counted at that place.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the bits of one count")]
+fn count(waiting: u64, shift: u8) -> u16 {
+    (waiting >> shift) as u16
 }
 
 #[inline]

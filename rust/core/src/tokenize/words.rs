@@ -105,11 +105,7 @@ impl Scanner {
         if level == Level::PORTABLE {
             // Without wide registers words are hashed one by one, and those of like length together.
             edges.for_each_runs(level, masks, |runs| match runs {
-                Runs::Behind(first, runs) => {
-                    for &[start, end] in runs {
-                        by_length.push(bytes, first + start as usize..first + end as usize, visit);
-                    }
-                }
+                Runs::Behind(first, runs) => by_length.push_all(bytes, first, runs, visit),
                 Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
             });
             by_length.drain(bytes, visit);
