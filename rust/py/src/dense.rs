@@ -85,6 +85,10 @@ impl Flat {
 }
 
 /// Rows of one storage and the graph over them.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "all are large, and each lies in a Python object of its own"
+)]
 enum Any {
     I8(Graph<Int8>),
     F16(Graph<Float16>),
