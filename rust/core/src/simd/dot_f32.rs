@@ -92,9 +92,11 @@ impl Float for f32 {
 
 /// A float16, as its bits.
 impl Float for u16 {
+    /// Of a finite one alone, which rows have: then a shift and an exact product do for all.
     #[inline(always)]
     fn widen(self) -> f32 {
-        from_half(self)
+        let (sign, magnitude) = (u32::from(self & 0x8000), u32::from(self & 0x7FFF));
+        f32::from_bits(sign << 16 | magnitude << 13) * f32::from_bits(0x7780_0000) // 2^112
     }
     #[cfg(target_arch = "x86_64")]
     #[inline]
@@ -335,6 +337,9 @@ mod tests {
                 assert!(from_half(to_half(value)).is_nan());
             } else {
                 assert_eq!(to_half(value), half, "{value}");
+                if value.is_finite() {
+                    assert_eq!(half.widen().to_bits(), value.to_bits(), "{value}");
+                }
             }
         }
         assert!((from_half(0x3C00) - 1.0).abs() < f32::EPSILON);
