@@ -34,11 +34,19 @@ const SHIFT: i16 = 128;
 #[must_use]
 pub fn packed(codes: &[i8], places: usize) -> Vec<u16> {
     assert!(codes.len() <= places, "more codes than places");
-    let code = |place: usize| i16::from(codes.get(place).copied().unwrap_or(0));
-    let pairs = (0..places.next_multiple_of(LANES)).step_by(2);
-    pairs
-        .map(|place| ((code(place + 1) << 8) | (code(place) + SHIFT)).cast_unsigned())
-        .collect()
+    let mut row = vec![word(0, 0); places.next_multiple_of(LANES) / 2];
+    let (pairs, rest) = codes.as_chunks();
+    for (to, &[first, second]) in row.iter_mut().zip(pairs) {
+        *to = word(first, second);
+    }
+    if let (Some(to), &[first]) = (row.get_mut(pairs.len()), rest) {
+        *to = word(first, 0);
+    }
+    row
+}
+
+fn word(first: i8, second: i8) -> u16 {
+    ((i16::from(second) << 8) | (i16::from(first) + SHIFT)).cast_unsigned()
 }
 
 /// A query made ready for the path that it will take.

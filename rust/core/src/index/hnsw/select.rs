@@ -5,7 +5,7 @@ use crate::index::hnsw::search::Near;
 use crate::index::space::Space;
 
 /// Candidates that are looked at together; each further group has twice as many.
-const FIRST_GROUP: usize = 16;
+const FIRST_GROUP: usize = 32;
 /// Selected nodes that a candidate is compared with at once.
 const COMPARED: usize = 8;
 
