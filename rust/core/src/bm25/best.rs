@@ -7,6 +7,7 @@
 //! all is scored in f64 as [`Scorer::sum`] has it, so what is found is what all sums would give, to the bit.
 //! The first of them are those of a block that have most of its most telling terms.
 
+use std::cell::Cell;
 use std::mem;
 
 use crate::bm25::index::Scored;
@@ -33,6 +34,22 @@ const SPARSE: usize = 64;
 const SEEDS: usize = 128;
 const SEEDS_OF_EACH: usize = 4;
 
+/// What a search is done with, for the next one of its thread.
+#[derive(Default)]
+struct Scratch {
+    bounds: Vec<Bounded<'static>>,
+    /// All 0, where there is something.
+    added: Option<Box<[f32; BLOCK]>>,
+    sums: Vec<f64>,
+    places: Vec<u16>,
+    codes: Vec<u16>,
+    known: Vec<u16>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
 /// The `limit` best passages, the best first, ties by number.
 pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
     if limit == 0 {
@@ -45,6 +62,7 @@ pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
     }
     #[expect(clippy::cast_precision_loss, reason = "few terms")]
     let terms = scorer.len() as f64;
+    let scratch = SCRATCH.take();
     let mut search = Search {
         scorer,
         level: Level::current(),
@@ -52,18 +70,28 @@ pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
         best: TopK::new(limit),
         least: 0.0,
         room: (terms + 8.0) * ROOM_OF_TERM,
-        bounds: Vec::with_capacity(scorer.len()),
+        bounds: scratch.bounds,
         shorts: &last,
-        added: [0.0; BLOCK],
-        sums: Vec::new(),
-        places: Vec::new(),
-        codes: Vec::new(),
-        known: Vec::new(),
+        added: scratch.added.unwrap_or_else(|| Box::new([0.0; BLOCK])),
+        sums: scratch.sums,
+        places: scratch.places,
+        codes: scratch.codes,
+        known: scratch.known,
     };
     for number in 0..blocks {
         search.shorts = scorer.shorts(number).first_chunk().unwrap_or(&last);
         search.block(number);
     }
+    search.bounds.clear();
+    SCRATCH.set(Scratch {
+        // Of nothing into the same kind of thing: the memory stays.
+        bounds: search.bounds.into_iter().map_while(|_| None).collect(),
+        added: Some(search.added),
+        sums: search.sums,
+        places: search.places,
+        codes: search.codes,
+        known: search.known,
+    });
     search.best.into_best_first()
 }
 
@@ -88,7 +116,8 @@ struct Search<'a> {
     bounds: Vec<Bounded<'a>>,
     /// The lengths of its passages.
     shorts: &'a [Short; BLOCK],
-    added: [f32; BLOCK],
+    /// What was added up of the block at hand; 0 between blocks.
+    added: Box<[f32; BLOCK]>,
     sums: Vec<f64>,
     places: Vec<u16>,
     /// Their codes of a term.
@@ -208,7 +237,8 @@ impl Search<'_> {
     /// Offers the passages that were taken down.
     fn offer_places(&mut self, number: usize) {
         let (places, mut sums) = (mem::take(&mut self.places), mem::take(&mut self.sums));
-        self.scorer.sums_of(number, &places, &mut sums);
+        self.scorer
+            .sums_of(number, &places, &mut self.codes, &mut sums);
         for (&place, &sum) in places.iter().zip(&sums) {
             if sum > self.least {
                 self.keep(id(number, place.into()), sum);

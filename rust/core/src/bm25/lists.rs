@@ -1,6 +1,7 @@
 //! Where are the postings of a query's terms? Looked up in all parts at once.
 
-use std::vec::IntoIter;
+use std::cell::Cell;
+use std::mem;
 
 use crate::bm25::index::FREQUENT;
 use crate::bm25::terms::Query;
@@ -131,19 +132,51 @@ pub(super) struct ListsOfBlocks<'a> {
     starts: Vec<usize>,
 }
 
+/// Lists that a query is done with, for the next one of its thread.
+#[derive(Default)]
+struct Spare {
+    lists: Vec<TermList<'static>>,
+    starts: Vec<usize>,
+    slots: Vec<(u32, u32)>,
+}
+
+thread_local! {
+    static SPARE: Cell<Spare> = Cell::default();
+}
+
+impl Drop for ListsOfBlocks<'_> {
+    fn drop(&mut self) {
+        let (mut lists, starts) = (mem::take(&mut self.lists), mem::take(&mut self.starts));
+        lists.clear();
+        // Where the thread ends there is no next one.
+        let _ = SPARE.try_with(|cell| {
+            cell.set(Spare {
+                // Of nothing into the same kind of thing: the memory stays.
+                lists: lists.into_iter().map_while(|_| None).collect(),
+                starts,
+                slots: cell.take().slots,
+            });
+        });
+    }
+}
+
 impl<'a> ListsOfBlocks<'a> {
     pub(super) fn of(postings: &'a Postings<Hashes>, query: &Query) -> Self {
         let blocks = postings.blocks();
-        let mut places = Places::of(blocks, query);
-        let mut found = Self {
-            lists: Vec::with_capacity(places.0.len() + query.terms().len()),
-            starts: Vec::with_capacity(blocks.len() + 1),
-        };
-        found.starts.push(0);
+        let Spare {
+            lists,
+            mut starts,
+            mut slots,
+        } = SPARE.take();
+        look_up(blocks, query, &mut slots);
+        starts.clear();
+        starts.push(0);
+        let mut found = Self { lists, starts };
+        let mut places = slots.iter();
         for (number, block) in blocks.iter().enumerate() {
             for part in block.parts() {
                 let terms = (0..).zip(query.terms());
-                for ((term, _), (place, _)) in terms.zip(&mut places.0) {
+                for ((term, _), &(place, _)) in terms.zip(&mut places) {
                     if place != NONE {
                         let codes = part.codes_at(place as usize);
                         prefetch(&codes[..codes.len().min(LINE)]);
@@ -173,6 +206,10 @@ impl<'a> ListsOfBlocks<'a> {
             }
             found.starts.push(found.lists.len());
         }
+        SPARE.set(Spare {
+            slots,
+            ..Spare::default()
+        });
         found
     }
 
@@ -187,41 +224,37 @@ impl<'a> ListsOfBlocks<'a> {
     }
 }
 
-/// The place of each term in each part, by part, then by term; and what it was looked up by.
-struct Places(IntoIter<(u32, u32)>);
-
-impl Places {
-    /// All are looked up before any is read. What is read for one look-up does not wait for another, so the
-    /// processor waits for many at once.
-    fn of(blocks: &[Block<Hashes>], query: &Query) -> Self {
-        let parts = || blocks.iter().flat_map(Block::parts);
-        let terms = query.terms();
-        for part in parts() {
-            let dictionary = part.dictionary();
-            for term in terms {
-                dictionary.prefetch_slot(term.hash);
-            }
+/// Fills `slots` with the place of each term in each part, by part, then by term; and what it was looked up by.
+///
+/// All are looked up before any is read. What is read for one look-up does not wait for another, so the
+/// processor waits for many at once.
+fn look_up(blocks: &[Block<Hashes>], query: &Query, slots: &mut Vec<(u32, u32)>) {
+    let parts = || blocks.iter().flat_map(Block::parts);
+    let terms = query.terms();
+    for part in parts() {
+        let dictionary = part.dictionary();
+        for term in terms {
+            dictionary.prefetch_slot(term.hash);
         }
-        let mut slots = Vec::with_capacity(parts().count() * terms.len());
-        for part in parts() {
-            let dictionary = part.dictionary();
-            slots.extend(terms.iter().map(|term| {
-                let slot = dictionary.slot(term.hash);
-                dictionary.prefetch_keys(slot);
-                slot
-            }));
+    }
+    slots.clear();
+    for part in parts() {
+        let dictionary = part.dictionary();
+        slots.extend(terms.iter().map(|term| {
+            let slot = dictionary.slot(term.hash);
+            dictionary.prefetch_keys(slot);
+            slot
+        }));
+    }
+    let mut rest = slots.iter_mut();
+    for part in parts() {
+        let dictionary = part.dictionary();
+        for (term, slot) in terms.iter().zip(&mut rest) {
+            let place = dictionary.place_in(*slot, term.hash);
+            slot.0 = place.map_or(NONE, |place| {
+                part.prefetch_at(place);
+                u32::try_from(place).unwrap_or(NONE)
+            });
         }
-        let mut rest = slots.iter_mut();
-        for part in parts() {
-            let dictionary = part.dictionary();
-            for (term, slot) in terms.iter().zip(&mut rest) {
-                let place = dictionary.place_in(*slot, term.hash);
-                slot.0 = place.map_or(NONE, |place| {
-                    part.prefetch_at(place);
-                    u32::try_from(place).unwrap_or(NONE)
-                });
-            }
-        }
-        Self(slots.into_iter())
     }
 }

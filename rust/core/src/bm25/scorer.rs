@@ -212,15 +212,21 @@ impl<'a> Scorer<'a> {
 
     /// Fills `sums` with those of some passages of a block, to the bit as [`sums`](Self::sums) has them; 0 for
     /// one that was removed. None of the passages is one of the newest, which are in no list.
-    pub(super) fn sums_of(&self, number: usize, places: &[u16], sums: &mut Vec<f64>) {
+    /// `codes` is room to work in.
+    pub(super) fn sums_of(
+        &self,
+        number: usize,
+        places: &[u16],
+        codes: &mut Vec<u16>,
+        sums: &mut Vec<f64>,
+    ) {
         sums.clear();
         sums.resize(places.len(), 0.0);
         let lengths = &self.index.lengths[number * BLOCK..];
-        let mut codes = Vec::with_capacity(places.len());
         for list in self.lists(number) {
             let known = &self.terms[list.term as usize];
-            list.codes_of(places, &mut codes);
-            for ((sum, &place), &code) in sums.iter_mut().zip(places).zip(&codes) {
+            list.codes_of(places, codes);
+            for ((sum, &place), &code) in sums.iter_mut().zip(places).zip(codes.iter()) {
                 if count(code) > 0 {
                     let length = lengths[usize::from(place)];
                     *sum += self.addend(known, list.tf_of(code), length);
