@@ -16,7 +16,7 @@ use crate::bm25::norms::Short;
 use crate::bm25::scorer::Scorer;
 use crate::postings::{BLOCK, count, entry};
 use crate::simd::Level;
-use crate::simd::reach::{GROUP, Masks, reach};
+use crate::simd::reach::{GROUP, Masks, members, reach};
 use crate::simd::rows::prefetch;
 use crate::top_k::TopK;
 
@@ -292,18 +292,7 @@ impl Search<'_> {
                 }
             }
         }
-        self.places.clear();
-        for (first, mut mask) in (0..).step_by(GROUP).zip(masks) {
-            while mask != 0 {
-                if self.places.len() == most {
-                    return false;
-                }
-                self.places
-                    .push(first + u16::try_from(mask.trailing_zeros()).unwrap_or(0));
-                mask &= mask - 1;
-            }
-        }
-        true
+        members(&masks, most, &mut self.places)
     }
 
     /// A sum in f32 that is smaller cannot become more than `least` by `rest`. Above 0.

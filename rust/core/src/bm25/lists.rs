@@ -50,7 +50,7 @@ impl TermList<'_> {
         }
         let entry = entry(code);
         let more = match self.above {
-            Above::Part(part, place) => part.list_at(place as usize).more_of(entry),
+            Above::Part(part, place) => part.more_at(place as usize, entry),
             Above::Lists(lists, term) => lists.more_of(term, entry),
         };
         u32::from(count) + more

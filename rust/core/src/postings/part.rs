@@ -212,6 +212,19 @@ impl<D: Dictionary> Part<D> {
         }
     }
 
+    /// What `entry` has above 15 of the key at that place.
+    #[must_use]
+    pub fn more_at(&self, place: usize, entry: u16) -> u32 {
+        if self.special[place / WORD] >> (place % WORD) & 1 == 0 {
+            return 0;
+        }
+        // By key, then by entry.
+        let found = self
+            .overflow
+            .binary_search_by_key(&(place, entry), |above| (above.place as usize, above.entry));
+        found.map_or(0, |found| self.overflow[found].more)
+    }
+
     fn overflow_at(&self, place: usize) -> &[Overflow] {
         let start = self
             .overflow

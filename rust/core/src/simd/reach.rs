@@ -8,6 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
+use std::hint::select_unpredictable;
 
 use super::columns::BLOCK;
 use super::level::{Level, Path};
@@ -32,6 +33,31 @@ pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
         #[cfg(not(target_arch = "x86_64"))]
         _ => scalar(sums, least, masks),
     }
+}
+
+/// Fills `entries` with those whose bit is set, ascending; false for more than `most`, and then not all are there.
+pub fn members(masks: &Masks, most: usize, entries: &mut Vec<u16>) -> bool {
+    entries.clear();
+    let mut groups = 0_u64; // that have some
+    for (group, &mask) in masks.iter().enumerate() {
+        groups |= u64::from(mask != 0) << group;
+    }
+    let (mut group, mut mask) = (0, 0);
+    while groups | mask != 0 {
+        // Whether a group has one more is a coin toss for the processor, so the next one is ready anyway.
+        let (next, is_due) = (groups.trailing_zeros(), mask == 0);
+        let others = groups & groups.wrapping_sub(1);
+        groups = select_unpredictable(is_due, others, groups);
+        group = select_unpredictable(is_due, next, group);
+        mask = select_unpredictable(is_due, masks[next as usize % masks.len()], mask);
+        if entries.len() == most {
+            return false;
+        }
+        let entry = group * u64::BITS + mask.trailing_zeros();
+        entries.push(u16::try_from(entry).unwrap_or(0));
+        mask &= mask - 1;
+    }
+    true
 }
 
 /// What every processor of 64 bits by AMD or Intel has. Most groups have none, and are asked for it at once.
@@ -116,7 +142,7 @@ fn with_avx2(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
 
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
+    use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
     use super::*;
@@ -143,6 +169,22 @@ mod tests {
                     prop_assert_eq!(found, sum >= least, "{} {}", level, place);
                 }
             }
+        }
+
+        #[test]
+        fn members_are_the_bits_that_are_set_but_for_too_many(
+            some in btree_set(0..BLOCK, 0..200),
+            most in 0..200_usize,
+        ) {
+            let mut masks: Masks = [0; BLOCK / GROUP];
+            for &entry in &some {
+                masks[entry / GROUP] |= 1 << (entry % GROUP);
+            }
+            let mut entries = vec![7];
+            let is_all = members(&masks, most, &mut entries);
+            prop_assert_eq!(is_all, some.len() <= most);
+            prop_assert_eq!(entries.len(), some.len().min(most));
+            prop_assert!(entries.iter().map(|&entry| usize::from(entry)).eq(some.into_iter().take(most)));
         }
     }
 }
