@@ -7,13 +7,12 @@
 //! all is scored in f64 as [`Scorer::sum`] has it, so what is found is what all sums would give, to the bit.
 //! The first of them are those of a block that have most of its most telling terms.
 
-use std::cell::Cell;
 use std::mem;
 
 use crate::bm25::index::Scored;
-use crate::bm25::lists::TermList;
 use crate::bm25::norms::Short;
 use crate::bm25::scorer::Scorer;
+use crate::bm25::scratch::{Bounded, Scratch};
 use crate::postings::{BLOCK, count, entry};
 use crate::simd::Level;
 use crate::simd::reach::{GROUP, Masks, members, reach};
@@ -26,6 +25,8 @@ const ROOM: f64 = 1e-12;
 const ROOM_OF_TERM: f64 = f32::EPSILON as f64;
 /// Passages of a block that are scored one by one; where there are more, all of the block are.
 const FEW: usize = 64;
+/// Passages of a block of which the richest are scored first, to see how many of the others still matter.
+const MANY: usize = 256;
 /// Codes that are added in the time that one is looked up.
 const LOOK_UP: usize = 16;
 /// Codes that are read once more, and cleared, sooner than all of a block is.
@@ -33,22 +34,6 @@ const SPARSE: usize = 64;
 /// Postings that the first bound is made of, at least and for each passage that is asked for.
 const SEEDS: usize = 128;
 const SEEDS_OF_EACH: usize = 4;
-
-/// What a search is done with, for the next one of its thread.
-#[derive(Default)]
-struct Scratch {
-    bounds: Vec<Bounded<'static>>,
-    /// All 0, where there is something.
-    added: Option<Box<[f32; BLOCK]>>,
-    sums: Vec<f64>,
-    places: Vec<u16>,
-    codes: Vec<u16>,
-    known: Vec<u16>,
-}
-
-thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
-}
 
 /// The `limit` best passages, the best first, ties by number.
 pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
@@ -62,7 +47,7 @@ pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
     }
     #[expect(clippy::cast_precision_loss, reason = "few terms")]
     let terms = scorer.len() as f64;
-    let scratch = SCRATCH.take();
+    let scratch = Scratch::take();
     let mut search = Search {
         scorer,
         level: Level::current(),
@@ -82,25 +67,16 @@ pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
         search.shorts = scorer.shorts(number).first_chunk().unwrap_or(&last);
         search.block(number);
     }
-    search.bounds.clear();
-    SCRATCH.set(Scratch {
-        // Of nothing into the same kind of thing: the memory stays.
-        bounds: search.bounds.into_iter().map_while(|_| None).collect(),
+    let scratch = Scratch {
+        bounds: search.bounds,
         added: Some(search.added),
         sums: search.sums,
         places: search.places,
         codes: search.codes,
         known: search.known,
-    });
+    };
+    scratch.give_back();
     search.best.into_best_first()
-}
-
-/// A term of a block, and what it adds.
-struct Bounded<'a> {
-    /// No passage gets more of it.
-    most: f64,
-    weight: f32,
-    list: TermList<'a>,
 }
 
 struct Search<'a> {
@@ -193,7 +169,7 @@ impl Search<'_> {
         loop {
             let most = match others.checked_sub(1) {
                 Some(next) => (self.bounds[next].list.codes.len() / LOOK_UP).max(FEW),
-                None => FEW,
+                None => MANY,
             };
             if self.collect(others, self.cut(rest), most) {
                 break;
@@ -227,11 +203,31 @@ impl Search<'_> {
         let (cut, added, known) = (self.cut(0.0), &self.added, &self.known);
         self.places
             .retain(|place| added[usize::from(*place) % BLOCK] >= cut && !known.contains(place));
+        self.offer_richest(number);
         let are_few = self.places.len() <= FEW;
         if are_few {
             self.offer_places(number);
         }
         (are_few, others)
+    }
+
+    /// Offers the passages that have most, where many were taken down, and leaves what may still be among the
+    /// best.
+    fn offer_richest(&mut self, number: usize) {
+        if self.places.len() / 2 <= self.limit {
+            return;
+        }
+        let sum = |added: &[f32; BLOCK], place: u16| added[usize::from(place) % BLOCK];
+        let (places, added) = (&mut self.places, &self.added);
+        places.select_nth_unstable_by(self.limit, |&one, &other| {
+            sum(added, other).total_cmp(&sum(added, one))
+        });
+        let rest = places.split_off(self.limit);
+        self.offer_places(number);
+        self.known.append(&mut self.places);
+        let (cut, added) = (self.cut(0.0), &self.added);
+        let rest = rest.iter().filter(|&&place| sum(added, place) >= cut);
+        self.places.extend(rest);
     }
 
     /// Offers the passages that were taken down.

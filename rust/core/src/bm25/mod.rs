@@ -13,6 +13,7 @@ mod norms;
 mod params;
 mod score;
 mod scorer;
+mod scratch;
 mod search;
 mod spare;
 mod terms;
