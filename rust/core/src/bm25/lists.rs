@@ -132,6 +132,9 @@ pub(super) struct ListsOfBlocks<'a> {
     starts: Vec<usize>,
 }
 
+/// Lists that are kept at most: those of 20 terms in 200 blocks, 200 KB.
+const KEPT: usize = 4096;
+
 /// Lists that a query is done with, for the next one of its thread.
 #[derive(Default)]
 struct Spare {
@@ -147,6 +150,9 @@ thread_local! {
 impl Drop for ListsOfBlocks<'_> {
     fn drop(&mut self) {
         let (mut lists, starts) = (mem::take(&mut self.lists), mem::take(&mut self.starts));
+        if lists.capacity() > KEPT {
+            return;
+        }
         lists.clear();
         // Where the thread ends there is no next one.
         let _ = SPARE.try_with(|cell| {
@@ -206,10 +212,12 @@ impl<'a> ListsOfBlocks<'a> {
             }
             found.starts.push(found.lists.len());
         }
-        SPARE.set(Spare {
-            slots,
-            ..Spare::default()
-        });
+        if slots.capacity() <= KEPT {
+            SPARE.set(Spare {
+                slots,
+                ..Spare::default()
+            });
+        }
         found
     }
 
