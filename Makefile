@@ -133,7 +133,7 @@ $(PEERS): pyproject.toml
 	$(PEERS_PY) -m pip install --quiet --group peers
 	@touch $@
 
-bench-peers: install $(PEERS) ## The indexes beside hnswlib, usearch, faiss, tantivy, bm25s and others; takes an hour
+bench-peers: install $(PEERS) ## The indexes beside hnswlib, usearch, faiss, tantivy, bm25s and others; takes a quarter of an hour
 	PYTHONPATH=python $(PEERS_PY) benches/peers --record benches/record --plot docs/design/growth.svg
 
 quality: install $(PEERS) ## What rankers and peers find, and what summaries keep, of recorded conversations (SILTSTONE_DATA)

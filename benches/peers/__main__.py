@@ -29,7 +29,6 @@ SIZES = {
     "vectors": [10_000, 100_000],
     "crossover": [100_000],
     "growth": [1_000, 10_000, 100_000, 1_000_000],
-    "opening": [100_000],
 }
 COMMAND = "python benches/peers --record benches/record"  # what `make bench-peers` runs
 

@@ -23,7 +23,6 @@ from measure import PORTABLE, Elsewhere, compare, times
 
 ROUNDS = 5
 QUERIES = {"windows": 200, "LoCoMo": 100}
-OPENINGS = 3
 FEW = 10_000  # entries up to which the slow peers take part
 AGREEMENT = 0.95  # of the ten best, with bm25s on the same terms
 WORD = re.compile(r"[^\W_]+")  # words-1, for texts of Latin letters and punctuation
@@ -177,48 +176,6 @@ def _cpu(action: Callable[[], object]) -> float:
     return time.thread_time() - start
 
 
-def opening(size: int, place: Path) -> Numbers:
-    """Opening a store and its first answer, each time in a process of its own."""
-    import json
-    import os
-    import subprocess
-    import tempfile
-
-    texts = corpus(size, place).texts
-    script = (
-        "import json, sys, time\n"
-        "import siltstone\n"
-        "siltstone.MemoryStore\n"
-        "wall, cpu = time.perf_counter(), time.process_time()\n"
-        "store = siltstone.MemoryStore.open(sys.argv[1], ranker=sys.argv[2])\n"
-        "hits = store.search('one', 'how is a file opened for reading', limit=10)\n"
-        "print(json.dumps([len(hits), time.perf_counter() - wall, time.process_time() - cpu]))\n"
-    )
-    found: Numbers = {"entries": len(texts)}
-    with tempfile.TemporaryDirectory() as folder:
-        with siltstone.MemoryStore.open(folder) as store:
-            for first in range(0, len(texts), 5_000):
-                some = texts[first : first + 5_000]
-                entries = [
-                    siltstone.Entry(text, source_range=(first + n, first + n + 1))
-                    for n, text in enumerate(some)
-                ]
-                store.index("one", entries)
-        for ranker in ("cosine", "lexical"):
-            runs = []
-            for _ in range(OPENINGS):
-                command = [sys.executable, "-c", script, folder, ranker]
-                answer = subprocess.run(command, capture_output=True, check=True, env=os.environ, text=True)
-                runs.append(json.loads(answer.stdout))
-            if any(hits != 10 for hits, _, _ in runs):
-                raise SystemExit(f"the store of {len(texts)} entries gave {runs[0][0]} hits")
-            found[ranker] = {
-                "wall": min(wall for _, wall, _ in runs) * 1e3,
-                "cpu": min(cpu for _, _, cpu in runs) * 1e3,
-            }
-    return found
-
-
 def crossover(_size: int, place: Path) -> Numbers:
     """A scan of bytes beside the graph over the same rows, from few rows to many and for four dimensions."""
     rows, queries = kept_vectors(REAL, place)
@@ -258,5 +215,4 @@ PARTS: dict[str, Callable[[int, Path], Numbers]] = {
     "vectors": vectors,
     "crossover": crossover,
     "growth": growth,
-    "opening": opening,
 }

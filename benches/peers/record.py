@@ -153,15 +153,6 @@ def _rest(numbers: Numbers) -> list[str]:
             f"{embedded['embed_sparse']:.2f} us a text ({embedded['MB/s']:.0f} MB/s), a Python loop with "
             f"xxhash {embedded['python']:.1f} us."
         )
-    if opened := _part(numbers, "opening"):
-        lines += ["", "## Opening a store", ""]
-        lines.append(
-            f"{opened['entries']:,} entries, to the first answer, in a new process, pages in memory; the "
-            "least of three. There is no postings cache: all of it is from rows."
-        )
-        for ranker in ("cosine", "lexical"):
-            spent = opened[ranker]
-            lines.append(f"`{ranker}`: {spent['wall']:.0f} ms, {spent['cpu']:.0f} ms CPU.")
     return lines
 
 

@@ -90,11 +90,6 @@ def targets(numbers: Numbers) -> list[Target]:
             named(words.get(size, [])), BM25, peer, "query", f"BM25 query, {peer}, {said(size)}", bars
         )
     found += paths(texts, words, rows)
-    if "opening" in numbers:
-        opened = numbers["opening"]["numbers"]
-        for ranker in ("cosine", "lexical"):
-            what = f"open {opened['entries']:,} entries from rows, {ranker} (CPU)"
-            found.append(Target(what, 100, 25, opened[ranker]["cpu"], unit=" ms", most=True))
     return found
 
 
