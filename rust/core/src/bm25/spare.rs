@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 
 /// Lists that are kept, for all searches of the process: those of two at once.
 const MOST: usize = 6;
+/// Numbers that a list which is kept has room for, at most: 2 MB. Those of larger sessions are few, and slow.
+const LARGEST: usize = 1 << 18;
 
 static SPARE: Mutex<Vec<Vec<f64>>> = Mutex::new(Vec::new());
 
@@ -27,7 +29,7 @@ pub(super) fn zeros(len: usize) -> Vec<f64> {
 /// Keeps a list for the next search.
 pub(super) fn give_back(mut list: Vec<f64>) {
     list.clear();
-    if list.capacity() > 0
+    if (1..=LARGEST).contains(&list.capacity())
         && let Some(mut spare) = SPARE.try_lock()
         && spare.len() < MOST
     {
@@ -44,6 +46,12 @@ mod tests {
         give_back(vec![1.0; 100]);
         assert_eq!(list(), []);
         assert_eq!(zeros(200), [0.0; 200]);
+    }
+
+    #[test]
+    fn a_list_of_a_huge_session_is_not_kept() {
+        give_back(vec![1.0; LARGEST + 1]);
+        assert!(SPARE.lock().iter().all(|list| list.capacity() <= LARGEST));
     }
 
     #[test]

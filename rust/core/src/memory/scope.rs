@@ -193,15 +193,15 @@ impl Scope {
         self.lexical.why(query, point)
     }
 
+    /// How it would, without those that stand beside it and without its day.
+    pub(super) fn why_alone(&self, query: &Query, point: u32) -> Why {
+        self.lexical.why_alone(query, point)
+    }
+
     /// The point of an entry that it indexes.
     pub(super) fn point(&self, id: EntryId) -> Option<u32> {
         let place = self.entries.binary_search_by_key(&id, |&(id, _)| id);
         place.ok().and_then(|place| u32::try_from(place).ok())
-    }
-
-    /// How it would, without those that stand beside it and without its day.
-    pub(super) fn why_alone(&self, query: &Query, point: u32) -> Why {
-        self.lexical.why_alone(query, point)
     }
 
     /// The id of a point.
