@@ -8,7 +8,7 @@ from typing import Any
 from conversations import Raw, turns
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.memory import Store
-from siltstone.session.spans import numbers
+from siltstone.session.range_set import numbers
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(
@@ -33,7 +33,7 @@ def copied(raws: list[Any]) -> list[Any]:
 
 def ranges(session: Session) -> list[int]:
     """The sequence numbers of what a search can find."""
-    page = session._core.store.enumerate("s", limit=10_000)
+    page = session._core.store.entries("s", limit=10_000)
     return sorted(seq for entry in page.entries for seq in range(*entry.source_range))
 
 

@@ -107,6 +107,6 @@ def whole(path: Path) -> None:
         )
         store.index("b", entries("the river is slow"))
         store.index("c", entries("gone"))
-        store.drop("c")
+        store.delete_session("c")
         store.search("a", "silt")
         assert store.check() == []

@@ -21,7 +21,7 @@ PROMISED = {
     "CompactionContext", "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor",
     "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset",
     "DatasetError", "Decay", "Embedder", "EmbeddingError", "EmbeddingFailed", "Emergency",
-    "EntriesQuarantined", "Entry", "ExactIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex",
+    "EntriesQuarantined", "Entry", "HashedTfIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex",
     "ForgetReport", "FunctionEmbedder", "Guidance", "HistoryBranched", "HnswIndex", "HnswMemoryStore",
     "HnswParams", "InvalidMessageError", "Limits", "MemoryExpired", "MemoryIndexed", "MemoryStore",
     "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "Report", "Retention",

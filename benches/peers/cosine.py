@@ -16,10 +16,10 @@ M, EF_CONSTRUCTION, EF = 16, 200, 200
 
 
 class Exact(OverTexts):
-    """``ExactIndex``: takes texts, and makes the rows itself."""
+    """``HashedTfIndex``: takes texts, and makes the rows itself."""
 
     def __init__(self) -> None:
-        super().__init__("siltstone ExactIndex", siltstone.ExactIndex())
+        super().__init__("siltstone HashedTfIndex", siltstone.HashedTfIndex())
 
 
 class SparseGraph:

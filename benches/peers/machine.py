@@ -23,7 +23,7 @@ def machine() -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.machine()}",
         "python": f"CPython {platform.python_version()}, SQLite {sqlite3.sqlite_version}",
-        "path": str(siltstone.ExactIndex().stats()["simd"]),
+        "path": str(siltstone.HashedTfIndex().stats()["simd"]),
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "packages": ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
     }

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from siltstone import Bm25Index, ExactIndex
+    from siltstone import Bm25Index, HashedTfIndex
 
 K = 10
 PORTABLE = "portable"
@@ -38,7 +38,7 @@ class Contender(Protocol):
 class OverTexts:
     """A contender of ours that reads the texts itself."""
 
-    def __init__(self, name: str, index: ExactIndex | Bm25Index) -> None:
+    def __init__(self, name: str, index: HashedTfIndex | Bm25Index) -> None:
         self.name, self.index = name, index
         self._queries: list[str] = []
 

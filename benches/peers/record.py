@@ -11,7 +11,7 @@ from targets import targets
 COLUMNS = (
     "| | insert us | query us | p99 us | batch us | recall@10 | bytes an entry | windows us | LoCoMo us |"
 )
-COLOURS = {"siltstone ExactIndex": "#0b6e99", "siltstone Bm25Index": "#b4541a"}
+COLOURS = {"siltstone HashedTfIndex": "#0b6e99", "siltstone Bm25Index": "#b4541a"}
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 400, 70, 50, 20, 150
 
 ABOUT = """\

@@ -7,7 +7,7 @@ from typing import Any
 
 PORTABLE = ", portable"
 EXACT, SPARSE, DENSE, BM25 = (
-    "siltstone ExactIndex",
+    "siltstone HashedTfIndex",
     "siltstone HnswIndex sparse",
     "siltstone HnswIndex i8",
     "siltstone Bm25Index",

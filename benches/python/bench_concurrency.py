@@ -59,7 +59,7 @@ def main() -> int:
                     SESSION, texts[0], limit=10
                 )  # the session is read into memory by its first search
                 waits = run(store, texts, readers, writer)
-                if len(store.enumerate(SESSION, offset=FIRST, limit=1_000_000).entries) != waits.written:
+                if len(store.entries(SESSION, offset=FIRST, limit=1_000_000).entries) != waits.written:
                     print("entries are missing")
                     return 1
             reads = f"{len(waits.reads) / waits.seconds:.0f} | {quantiles(waits.reads, 0.5, 0.99)}"

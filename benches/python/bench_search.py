@@ -73,7 +73,7 @@ def timed(stores: dict[int, MemoryStore], queries: list[str]) -> dict[int, list[
 def is_right(store: MemoryStore, given: list[Entry], queries: list[str]) -> bool:
     """Whether the store's hits are the twin's; prints where they are not."""
     twins = [
-        lexical.Entry(each.text, each.source_range, each.role, each.name, milliseconds(each.created_at))
+        lexical.Entry(each.content, each.source_range, each.role, each.name, milliseconds(each.created_at))
         for each in given
     ]
     for query, expected in zip(queries, lexical.search(queries, twins), strict=True):

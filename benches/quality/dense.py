@@ -22,7 +22,7 @@ class MiniLm:
     def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
         import numpy as np
 
-        self._texts = [entry.text for entry in entries]
+        self._texts = [entry.content for entry in entries]
         self._rows = np.stack([embed(said(entry)) for entry in entries])
         return Receipt(range(len(entries)))
 

@@ -62,7 +62,7 @@ class Fts5:
     def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
         rows = [(place, said(entry)) for place, entry in enumerate(entries)]
         self._database.executemany("INSERT INTO entry (rowid, text) VALUES (?, ?)", rows)
-        self._texts = [entry.text for entry in entries]
+        self._texts = [entry.content for entry in entries]
         return Receipt(range(len(rows)))
 
     def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
@@ -97,7 +97,7 @@ class Tantivy:
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
-        self._texts = [entry.text for entry in entries]
+        self._texts = [entry.content for entry in entries]
         return Receipt(range(len(entries)))
 
     def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
@@ -126,7 +126,7 @@ class Bm25s:
 
     def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
         self._model.index(self._tokenize([said(entry) for entry in entries]), show_progress=False)
-        self._texts = [entry.text for entry in entries]
+        self._texts = [entry.content for entry in entries]
         return Receipt(range(len(entries)))
 
     def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
@@ -147,7 +147,7 @@ class RankBm25:
         from rank_bm25 import BM25Okapi
 
         self._model = BM25Okapi([said(entry).split() for entry in entries])
-        self._texts = [entry.text for entry in entries]
+        self._texts = [entry.content for entry in entries]
         return Receipt(range(len(entries)))
 
     def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
@@ -160,7 +160,7 @@ class RankBm25:
 
 
 def said(entry: Entry) -> str:
-    return f"{entry.name or entry.role}: {entry.text}"
+    return f"{entry.name or entry.role}: {entry.content}"
 
 
 def hits(ranked: Iterable[tuple[int, float]], texts: Sequence[str]) -> list[Hit]:

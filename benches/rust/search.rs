@@ -9,7 +9,7 @@ use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
-use siltstone_core::index::{ExactIndex, FlatIndex, VectorIndex};
+use siltstone_core::index::{FlatIndex, HashedTfIndex, VectorIndex};
 use siltstone_core::simd::Level;
 
 const K: usize = 10;
@@ -89,8 +89,8 @@ fn bench(criterion: &mut Criterion) {
     }
 }
 
-fn exact(rows: &[SparseRow]) -> ExactIndex {
-    let mut index = ExactIndex::default();
+fn exact(rows: &[SparseRow]) -> HashedTfIndex {
+    let mut index = HashedTfIndex::default();
     for row in rows {
         index.add(row);
     }
@@ -106,7 +106,7 @@ fn bm25(documents: &[Document]) -> Bm25Index {
 }
 
 /// Panics unless every level finds what brute force finds.
-fn check(exact: &ExactIndex, added: &[SparseRow], rows: &[SparseRow]) {
+fn check(exact: &HashedTfIndex, added: &[SparseRow], rows: &[SparseRow]) {
     let mut flat = FlatIndex::default();
     for row in added {
         flat.add(row);

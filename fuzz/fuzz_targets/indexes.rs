@@ -11,7 +11,7 @@ use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
 use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
-use siltstone_core::index::{ExactIndex, FlatRows, Hnsw, HnswParams, Plan, VectorIndex};
+use siltstone_core::index::{HashedTfIndex, FlatRows, Hnsw, HnswParams, Plan, VectorIndex};
 
 const DIMENSION: usize = 3;
 const ROWS: [[f32; DIMENSION]; 6] = [
@@ -40,7 +40,7 @@ static FILES: LazyLock<[Vec<u8>; 7]> = LazyLock::new(|| {
     flat.remove(&[1]).expect("it is there");
     let sparse = Hnsw::<Sparse>::new(4_096, params()).expect("a dimension");
     sparse.add(&TEXTS.map(row)).expect("rows");
-    let mut exact = ExactIndex::default();
+    let mut exact = HashedTfIndex::default();
     let mut bm25 = Bm25Index::new(Bm25Params::default());
     for text in TEXTS {
         exact.add(&row(text));
@@ -125,7 +125,7 @@ fuzz_target!(|data: &[u8]| {
         5 => {
             fs::write(&*PLACE, &file).expect("room");
             if let Ok((index, ())) =
-                ExactIndex::load(&PLACE, |label| (label == "label").then_some(()))
+                HashedTfIndex::load(&PLACE, |label| (label == "label").then_some(()))
             {
                 index.for_each_near(&row(TEXTS[0]), |near| f64::from(near.distance));
             }

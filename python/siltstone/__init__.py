@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         SearchDegraded,
     )
     from siltstone.hooks import Guidance
-    from siltstone.index import Bm25Index, Bm25Params, ExactIndex, FlatIndex, HnswIndex, HnswParams
+    from siltstone.index import Bm25Index, Bm25Params, FlatIndex, HashedTfIndex, HnswIndex, HnswParams
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import (
         Decay,
@@ -106,7 +106,6 @@ __all__ = [
     "Emergency",
     "EntriesQuarantined",
     "Entry",
-    "ExactIndex",
     "ExtractiveModel",
     "Failed",
     "Finding",
@@ -114,6 +113,7 @@ __all__ = [
     "ForgetReport",
     "FunctionEmbedder",
     "Guidance",
+    "HashedTfIndex",
     "HistoryBranched",
     "HnswIndex",
     "HnswMemoryStore",
@@ -183,7 +183,7 @@ _HOMES = {
     "Emergency": "siltstone.compaction",
     "EntriesQuarantined": "siltstone.events",
     "Entry": "siltstone.memory",
-    "ExactIndex": "siltstone.index",
+    "HashedTfIndex": "siltstone.index",
     "ExtractiveModel": "siltstone.models",
     "Failed": "siltstone.outcome",
     "Finding": "siltstone.memory",

@@ -9,13 +9,13 @@ as ``siltstone.errors.InternalError``.
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from siltstone._native_indexes import Bm25Index, ExactIndex, Flat, Hnsw
+from siltstone._native_indexes import Bm25Index, Flat, HashedTfIndex, Hnsw
 from siltstone._native_store import Store
 
 __all__ = [
     "Bm25Index",
-    "ExactIndex",
     "Flat",
+    "HashedTfIndex",
     "Hnsw",
     "Outline",
     "Store",

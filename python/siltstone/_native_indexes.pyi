@@ -6,7 +6,7 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["Bm25Index", "ExactIndex", "Flat", "Hnsw"]
+__all__ = ["Bm25Index", "Flat", "HashedTfIndex", "Hnsw"]
 
 @final
 class Flat:
@@ -94,16 +94,16 @@ class Hnsw:
         """Rows ever added, removed rows that are still linked, layers, and the plan."""
 
 @final
-class ExactIndex:
-    """Texts by cosine. Users have ``siltstone.ExactIndex``, which is built on it.
+class HashedTfIndex:
+    """Texts by cosine. Users have ``siltstone.HashedTfIndex``, which is built on it.
 
     Raises:
         ConfigError: *hash_rule* is unknown.
     """
 
-    def __new__(cls, hash_rule: str) -> ExactIndex: ...
+    def __new__(cls, hash_rule: str) -> HashedTfIndex: ...
     @staticmethod
-    def load(path: str) -> ExactIndex:
+    def load(path: str) -> HashedTfIndex:
         """The index of a file that :meth:`save` wrote."""
 
     def save(self, path: str) -> None:

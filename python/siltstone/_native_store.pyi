@@ -246,7 +246,7 @@ class Store:
             EntryNotFoundError: there is none of that id.
         """
 
-    def enumerate(
+    def entries(
         self, session: str, overlaps: tuple[int, int] | None, since: int | None, offset: int, limit: int
     ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None, list[int]]:
         """A page of entries, as of :meth:`get`; where the next one begins; ids of the page's damaged rows."""
@@ -345,7 +345,7 @@ class Store:
     def expire(self, session: str, keep: int | None, before: int | None) -> tuple[int, int]:
         """Deletes entries from before *before*, and the oldest but *keep*; how many for either reason."""
 
-    def drop_session(self, session: str) -> int:
+    def delete_session(self, session: str) -> int:
         """Deletes the session and leaves a tombstone. The number of entries it had."""
 
     def stats(self, session: str | None) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 from siltstone import llm
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
+from siltstone.compaction.dry_run import dry_run
 from siltstone.compaction.emergency import Emergency
+from siltstone.compaction.emergency_fit import check_room
 from siltstone.compaction.estimate import estimated_usage
 from siltstone.compaction.guard import check_legal, guided, injected
-from siltstone.compaction.net import check_room
-from siltstone.compaction.rehearse import rehearse
 from siltstone.compaction.rewrite import summaries
 from siltstone.compaction.validate import validate
 from siltstone.errors import (
@@ -120,7 +120,7 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
 def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
     """What an :func:`attempt` would do: a rehearsal, which calls nothing of the caller's."""
     before = policy.token_rule.count(history)
-    requests, result = rehearse(policy, history, trigger)
+    requests, result = dry_run(policy, history, trigger)
     if not isinstance(result, Compaction):
         figures = (len(history), 0, (), requests, before, before)
         return Plan(False, result.reason, *figures, policy.name, trigger.reason)
@@ -130,7 +130,7 @@ def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> 
 
 
 def rescue(
-    tokens: int, policy: Compactor, context_window: int, fixed_tokens: int = 0
+    tokens: int, policy: Compactor, context_window: int, reserved_tokens: int = 0
 ) -> tuple[Compactor, Trigger] | None:
     """The emergency net under every policy: what to run where *tokens* exceed the window, or None.
 
@@ -138,18 +138,18 @@ def rescue(
         tokens: The history, by the policy's rule.
         policy: Whose rule counts.
         context_window: The window in tokens.
-        fixed_tokens: What is sent beside the history, and takes its share of the window.
+        reserved_tokens: What is sent beside the history, and takes its share of the window.
     """
-    if tokens + fixed_tokens <= context_window:
+    if tokens + reserved_tokens <= context_window:
         return None
     net = Emergency(estimator=policy.token_rule)
     return net, Trigger(
         "overflow",
         "emergency",
-        tokens + fixed_tokens,
+        tokens + reserved_tokens,
         context_window,
         context_window=context_window,
-        fixed_tokens=fixed_tokens,
+        reserved_tokens=reserved_tokens,
     )
 
 

@@ -46,7 +46,7 @@ WALLS: dict[str, dict[str, set[str]]] = {
 # Inside a family, from the lowest files up: each imports files of lower lines, never one beside it.
 FAMILIES = {
     "memory": [
-        "entry lane",
+        "entry worker",
         "log vectors",
         "base convert limits",
         "database_base database_log forgetting searcher simple_entry simple_log",
@@ -57,16 +57,16 @@ FAMILIES = {
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
         "base prompts clip refusal",
-        "config estimate guard rehearse render select",
-        "calls mechanical rewrite stretches",
+        "config estimate guard dry_run render select",
+        "calls mechanical rewrite transcript_reader",
         "material validate",
-        "net summarise",
+        "emergency_fit summarise",
         "emergency threshold",
     ],
     "embedding": ["base hashed minilm", "function table"],
-    "evaluation": ["dataset face measures report", "abstention plain", "recorded run"],
+    "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
-        "cadence retention spans threads usage view",
+        "clock range_set retention threads usage view",
         "observe rows",
         "loading",
         "state",

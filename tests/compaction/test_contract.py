@@ -187,7 +187,7 @@ def test_after_an_emergency_a_history_fits_its_window(
     raws: list[Any], window: int, fixed: int, estimator: str
 ):
     policy, history = Emergency(window, estimator=estimator), read_history(raws)
-    trigger = Trigger("overflow", fixed_tokens=fixed)
+    trigger = Trigger("overflow", reserved_tokens=fixed)
     tokens = policy.token_rule.count(history)
     overflow = None
     try:

@@ -118,13 +118,13 @@ def test_what_must_stay_alone_over_the_window_is_an_error_with_both_numbers(esti
 def test_the_overflow_of_an_indivisible_history_is_its_own_count():
     history = read_history([user(filler(1_000))])
     with pytest.raises(ContextOverflowError) as caught:
-        fit(history, 100, BLOCKS, fixed_tokens=7)
+        fit(history, 100, BLOCKS, reserved_tokens=7)
     assert caught.value.tokens == BLOCKS.count(history) + 7
 
 
-def test_fixed_tokens_take_their_share_of_the_window():
+def test_reserved_tokens_take_their_share_of_the_window():
     history = read_history([message for number in range(20) for message in turn(number)])
-    compaction = fit(history, 3_000, BLOCKS, fixed_tokens=2_000)
+    compaction = fit(history, 3_000, BLOCKS, reserved_tokens=2_000)
     assert compaction is not None
     assert BLOCKS.count(compaction.messages) <= 1_000
 
@@ -145,7 +145,7 @@ def test_without_a_window_there_is_no_emergency():
 
 
 def test_it_is_due_over_the_window_at_any_boundary_and_not_at_it():
-    context = CompactionContext(0, estimated_history_tokens=900, fixed_tokens=100, context_window=1_000)
+    context = CompactionContext(0, estimated_history_tokens=900, reserved_tokens=100, context_window=1_000)
     assert Emergency().should_compact(context) is None
     trigger = Emergency(999).should_compact(context)
     assert trigger is not None
@@ -155,7 +155,7 @@ def test_it_is_due_over_the_window_at_any_boundary_and_not_at_it():
         1_000,
         999,
     )
-    assert trigger.fixed_tokens == 100
+    assert trigger.reserved_tokens == 100
 
 
 def test_it_asks_no_model():

@@ -20,7 +20,7 @@ from siltstone.compaction import (
 from siltstone.compaction.material import Material, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
 from siltstone.compaction.render import render
-from siltstone.compaction.stretches import lines_of
+from siltstone.compaction.transcript_reader import lines_of
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Excerpt, History, Message, SummaryMessage, read_history
 from siltstone.testing import RecordingHook, ScriptedModel

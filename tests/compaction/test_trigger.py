@@ -103,19 +103,19 @@ def test_the_later_of_compaction_and_attempt_counts():
     )
 
 
-def test_fixed_tokens_count_with_the_history():
-    assert due(boundary=1, estimated_history_tokens=OVER - 10, fixed_tokens=9) is None
-    assert due(boundary=1, estimated_history_tokens=OVER - 10, fixed_tokens=10) == "history_tokens"
+def test_reserved_tokens_count_with_the_history():
+    assert due(boundary=1, estimated_history_tokens=OVER - 10, reserved_tokens=9) is None
+    assert due(boundary=1, estimated_history_tokens=OVER - 10, reserved_tokens=10) == "history_tokens"
 
 
-def test_fixed_tokens_alone_do_not_override_the_guard():
-    context = {"boundary": 6, "last_compaction_boundary": 5, "fixed_tokens": 10}
+def test_reserved_tokens_alone_do_not_override_the_guard():
+    context = {"boundary": 6, "last_compaction_boundary": 5, "reserved_tokens": 10}
     assert due(**context, estimated_history_tokens=OVER - 10) is None
     assert due(**context, estimated_history_tokens=OVER) == "history_tokens"
 
 
 def test_mk_11_a_forecast_fires_though_the_history_is_below_and_obeys_the_guard():
-    below = {"estimated_history_tokens": 1_000, "fixed_tokens": 500}
+    below = {"estimated_history_tokens": 1_000, "reserved_tokens": 500}
     assert due(boundary=1, **below) is None
     assert due(boundary=1, **below, forecast_tokens=OVER - 1) is None
     assert due(boundary=1, **below, forecast_tokens=OVER) == "forecast"
@@ -155,12 +155,12 @@ def test_rule_10_an_overhead_at_the_threshold_is_refused_by_how_much(window: int
 
 def test_a_known_window_lowers_the_threshold_and_travels_with_the_trigger():
     context = CompactionContext(
-        boundary=3, estimated_history_tokens=16_000, fixed_tokens=7, context_window=20_000
+        boundary=3, estimated_history_tokens=16_000, reserved_tokens=7, context_window=20_000
     )
     trigger = POLICY.should_compact(context)
     assert trigger is not None
     assert (trigger.tokens, trigger.threshold, trigger.context_window) == (16_007, 16_000, 20_000)
-    assert trigger.fixed_tokens == 7
+    assert trigger.reserved_tokens == 7
 
 
 @pytest.mark.parametrize(

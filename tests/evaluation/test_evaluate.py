@@ -13,7 +13,7 @@ import pytest
 from siltstone import Dataset, Entry, MemoryStore, Report, SimpleMemoryStore, StoreError, evaluate
 from siltstone.errors import ConfigError, DatasetError, StoreClosedError
 from siltstone.evaluation import Conversation, Question, Turn, load_dataset
-from siltstone.evaluation.face import Measurable
+from siltstone.evaluation.protocols import Measurable
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Scripted:
     closed: int = 0
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
-        return Receipt([entry.text or None for entry in entries])
+        return Receipt([entry.content or None for entry in entries])
 
     def search(self, session_id: str, query: str, *, limit: int, **options: Any) -> list[Hit]:
         self.asked.append((session_id, query, limit, options))

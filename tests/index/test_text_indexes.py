@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siltstone import Bm25Index, Bm25Params, ExactIndex
+from siltstone import Bm25Index, Bm25Params, HashedTfIndex
 from siltstone._reference import analyse, bm25
 from siltstone._reference.embed import word_hash
 from siltstone._reference.search import search as slow_cosine
@@ -30,7 +30,7 @@ words = st.sampled_from(["silt", "river", "delta", "slow", "mud", "kettle", "sea
 texts = st.lists(words, max_size=8).map(" ".join)
 
 
-@pytest.fixture(params=[ExactIndex, Bm25Index])
+@pytest.fixture(params=[HashedTfIndex, Bm25Index])
 def kind(request):
     return request.param
 
@@ -86,7 +86,7 @@ def test_a_batch_is_its_searches_filled_up(index):
     queries = ["silt", "slow water", "volcano"]
     ids, values = index.search_batch(queries, k=9)
     assert ids.shape == values.shape == (3, 5)
-    nothing = np.inf if isinstance(index, ExactIndex) else 0.0
+    nothing = np.inf if isinstance(index, HashedTfIndex) else 0.0
     for row, query in enumerate(queries):
         alone, scores = index.search(query, k=9)
         assert ids[row].tolist() == alone.tolist() + [NO_ID] * (5 - len(alone))
@@ -142,15 +142,15 @@ def test_a_saved_index_is_the_same_when_it_is_loaded(index, kind, tmp_path):
 
 
 def test_a_rule_and_parameters_are_stored_with_the_index(tmp_path):
-    ExactIndex("poly31").save(tmp_path / "a")
-    assert ExactIndex.load(tmp_path / "a").hash_rule == "poly31"
+    HashedTfIndex("poly31").save(tmp_path / "a")
+    assert HashedTfIndex.load(tmp_path / "a").hash_rule == "poly31"
     params = Bm25Params(k1=0.1 + 0.2, b=1 / 3)
     Bm25Index(params).save(tmp_path / "b")
     assert Bm25Index.load(tmp_path / "b").params == params
 
 
 def test_what_is_no_index_of_that_kind_is_refused_by_name(index, kind, tmp_path):
-    other = Bm25Index if kind is ExactIndex else ExactIndex
+    other = Bm25Index if kind is HashedTfIndex else HashedTfIndex
     path = tmp_path / "a.index"
     other().save(path)
     with pytest.raises(StoreOpenError, match="of another kind") as caught:
@@ -196,7 +196,7 @@ def test_parameters_out_of_bounds_cannot_be_made(k1, b):
 
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ConfigError, match="hash_rule must be"):
-        ExactIndex("md5")
+        HashedTfIndex("md5")
 
 
 def test_many_threads_find_what_one_finds(index):
@@ -211,7 +211,7 @@ def test_many_threads_find_what_one_finds(index):
 
 @given(st.lists(texts, max_size=30), texts, st.integers(0, 8), st.sampled_from(["xxh3", "poly31"]))
 def test_cosine_finds_what_the_slow_twin_finds(given_texts, query, k, rule):
-    index = ExactIndex(rule)
+    index = HashedTfIndex(rule)
     index.add(given_texts)
     ids, distances = index.search(query, k)
     slow = slow_cosine(query, given_texts, k, rule)

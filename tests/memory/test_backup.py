@@ -41,7 +41,7 @@ def test_the_copy_is_one_file_and_no_larger_than_what_it_holds(tmp_path: Path) -
     with MemoryStore.open(tmp_path / "one") as store:
         store.index("a", entries("silt"))
         store.index("b", [Entry("mud " * 500) for _ in range(400)])
-        store.drop("b")
+        store.delete_session("b")
         store.backup(tmp_path / "two")
         assert database(tmp_path / "two").stat().st_size * 2 < store.stats().disk_bytes
     assert [file.name for file in database(tmp_path / "two").parent.iterdir()] == ["memory.sqlite3"]

@@ -204,7 +204,7 @@ def test_no_text_is_ever_sql(tmp_path: Path, text: str) -> None:
         assert (stored.content, stored.role, stored.name, stored.kind, stored.session_id) == (
             f"silt {text}", text, text, text, text,
         )  # fmt: skip
-        assert store.drop(text) == 1
+        assert store.delete_session(text) == 1
         assert store.stats().entries == 1
 
 
@@ -221,8 +221,8 @@ def test_no_text_is_ever_sql(tmp_path: Path, text: str) -> None:
         lambda store: store.search("a", "silt", min_score="high"),
         lambda store: store.search("a", "silt", ranker=3),
         lambda store: store.get("one"),
-        lambda store: store.enumerate("a", limit=None),
-        lambda store: store.drop(None),
+        lambda store: store.entries("a", limit=None),
+        lambda store: store.delete_session(None),
     ],
 )
 def test_what_is_of_a_wrong_type_is_an_ordinary_error_and_changes_nothing(

@@ -121,7 +121,7 @@ def test_no_single_bit_flip_goes_unseen_where_it_changes_an_answer(tmp_path: Pat
     def read(path: Path) -> object:
         with MemoryStore.open(path, read_only=True) as store:
             log = store.open_log("a")
-            return store.enumerate("a"), store.enumerate("b"), log.read(0, 99), log.compactions()
+            return store.entries("a"), store.entries("b"), log.read(0, 99), log.compactions()
 
     expected = read(tmp_path / "whole")
     found = 0

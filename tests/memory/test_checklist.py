@@ -63,13 +63,13 @@ def test_mk_63_damaged_utf_8_is_never_given_back_and_a_missing_row_is_divergence
     sql(tmp_path, f"UPDATE entry SET text = CAST(x'73ff' AS TEXT) WHERE id = {ids[0]}")
     with MemoryStore.open(tmp_path) as store:
         assert sorted(contents(store.search("a", "silt mud clay"))) == ["clay", "mud"]
-        assert [entry.content for entry in store.enumerate("a").entries] == ["mud", "clay"]
+        assert [entry.content for entry in store.entries("a").entries] == ["mud", "clay"]
         assert store.quarantined("a") == (ids[0],)
         with pytest.raises(StoreCorruptError, match="is not UTF-8"):
             store.get(ids[0] or 0)
     sql(tmp_path, f"DELETE FROM entry WHERE id = {ids[1]}")
     with MemoryStore.open(tmp_path) as store:
-        for read in (lambda: store.search("a", "silt"), lambda: store.enumerate("a")):
+        for read in (lambda: store.search("a", "silt"), lambda: store.entries("a")):
             with pytest.raises(StoreCorruptError, match=r"should have 3"):
                 read()
 
@@ -123,6 +123,6 @@ async def test_mk_69_a_call_that_was_cancelled_cannot_overwrite_a_newer_index(tm
             with pytest.raises(asyncio.CancelledError):
                 await old
             assert f"new {n}" in contents(store.search("a", f"new {n}", limit=99))
-            found = {entry.entry_id for entry in store.enumerate("a", limit=999).entries}
+            found = {entry.entry_id for entry in store.entries("a", limit=999).entries}
             assert {hit.entry_id for hit in store.search("a", "old new", limit=999)} == found
             assert store.check() == []

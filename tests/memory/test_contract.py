@@ -33,7 +33,7 @@ def test_mk_60_search_finds_the_fitting_text_of_its_own_session(store: Store) ->
 
 def test_mk_65_ids_are_never_reused_after_a_drop(store: Store) -> None:
     first = store.index("a", entries("one", "two"))
-    assert store.drop("a") == 2
+    assert store.delete_session("a") == 2
     second = store.index("b", entries("three"))
     assert None not in (*first.entry_ids, *second.entry_ids)
     old, new = ([each for each in receipt.entry_ids if each] for receipt in (first, second))
@@ -70,7 +70,7 @@ def test_mk_78_a_blank_text_is_never_stored(store: Store, blank: str) -> None:
     receipt = store.index("a", entries("silt", blank, "river"))
     assert receipt.entry_ids[1] is None
     assert receipt.indexed == 2
-    assert [entry.content for entry in store.enumerate("a").entries] == ["silt", "river"]
+    assert [entry.content for entry in store.entries("a").entries] == ["silt", "river"]
     assert store.index("b", entries(blank)).entry_ids == (None,)
     assert store.stats().sessions == 1
 
@@ -116,9 +116,9 @@ def test_sessions_with_strange_ids_neither_leak_nor_touch_the_file_system(
         store.index(session_id, entries(f"canary {n}"))
     for n, session_id in enumerate(STRANGE_IDS):
         assert contents(store.search(session_id, "canary", limit=100)) == [f"canary {n}"]
-        (entry,) = store.enumerate(session_id).entries
+        (entry,) = store.entries(session_id).entries
         assert entry.session_id == session_id
-    assert store.drop("a") == 1
+    assert store.delete_session("a") == 1
     assert contents(store.search("a.b", "canary")) == ["canary 1"]
     names = {path.name for path in tmp_path.rglob("*")}
     assert names <= {"memory", "memory.sqlite3", "memory.sqlite3-wal", "memory.sqlite3-shm"}
@@ -165,7 +165,7 @@ def test_an_entry_without_a_time_is_of_now(store: Store) -> None:
 def test_every_datetime_comes_back_to_the_millisecond(at: datetime) -> None:
     store = SimpleMemoryStore()
     store.index("a", [Entry("silt", created_at=at)])
-    (entry,) = store.enumerate("a").entries
+    (entry,) = store.entries("a").entries
     difference = at.replace(tzinfo=UTC) - entry.created_at
     assert timedelta(0) <= difference < timedelta(milliseconds=1)
 
@@ -175,7 +175,7 @@ def test_a_time_that_no_datetime_can_hold_is_refused(store: Store, wrong: float)
     with pytest.raises(InvalidEntryError, match="years"):
         store.index("a", [Entry("silt", created_at=wrong)])
     with pytest.raises(InvalidEntryError, match="years"):
-        store.enumerate("a", since=wrong)
+        store.entries("a", since=wrong)
 
 
 # -- threads ------------------------------------------------------------------------------------
@@ -201,5 +201,5 @@ def test_threads_index_and_search_at_once(store: Store) -> None:
     for thread in threads:
         thread.join(60)
     assert not failures
-    ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.enumerate(f"s{n}").entries]
+    ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.entries(f"s{n}").entries]
     assert len(set(ids)) == len(ids) == 80

@@ -23,7 +23,7 @@ def read_everything(path: Path) -> None:
         log.read(0, log.state().next_seq)
         log.compactions()
         store.search("a", "silt")
-        store.enumerate("a")
+        store.entries("a")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_row_that_is_missing_is_found_out(tmp_path: Path, table: str) -> None:
     with MemoryStore.open(tmp_path) as store:
         log = store.open_log("a")
         read = {
-            "entry": lambda: store.enumerate("a"),
+            "entry": lambda: store.entries("a"),
             "message": lambda: log.read(0, 1),
             "compaction": log.state,
         }

@@ -140,7 +140,7 @@ def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> 
     assert store.forget(text="of Bob", before=1_001.0) == ForgetReport(0, 0, 0, 0, True)
     assert store.forget(text="of Bob", before=datetime.fromtimestamp(1_002, UTC)).entries == 2
     assert store.forget(session_id="A", start=0, end=1).entries == 1
-    (left,) = store.enumerate("a.b").entries
+    (left,) = store.entries("a.b").entries
     assert store.forget(entry_ids=[left.entry_id, 10**9]) == ForgetReport(1, 0, 1, 0, True)
     assert store.stats().entries == 1
     assert store.forget(before=10_000.0).entries == 1
@@ -235,7 +235,7 @@ import os, sys
 from siltstone import _native
 from siltstone.memory import MemoryStore
 store = MemoryStore.open(sys.argv[1])
-targets = [("a", [], [entry.entry_id for entry in store.enumerate("a", limit=10**6).entries], [], [])]
+targets = [("a", [], [entry.entry_id for entry in store.entries("a", limit=10**6).entries], [], [])]
 import threading, time
 threading.Thread(target=lambda: (time.sleep(float(sys.argv[2])), os._exit(0)), daemon=True).start()
 store._native.forget(targets, "")
@@ -278,7 +278,7 @@ def test_a_writer_that_read_what_was_forgotten_is_refused(store: Store) -> None:
 def test_a_dropped_session_is_not_opened_and_one_that_is_open_goes_on_to_no_effect(store: Store) -> None:
     session = reopened(store)
     session.append(*(message for turn in turns(8) for message in turn))
-    store.drop("a")
+    store.delete_session("a")
     session.append(user("still there?"))
     assert isinstance(session.compact(), Compacted)
     assert (store.stats("a").messages, store.stats("a").entries) == (0, 0)

@@ -62,10 +62,10 @@ def test_vectors_alone_and_with_words_rank_as_the_twin_ranks_them(tmp_path: Path
             ids = store.index(session, given_).entry_ids
             assert store.flush(60)
             twins = [
-                lexical.Entry(each.text, each.source_range, "user", None, row[3] * 86_400_000)
+                lexical.Entry(each.content, each.source_range, "user", None, row[3] * 86_400_000)
                 for each, row in zip(given_, rows, strict=True)
             ]
-            vectors = [embed(pieces(each.text, "user", None)).tolist() for each in given_]
+            vectors = [embed(pieces(each.content, "user", None)).tolist() for each in given_]
             row = embed([query])[0].tolist()
             for found, expected in (
                 (store.search(session, query, 100), fusion.fused(query, row, twins, vectors)),

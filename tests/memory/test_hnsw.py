@@ -124,13 +124,13 @@ def test_what_was_forgotten_is_no_answer_and_the_rest_still_is(tmp_path: Path) -
             gone = [i for n, i in enumerate(ids) if n % share == 0]
             store.forget(entry_ids=gone)
             ids = [i for i in ids if i not in gone]
-            known = {each.entry_id: each.content for each in store.enumerate("a", limit=1_000).entries}
+            known = {each.entry_id: each.content for each in store.entries("a", limit=1_000).entries}
             assert sorted(known) == ids
             for i in ids[::20]:
                 hits = store.search("a", known[i], limit=50)
                 assert hits[0].score == 1.0
                 assert not {hit.entry_id for hit in hits} & set(gone)
-        store.drop("a")
+        store.delete_session("a")
         assert store.search("a", texts[1]) == []
 
 

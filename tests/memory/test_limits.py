@@ -65,11 +65,11 @@ def test_a_batch_over_the_limit_is_refused_whole(opened: Open, tmp_path: Path) -
         assert (store.stats().entries, store.stages("a")) == (3, [])
 
 
-@pytest.mark.parametrize("field", ["text", "role", "name", "kind"])
+@pytest.mark.parametrize("field", ["content", "role", "name", "kind"])
 def test_a_long_text_is_refused_with_its_place(opened: Open, tmp_path: Path, field: str) -> None:
     with opened(tmp_path, Limits(text_bytes=8)) as store:
-        fits = Entry(**{"text": "silt"} | {field: "é" * 4})  # type: ignore[arg-type]
-        long = Entry(**{"text": "silt"} | {field: "é" * 4 + "x"})  # type: ignore[arg-type]
+        fits = Entry(**{"content": "silt"} | {field: "é" * 4})  # type: ignore[arg-type]
+        long = Entry(**{"content": "silt"} | {field: "é" * 4 + "x"})  # type: ignore[arg-type]
         for call in (lambda: store.index("a", [fits, long]), lambda: store.stage("a", [fits, long], "r1")):
             match = re.escape(f"entries[1].{field} must be at most 8 bytes, got 9 bytes")
             with pytest.raises(InvalidEntryError, match=match) as caught:
@@ -164,13 +164,13 @@ def test_what_are_no_limits_is_refused(tmp_path: Path) -> None:
 @given(st.text(st.sampled_from("a é😀\n")), st.integers(4, 40))
 def test_pieces_are_within_the_limit_and_lose_nothing(text: str, most: int) -> None:
     pieces = Limits(text_bytes=most).cut([Entry(text, (3, 4), "tool", "grep")])
-    assert "".join(piece.text for piece in pieces) == text
-    assert all(len(piece.text.encode()) <= most for piece in pieces)
+    assert "".join(piece.content for piece in pieces) == text
+    assert all(len(piece.content.encode()) <= most for piece in pieces)
     assert {(p.source_range, p.role, p.name) for p in pieces} == {((3, 4), "tool", "grep")}
 
 
 def test_a_text_is_cut_behind_a_word() -> None:
-    pieces = [piece.text for piece in Limits(text_bytes=60).cut([Entry("silt settles " * 6)])]
+    pieces = [piece.content for piece in Limits(text_bytes=60).cut([Entry("silt settles " * 6)])]
     assert "".join(pieces) == "silt settles " * 6
     assert all(piece.endswith(" ") for piece in pieces)
 
@@ -181,7 +181,7 @@ def test_what_a_compaction_discards_is_cut_and_not_refused(opened: Open, tmp_pat
         log.append([message(f'"{n}"') for n in range(9)], expected_next=0, cadence="c")
         said = "silt settles where the river is slow and clay does later"
         log.commit(compaction(), entries("mud", said, "sand"), expected_head=None, cadence="d")
-        found = store.enumerate("a").entries
+        found = store.entries("a").entries
         assert "".join(entry.content for entry in found if entry.source_range == (1, 2)) == said
         assert all(len(entry.content) <= 40 for entry in found)
         assert store.search("a", "clay")[0].source_range == (1, 2)
@@ -198,7 +198,7 @@ def test_a_branch_keeps_to_the_limits(opened: Open, tmp_path: Path) -> None:
             log.rewrite(compaction(), [message('"9 silts"')], [], **place, parent=None, cadence="d")
         assert (log.state().next_seq, log.compactions()) == (9, [])
         log.rewrite(compaction(), [message('"9"')], entries(said), **place, parent=None, cadence="d")
-        found = [entry.content for entry in store.enumerate("a").entries]
+        found = [entry.content for entry in store.entries("a").entries]
         assert "".join(found) == said
         assert all(len(text) <= 40 for text in found)
 
@@ -216,7 +216,7 @@ def test_a_session_whose_message_is_longer_than_an_entry_is_compacted(tmp_path: 
             outcome = session.compact()
             assert type(outcome).__name__ == "Compacted", outcome
             assert session.search("silt settles")[0].source_range == (0, 1)
-            pieces = [e.content for e in store.enumerate("a").entries if e.source_range == (0, 1)]
+            pieces = [e.content for e in store.entries("a").entries if e.source_range == (0, 1)]
             assert all(len(piece) <= 1_000 for piece in pieces)
             assert pieces[-1].endswith("silt settles.")
 

@@ -27,28 +27,28 @@ def test_mk_66_enumerate_gives_pages_in_order_of_id(store: Store) -> None:
     seen: list[int] = []
     offset: int | None = 0
     while offset is not None:
-        page = store.enumerate("a", offset=offset, limit=3)
+        page = store.entries("a", offset=offset, limit=3)
         seen += [entry.entry_id for entry in page.entries]
         offset = page.next_offset
     assert seen == list(ids)
-    assert store.enumerate("a", offset=7, limit=3) == store.enumerate("nobody")
-    assert store.enumerate("a", limit=10**30).next_offset is None
-    assert store.enumerate("a", offset=10**30).entries == ()
+    assert store.entries("a", offset=7, limit=3) == store.entries("nobody")
+    assert store.entries("a", limit=10**30).next_offset is None
+    assert store.entries("a", offset=10**30).entries == ()
 
 
 def test_mk_66_filters_apply_after_the_page_is_cut(store: Store) -> None:
     store.index("a", entries(*(f"silt {n}" for n in range(6))))
-    page = store.enumerate("a", overlaps=(4, 6), limit=3)
+    page = store.entries("a", overlaps=(4, 6), limit=3)
     assert (page.entries, page.next_offset) == ((), 3)
-    page = store.enumerate("a", overlaps=(4, 6), offset=3, limit=3)
+    page = store.entries("a", overlaps=(4, 6), offset=3, limit=3)
     assert [entry.source_range.start for entry in page.entries] == [4, 5]
 
 
 def test_mk_66_since_is_strict(store: Store) -> None:
     store.index("a", entries("one", "two", "three"))
-    found = store.enumerate("a", since=1_001.0).entries
+    found = store.entries("a", since=1_001.0).entries
     assert [entry.content for entry in found] == ["three"]
-    assert store.enumerate("a", since=datetime.fromtimestamp(1_001, UTC)).entries == found
+    assert store.entries("a", since=datetime.fromtimestamp(1_001, UTC)).entries == found
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(0, 0), (-1, 0), (-(2**70), 0), (5, -1), (5, -(2**70))])
@@ -56,7 +56,7 @@ def test_mk_66_a_limit_below_1_and_an_offset_below_0_are_refused(
     store: Store, limit: int, offset: int
 ) -> None:
     with pytest.raises(InvalidEntryError, match="at least"):
-        store.enumerate("a", limit=limit, offset=offset)
+        store.entries("a", limit=limit, offset=offset)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_mk_79_ranges_that_touch_and_empty_ranges_never_overlap(
     store: Store, stored: tuple[int, int], wanted: tuple[int, int], shares: bool
 ) -> None:
     store.index("a", [Entry("silt", stored)])
-    assert bool(store.enumerate("a", overlaps=wanted).entries) is shares
+    assert bool(store.entries("a", overlaps=wanted).entries) is shares
 
 
 @pytest.mark.parametrize("wrong", [(2, 1), (-1, 3), (0, 2**63), (-(2**70), 2**70)])
@@ -85,8 +85,8 @@ def test_mk_79_a_range_that_ends_before_it_starts_is_refused(store: Store, wrong
     with pytest.raises(InvalidEntryError, match="start <= end"):
         store.index("a", [Entry("silt"), Entry("clay", wrong)])
     with pytest.raises(InvalidEntryError, match="start <= end"):
-        store.enumerate("a", overlaps=wrong)
-    assert store.enumerate("a").entries == ()
+        store.entries("a", overlaps=wrong)
+    assert store.entries("a").entries == ()
 
 
 def test_drop_forgets_the_log_as_well(store: Store) -> None:
@@ -94,8 +94,8 @@ def test_drop_forgets_the_log_as_well(store: Store) -> None:
     log.append([message()], expected_next=0, cadence="c")
     log.commit(compaction(), entries("silt"), expected_head=None, cadence="d")
     store.index("b", entries("silt"))
-    assert store.drop("a") == 1
-    assert store.drop("a") == 0
+    assert store.delete_session("a") == 1
+    assert store.delete_session("a") == 0
     state = log.state()
     assert (state.next_seq, state.head, state.cadence, log.compactions()) == (0, None, "", [])
     assert store.search("a", "silt") == []
@@ -106,7 +106,7 @@ def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store
     log = store.open_log("a")
     log.append([message()], expected_next=0, cadence="c")
     store.index("a", entries("silt"))
-    assert store.drop("a") == 1
+    assert store.delete_session("a") == 1
     log.append([message()], expected_next=1, cadence="d")
     log.save_cadence("e")
     assert log.commit(compaction(), entries("silt"), expected_head=7, cadence="f").entry_ids == (None,)
@@ -114,9 +114,9 @@ def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store
     state = store.open_log("a").state()
     assert (state.next_seq, state.head, state.cadence, state.dropped) == (0, None, "", True)
     assert store.search("a", "silt") == []
-    assert store.enumerate("a").entries == ()
+    assert store.entries("a").entries == ()
     assert store.stats().sessions == 0
-    assert store.drop("nobody") == 0
+    assert store.delete_session("nobody") == 0
     assert store.index("nobody", entries("silt")).indexed == 1
 
 

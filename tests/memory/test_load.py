@@ -86,7 +86,7 @@ def test_eight_processes_write_and_read_and_everybody_finds_everything(tmp_path:
     watcher = MemoryStore.open(place)  # one more process, which only reads meanwhile
     looks = 0
     while any(child.poll() is None for child in children):
-        committed = len(watcher.enumerate("shared", limit=1_000).entries)
+        committed = len(watcher.entries("shared", limit=1_000).entries)
         assert len(watcher.search("shared", "silt", limit=1_000)) >= committed
         looks += 1
         time.sleep(0.05)
@@ -97,7 +97,7 @@ def test_eight_processes_write_and_read_and_everybody_finds_everything(tmp_path:
 
     ids = Counter(entry_id for report in reports for entry_id in report["ids"])
     assert all(count == 1 for count in ids.values()), "an id was given twice"
-    listed = {entry.entry_id: entry.content for entry in watcher.enumerate("shared", limit=10**9).entries}
+    listed = {entry.entry_id: entry.content for entry in watcher.entries("shared", limit=10**9).entries}
     assert set(listed) == set(ids)
     for report in reports:  # every committed entry is found by a process that did not write it
         mine = f"canary{report['me']}"

@@ -66,7 +66,7 @@ def test_a_damaged_entry_is_counted_and_never_given_back(tmp_path: Path, column:
     sql(tmp_path, f"UPDATE entry SET {column} WHERE id = {first}")
     with MemoryStore.open(tmp_path, read_only=True) as store:
         assert contents(store.search("a", "silt mud")) == ["mud"]
-        page = store.enumerate("a")
+        page = store.entries("a")
         assert ([entry.entry_id for entry in page.entries], page.damaged) == ([second], (first,))
         assert store.quarantined("a") == (first,)
         assert store.stats("a").quarantined == 1

@@ -24,9 +24,7 @@ def test_mk_60_a_store_answers_the_same_after_reopening(tmp_path: Path) -> None:
     for ranker in ("lexical", "cosine") * 2:
         with MemoryStore.open(tmp_path, ranker) as store:
             log = store.open_log("a")
-            answers.append(
-                (store.search("a", "silt river"), log.state(), log.read(0, 9), store.enumerate("a"))
-            )
+            answers.append((store.search("a", "silt river"), log.state(), log.read(0, 9), store.entries("a")))
     assert answers[:2] == answers[2:]
     assert len(answers[0][0]) == 4
 
@@ -71,7 +69,8 @@ with MemoryStore.open(sys.argv[1]) as store:
 
 def test_a_session_dropped_by_another_process_is_gone_here(tmp_path: Path) -> None:
     code = (
-        "import sys; from siltstone.memory import MemoryStore; print(MemoryStore.open(sys.argv[1]).drop('a'))"
+        "import sys; from siltstone.memory import MemoryStore; "
+        "print(MemoryStore.open(sys.argv[1]).delete_session('a'))"
     )
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("silt", "more silt"))
@@ -95,7 +94,7 @@ with MemoryStore.open(sys.argv[1]) as store:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors.decode()
     with MemoryStore.open(tmp_path) as store:
-        ids = [entry.entry_id for entry in store.enumerate("a").entries]
+        ids = [entry.entry_id for entry in store.entries("a").entries]
         assert len(set(ids)) == 80
         assert len(store.search("a", "silt", limit=100)) == 80
 
@@ -150,7 +149,7 @@ def test_a_store_opened_for_reading_answers_and_refuses_to_write(tmp_path: Path)
         for write in (
             lambda: store.index("a", entries("silt")),
             lambda: store.index("a", []),
-            lambda: store.drop("a"),
+            lambda: store.delete_session("a"),
             lambda: log.append([message()], expected_next=4, cadence=""),
             lambda: log.commit(compaction(), [], expected_head=1, cadence=""),
             lambda: log.save_cadence("x"),

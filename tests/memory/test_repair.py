@@ -67,7 +67,7 @@ def test_ids_are_not_given_twice_after_the_allocator_was_lost(tmp_path: Path) ->
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("silt"))
         (gone,) = store.index("b", entries("mud")).entry_ids
-        store.drop("b")
+        store.delete_session("b")
     sql(tmp_path, "DELETE FROM allocator")
     with MemoryStore.open(tmp_path) as store:
         with pytest.raises(StoreCorruptError, match="allocator"):

@@ -216,7 +216,7 @@ def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
         for text, start, size, name in kept
     ]
     twins = [
-        lexical.Entry(each.text, each.source_range, "user", each.name, name * 86_400_000)
+        lexical.Entry(each.content, each.source_range, "user", each.name, name * 86_400_000)
         for each, (*_, name) in zip(given_, kept, strict=True)
     ]
     with MemoryStore.open(tmp_path_factory.mktemp("store")) as store:

@@ -26,7 +26,7 @@ from storing import contents, database, elsewhere, entries, message, sql
 def nobody_sees(store: Store) -> bool:
     return (
         store.search("a", "silt mud") == []
-        and store.enumerate("a").entries == ()
+        and store.entries("a").entries == ()
         and (store.stats("a").entries, store.stats().entries) == (0, 0)
     )
 
@@ -113,20 +113,20 @@ def test_an_aborted_batch_is_gone_and_a_finalized_one_is_not_aborted(store: Stor
 def test_mk_68_drop_wins_over_finalize(store: Store) -> None:
     waiting, done = (store.stage("a", entries(text, "more"), text) for text in ("silt", "mud"))
     store.finalize(done)
-    assert store.drop("a") == 2
+    assert store.delete_session("a") == 2
     late = store.stage("a", entries("clay"), "late")
     for token, size in ((waiting, 2), (done, 2), (late, 1)):
         assert store.finalize(token) == Receipt((None,) * size)
         assert store.abort(token) is False
     assert store.reconcile([waiting, done, late]).lost == ()
     assert nobody_sees(store)
-    assert (store.stages(), store.drop("nobody")) == ([], 0)
+    assert (store.stages(), store.delete_session("nobody")) == ([], 0)
     assert store.check() == []
 
 
 def test_a_session_that_only_staged_leaves_a_tombstone_too(store: Store) -> None:
     token = store.stage("a", entries("silt"), "r1")
-    assert store.drop("a") == 0
+    assert store.delete_session("a") == 0
     assert store.finalize(token) == Receipt((None,))
     assert store.index("a", entries("silt")).indexed == 0
 
@@ -194,7 +194,7 @@ def test_mk_67_a_stage_survives_a_reopen_and_is_finalized_by_another_process(tmp
 def test_mk_68_drop_wins_across_reopen_and_instances(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         token = store.stage("a", entries("silt"), "r1")
-        elsewhere(FINISH, tmp_path, "drop", "a")
+        elsewhere(FINISH, tmp_path, "delete_session", "a")
         assert store.finalize(token) == Receipt((None,))
     with MemoryStore.open(tmp_path) as store:
         assert store.finalize(token) == Receipt((None,))
@@ -312,8 +312,8 @@ class Hosts(RuleBasedStateMachine):
             assert len(getattr(real, each)) == len(getattr(model, each)), each
 
     @rule(session=st.sampled_from("ab"))
-    def drop(self, session: str) -> None:
-        assert len({store.drop(session) for store in (self.real, self.model)}) == 1
+    def delete_session(self, session: str) -> None:
+        assert len({store.delete_session(session) for store in (self.real, self.model)}) == 1
 
     @rule(text=st.sampled_from(["silt", "mud"]))
     def forget(self, text: str) -> None:
@@ -324,7 +324,7 @@ class Hosts(RuleBasedStateMachine):
         for session in "ab":
             shown = [
                 (
-                    [entry.content for entry in store.enumerate(session).entries],
+                    [entry.content for entry in store.entries(session).entries],
                     sorted((each.fingerprint, each.entries) for each in store.stages(session)),
                     store.stats(session).staged,
                 )

@@ -125,7 +125,7 @@ while True:
     elif does == "repair":
         assert store.check(repair=True) == []
     elif does == "drop":
-        store.drop("a")
+        store.delete_session("a")
     else:
         assert store.revive("a")
     say(did=number, ids=[each for each in ids if each])
@@ -231,7 +231,7 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
         log = store.open_log("a")
         state, rows = log.state(), log.compactions()
         names = {row.compaction_id: row.compaction.policy for row in rows}
-        entries = store.enumerate("a", limit=10**6).entries
+        entries = store.entries("a", limit=10**6).entries
         found = store.search("a", "loose mud one two", limit=1_000)
         assert {hit.entry_id for hit in found} <= {entry.entry_id for entry in entries}
         assert len(found) == min(len(entries), 1_000)
@@ -330,7 +330,7 @@ def told(path: Path) -> tuple[Any, ...]:
             return tuple(found)
         log = store.open_log("a")
         rows = [(row.seq, row.raw) for row in log.read(0, 99)]
-        listed = [[e.content for e in store.enumerate(name).entries] for name in ("a", "b")]
+        listed = [[e.content for e in store.entries(name).entries] for name in ("a", "b")]
         return rows, listed, store.quarantined("a")
 
 

@@ -59,7 +59,7 @@ def test_what_is_forgotten_or_dropped_leaves_no_vector(tmp_path: Path) -> None:
         assert store.flush(60)
         store.forget(entry_ids=[ids[0] or 0])
         assert contents(store.search("a", "silt settles")) == ["the river"]
-        store.drop("b")
+        store.delete_session("b")
         assert store.check() == []
     assert elsewhere(
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute("

@@ -96,7 +96,7 @@ def test_a_day_is_one_text_among_days():
         lexical.Entry(text, (n * 10, n * 10 + 1), created_at=moment)
         for n, (text, moment) in enumerate(zip(["mud", "silt", "clay"], moments, strict=True))
     ]
-    facts = [lexical.Entry(each.text, created_at=each.created_at) for each in entries]
+    facts = [lexical.Entry(each.content, created_at=each.created_at) for each in entries]
     [[(place, score)]] = lexical.search(["silt"], entries)
     [[(_, without)]] = lexical.search(["silt"], facts)
     idf = math.log(1 + 2.5 / 1.5)

@@ -47,7 +47,7 @@ def twins(conversation: Conversation) -> list[lexical.Entry]:
     """The entries of the conversation as the twin takes them."""
     return [
         lexical.Entry(
-            entry.text,
+            entry.content,
             (entry.source_range[0], entry.source_range[1]),
             entry.role,
             entry.name,

@@ -39,7 +39,7 @@ for part in (messages[:20], messages[20:40], messages[40:]):  # closed and opene
 with MemoryStore.open(sys.argv[1]) as store:
     rows = store.open_log("s").compactions()
     told["compactions"] = [[row.compaction.covers, row.compaction.reason, row.parent] for row in rows]
-    entries = store.enumerate("s", limit=1_000).entries
+    entries = store.entries("s", limit=1_000).entries
     told["entries"] = [[entry.entry_id, list(entry.source_range), entry.content] for entry in entries]
     told["found"] = sorted(hit.entry_id for hit in store.search("s", "topic3", limit=1_000))
     told["findings"] = [str(finding) for finding in store.check()]

@@ -120,7 +120,7 @@ def test_mk_53_a_store_that_refuses_keeps_the_history_and_tells() -> None:
         assert "disk is full" in outcome.message
         assert session.history() == before
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
-        assert store.enumerate("s").entries == ()
+        assert store.entries("s").entries == ()
         assert session._core.cadence.last_attempt is not None
         session.append(assistant("the run goes on"))
 

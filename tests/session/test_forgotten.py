@@ -225,7 +225,7 @@ def test_a_dropped_session_is_refused_with_the_way_out_and_can_be_begun_anew(sto
     old.append(user("silt"))
     store.index("a", [])
     token = store.stage("a", [], "r1")
-    store.drop("a")
+    store.delete_session("a")
     with pytest.raises(SessionDroppedError, match=r"another id, or begin it anew with store\.revive"):
         opened(store)
     assert (store.revive("a"), store.revive("a"), store.revive("nobody")) == (True, False, False)
@@ -242,7 +242,7 @@ def test_a_writer_from_before_a_drop_does_not_write_into_the_new_log(store: Stor
 
     old = opened(store)
     old.append(user("silt"))
-    store.drop("a")
+    store.delete_session("a")
     store.revive("a")
     with pytest.raises(StoreConflictError):
         old.append(user("late"))

@@ -93,10 +93,10 @@ async def test_the_async_twin_pins_too(tmp_path: Path) -> None:
 # -- what is sent beside the history -------------------------------------------------------------
 
 
-def test_prepare_leaves_room_for_the_fixed_tokens(tmp_path: Path) -> None:
+def test_prepare_leaves_room_for_the_reserved_tokens(tmp_path: Path) -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=900, max_summary_tokens=50))
     with Session.open(
-        tmp_path, "s", policy=policy, model=ScriptedModel(), context_window=1000, fixed_tokens=400
+        tmp_path, "s", policy=policy, model=ScriptedModel(), context_window=1000, reserved_tokens=400
     ) as session:
         prepared = play(session, conversation(20))
         assert all(p.tokens <= 600 for p in prepared)
@@ -111,19 +111,22 @@ def test_prepare_leaves_room_for_the_fixed_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"fixed_tokens": -1}, "fixed_tokens must be an integer >= 0, got -1"),
-        ({"fixed_tokens": True}, "fixed_tokens must be an integer >= 0, got True"),
+        ({"reserved_tokens": -1}, "reserved_tokens must be an integer >= 0, got -1"),
+        ({"reserved_tokens": True}, "reserved_tokens must be an integer >= 0, got True"),
         (
-            {"fixed_tokens": 1000, "context_window": 1000},
-            "fixed_tokens must be < the window of 1000, got 1000",
+            {"reserved_tokens": 1000, "context_window": 1000},
+            "reserved_tokens must be < the window of 1000, got 1000",
         ),
         (
-            {"fixed_tokens": 700, "policy": POLICY},
-            "the threshold of 600 tokens must be > fixed_tokens, got 700",
+            {"reserved_tokens": 700, "policy": POLICY},
+            "the threshold of 600 tokens must be > reserved_tokens, got 700",
         ),
         (
-            {"fixed_tokens": 80_000, "context_window": 100_000, "policy": ThresholdCompactor()},
-            "the threshold of 80000 tokens of a window of 100000 must be > fixed_tokens, got 80000: 1 more",
+            {"reserved_tokens": 80_000, "context_window": 100_000, "policy": ThresholdCompactor()},
+            (
+                "the threshold of 80000 tokens of a window of 100000 must be > reserved_tokens, "
+                "got 80000: 1 more"
+            ),
         ),
     ],
 )
@@ -136,15 +139,15 @@ def test_rule_10_an_overhead_that_leaves_no_room_is_refused(
 
 
 def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", fixed_tokens=700) as session:
+    with Session.open(tmp_path, "s", reserved_tokens=700) as session:
         session.append(user("hello"))
-        with pytest.raises(ConfigError, match="fixed_tokens, got 700"):
+        with pytest.raises(ConfigError, match="reserved_tokens, got 700"):
             session.prepare(policy=POLICY)
 
 
 def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=5_000))
-    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel(), fixed_tokens=100) as session:
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel(), reserved_tokens=100) as session:
         session.append(user("a"))
         session.prepare()
         session.append(assistant("a long story " * 30), user("c"))
@@ -158,7 +161,7 @@ def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -
 
 
 def test_rule_16_the_error_of_our_estimate_is_exposed(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", fixed_tokens=50) as session:
+    with Session.open(tmp_path, "s", reserved_tokens=50) as session:
         assert session.estimate_error is None
         session.append(user("word " * 200))
         ours = estimate_tokens(session.history(), "blocks") + 50

@@ -56,7 +56,7 @@ def test_both_stores_keep_the_same(times: list[int], keep: int | None, before: i
         for store in (real, model):
             store.index("a", said)
             report = store.expire("a", keep=keep, before=before)
-            told.append((report, [entry.content for entry in store.enumerate("a", limit=99).entries]))
+            told.append((report, [entry.content for entry in store.entries("a", limit=99).entries]))
         assert told[0] == told[1]
         assert real.check() == []
 

@@ -28,7 +28,7 @@ from siltstone.compaction import Compaction, Skip
 from siltstone.errors import StoreCorruptError
 from siltstone.llm import Flow
 from siltstone.messages import Message, encode, read_history
-from siltstone.session.cadence import Cadence
+from siltstone.session.clock import CompactionClock
 from siltstone.session.rows import entry as rows_entry
 from siltstone.testing import RecordingHook, ScriptedModel
 from storing import message
@@ -41,10 +41,10 @@ def conversation(count: int = 12) -> list[dict[str, Any]]:
 
 
 def test_mk_15_the_cadence_survives_its_own_text() -> None:
-    cadence = Cadence(7, 3, 5, 2, 900, 40, (1, 4))
-    assert Cadence.from_json(cadence.to_json(), "s") == cadence
-    assert Cadence.from_json(Cadence().to_json(), "s") == Cadence()
-    assert Cadence.from_json("", "s") == Cadence()
+    cadence = CompactionClock(7, 3, 5, 2, 900, 40, (1, 4))
+    assert CompactionClock.from_json(cadence.to_json(), "s") == cadence
+    assert CompactionClock.from_json(CompactionClock().to_json(), "s") == CompactionClock()
+    assert CompactionClock.from_json("", "s") == CompactionClock()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_mk_15_the_cadence_survives_its_own_text() -> None:
 )
 def test_mk_15_a_corrupt_cadence_is_an_error_and_never_inferred(text: str) -> None:
     with pytest.raises(StoreCorruptError, match="session 's'"):
-        Cadence.from_json(text, "s")
+        CompactionClock.from_json(text, "s")
 
 
 @pytest.mark.parametrize("kind", ["simple", "durable"])
@@ -76,8 +76,8 @@ def test_mk_15_a_missing_cadence_is_inferred_once_and_stored_at_once(tmp_path: P
         answers = sum(raw["role"] == "assistant" for raw in conversation())
         with Session.open(None, "s", memory=store) as session:
             assert session._core.cadence.boundary == answers
-            assert Cadence.from_json(log.state().cadence, "s").boundary == answers
-        log.save_cadence(Cadence(boundary=3).to_json())
+            assert CompactionClock.from_json(log.state().cadence, "s").boundary == answers
+        log.save_cadence(CompactionClock(boundary=3).to_json())
         with Session.open(None, "s", memory=store) as session:
             assert session._core.cadence.boundary == 3, "what is stored is never inferred again"
 
@@ -97,7 +97,7 @@ def test_mk_15_a_history_that_a_host_brings_may_be_compacted_at_once(tmp_path: P
         {"type": "function_call_output", "call_id": "b", "output": "ok"},
         {"type": "message", "role": "assistant", "content": "done"},
     ]
-    assert Cadence.inferred(read_history(items)).boundary == 2
+    assert CompactionClock.inferred(read_history(items)).boundary == 2
 
 
 class Spoilt:
@@ -132,10 +132,10 @@ def test_mk_54_a_partial_index_failure_leaves_no_rows(
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
         assert session.history() == conversation()
         assert session.compactions(undone=True) == []
-        assert store.enumerate("s").entries == ()
+        assert store.entries("s").entries == ()
         monkeypatch.undo()
         assert isinstance(session.compact(), Compacted)
-        assert store.enumerate("s").entries != ()
+        assert store.entries("s").entries != ()
 
 
 def test_mk_58_tool_results_left_out_of_memory_keep_everybody_s_offsets(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_mk_58_tool_results_left_out_of_memory_keep_everybody_s_offsets(tmp_path
         outcome = session.compact()
         assert isinstance(outcome, Compacted)
         assert outcome.covers == ((0, 11),)
-        found = [tuple(entry.source_range) for entry in store.enumerate("s").entries]
+        found = [tuple(entry.source_range) for entry in store.entries("s").entries]
         spoken = [at for at in range(11) if isinstance(messages[at]["content"], str) and at not in (4, 9)]
         assert found == [(at, at + 1) for at in spoken]
         (indexed,) = (event for event in hook.events if isinstance(event, MemoryIndexed))
@@ -220,7 +220,7 @@ def test_mk_55_a_hostile_rewrite_is_refused_before_anything_is_written(
         assert isinstance(outcome, Failed)
         assert outcome.reason == "rewrite_invalid"
         assert session.history() == before
-        assert store.enumerate("s").entries == ()
+        assert store.entries("s").entries == ()
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
 
 

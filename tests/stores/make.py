@@ -52,7 +52,7 @@ def write(store: Store) -> None:
     store.finalize(store.stage("a", [Entry("a stone that was staged", created_at=6.0)], "committed"))
     store.stage("a", [Entry("a stone that waits", created_at=7.0)], "waiting")
     store.index("c", [Entry("gone", created_at=1.0)])
-    store.drop("c")
+    store.delete_session("c")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def read(path: Path) -> dict[str, Any]:
                 ],
                 "entries": [
                     [entry.entry_id, entry.content, *entry.source_range, entry.name, entry.kind]
-                    for entry in store.enumerate(name).entries
+                    for entry in store.entries(name).entries
                 ],
                 "waiting": [[stage.token, stage.fingerprint, stage.entries] for stage in store.stages(name)],
                 "hits": sorted(hit.entry_id for hit in store.search(name, "silt river", limit=99)),

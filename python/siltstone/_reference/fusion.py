@@ -47,7 +47,7 @@ def hybrid(
 ) -> list[tuple[int, float]]:
     """Places of the *limit* best entries with their scores: best first, then newer, then by place."""
     wanted = counts(query, hash_rule)
-    rows = [counts(entry.text, hash_rule) for entry in entries]
+    rows = [counts(entry.content, hash_rule) for entry in entries]
     near = [1 - search.distance(wanted, row) if search.dot(wanted, row) else 0.0 for row in rows]
     said, _ = lexical.own(query, entries)
     vectors, words = _best(near, entries, 2 * limit), _best(said, entries, 2 * limit)

@@ -36,7 +36,7 @@ MILLISECONDS_OF_DAY = 86_400_000
 class Entry:
     """What is searched of an entry; an empty range is that of one which came from no message."""
 
-    text: str
+    content: str
     source_range: tuple[int, int] = (0, 0)
     role: str = "user"
     name: str | None = None
@@ -97,7 +97,7 @@ def _passages(entry: Entry) -> list[Counter[int]]:
     """Each passage of the text, with the name and the date."""
     name = analyse.terms(analyse.name_of(entry.role, entry.name))
     date = [term for word in analyse.date_words(entry.created_at) for term in analyse.terms(word)]
-    return [_bag(passage + name + date) for passage in analyse.passages(analyse.terms(entry.text))]
+    return [_bag(passage + name + date) for passage in analyse.passages(analyse.terms(entry.content))]
 
 
 def _days(entries: Sequence[Entry], passages: Sequence[list[Counter[int]]]) -> dict[int, Counter[int]]:

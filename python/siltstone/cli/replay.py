@@ -46,7 +46,7 @@ class Replay:
         tokens_in_context: What it returned last.
         entries: Entries in memory.
         lost: Messages neither in context nor in the log.
-        lost_from_memory: Discarded, indexable messages that ``enumerate`` does not return.
+        lost_from_memory: Discarded, indexable messages that ``entries`` does not return.
         broken_tool_groups: Tool calls and results that ``prepare`` returned apart, summed.
         over_window: Times that ``prepare`` returned more than the window.
         latencies: Microseconds that siltstone added, a sample for each boundary: ``prepare`` and the
@@ -158,7 +158,7 @@ def _look_for_losses(store: Store, transcript: Transcript, context: list[RawMess
     contents: dict[int, str] = {}
     offset: int | None = 0
     while offset is not None:
-        page = store.enumerate(transcript.name, offset=offset, limit=1000)
+        page = store.entries(transcript.name, offset=offset, limit=1000)
         contents.update((entry.source_range.start, entry.content) for entry in page.entries)
         offset = page.next_offset
     result.entries = len(contents)

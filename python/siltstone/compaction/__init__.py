@@ -10,7 +10,7 @@ from siltstone.compaction.base import (
 )
 from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.emergency import Emergency
-from siltstone.compaction.net import fit
+from siltstone.compaction.emergency_fit import fit
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.compaction.threshold import ThresholdCompactor
 from siltstone.compaction.validate import validate

@@ -54,12 +54,12 @@ class CompactionContext:
             unknown or when a compaction was committed since.
         estimated_history_tokens: The current view by the policy's own rule.
         request_bytes: Bytes of the whole request, 0 where unknown.
-        fixed_tokens: Tokens of what is sent beside the history (tool definitions and the like).
+        reserved_tokens: Tokens of what is sent beside the history (tool definitions and the like).
         context_window: The model's window in tokens, None where unknown.
         message_count: Messages in the current view.
         low_yield_attempts: Attempts in a row that failed or reclaimed less than a twentieth.
         forecast_tokens: The whole next request: what the provider counted last, and an estimate of what
-            came since. 0 where the caller named no ``fixed_tokens``, or the provider's count is unknown.
+            came since. 0 where the caller named no ``reserved_tokens``, or the provider's count is unknown.
     """
 
     boundary: int
@@ -68,7 +68,7 @@ class CompactionContext:
     last_input_tokens: int = 0
     estimated_history_tokens: int = 0
     request_bytes: int = 0
-    fixed_tokens: int = 0
+    reserved_tokens: int = 0
     context_window: int | None = None
     message_count: int = 0
     low_yield_attempts: int = 0
@@ -87,7 +87,7 @@ class Trigger:
         focus: What the summary should look at in particular, for a manual call.
         instructions: What the summariser is told beside its prompt: the word of a hook.
         context_window: The model's window in tokens, None where unknown.
-        fixed_tokens: Tokens of what is sent beside the history, which the window has to hold too.
+        reserved_tokens: Tokens of what is sent beside the history, which the window has to hold too.
         pins: Sequence numbers of messages that stay whatever happens.
     """
 
@@ -97,7 +97,7 @@ class Trigger:
     threshold: int | None = None
     focus: str | None = None
     context_window: int | None = None
-    fixed_tokens: int = 0
+    reserved_tokens: int = 0
     pins: frozenset[int] = frozenset()
     instructions: str = ""
 
@@ -215,11 +215,11 @@ class Compactor(Protocol):
 class OverheadChecker(Protocol):
     """A policy that can tell beforehand whether it would work."""
 
-    def check_overhead(self, fixed_tokens: int, context_window: int | None) -> None:
+    def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
         """Refuses an overhead at or above the policy's own threshold: it would act at every boundary.
 
         Raises:
-            ConfigError: *fixed_tokens* leave no room below the threshold.
+            ConfigError: *reserved_tokens* leave no room below the threshold.
         """
 
 

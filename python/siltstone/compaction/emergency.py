@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
-from siltstone.compaction.net import fit
+from siltstone.compaction.emergency_fit import fit
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
@@ -60,9 +60,9 @@ class Emergency:
         return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger where history and fixed tokens exceed the window, at any boundary."""
+        """The trigger where history and reserved tokens exceed the window, at any boundary."""
         window = self._window(context.context_window)
-        tokens = context.estimated_history_tokens + context.fixed_tokens
+        tokens = context.estimated_history_tokens + context.reserved_tokens
         if window is None or tokens <= window:
             return None
         return Trigger(
@@ -71,7 +71,7 @@ class Emergency:
             tokens=tokens,
             threshold=window,
             context_window=window,
-            fixed_tokens=context.fixed_tokens,
+            reserved_tokens=context.reserved_tokens,
         )
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
@@ -88,12 +88,12 @@ class Emergency:
             history,
             window,
             self._token_rule,
-            fixed_tokens=trigger.fixed_tokens,
+            reserved_tokens=trigger.reserved_tokens,
             summary_prefix=self._summary_prefix,
             trigger=trigger,
         )
         if compaction is None:
-            tokens = self._token_rule.count(history) + trigger.fixed_tokens
+            tokens = self._token_rule.count(history) + trigger.reserved_tokens
             return Skip("not_due", f"{tokens} tokens fit the window of {window}")
         return compaction
 

@@ -16,7 +16,7 @@ from siltstone.compaction.base import Range
 from siltstone.compaction.clip import near_end
 from siltstone.compaction.render import INDENT, render
 from siltstone.compaction.rewrite import covered, joined
-from siltstone.compaction.stretches import Run, Segment, Unread, lines_of
+from siltstone.compaction.transcript_reader import Run, Segment, Unread, lines_of
 from siltstone.messages import Excerpt, Message, groups
 from siltstone.tokens import TokenRule
 

@@ -167,26 +167,26 @@ class ThresholdCompactor:
             return False
         return self.token_rule.count(selection.discarded) >= SUSPECT_FROM
 
-    def check_overhead(self, fixed_tokens: int, context_window: int | None) -> None:
+    def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
         """Refuses an overhead at or above the effective threshold.
 
         Raises:
             ConfigError: it would be due at every boundary, whatever was discarded.
         """
         threshold = self.config.effective_threshold(context_window)
-        if fixed_tokens < threshold:
+        if reserved_tokens < threshold:
             return
         window = "" if context_window is None else f" of a window of {context_window}"
         raise ConfigError(
-            f"the threshold of {threshold} tokens{window} must be > fixed_tokens, got {fixed_tokens}: "
-            f"{fixed_tokens - threshold + 1} more are needed",
+            f"the threshold of {threshold} tokens{window} must be > reserved_tokens, got {reserved_tokens}: "
+            f"{reserved_tokens - threshold + 1} more are needed",
             field="auto_compact_threshold",
             value=self.config.auto_compact_threshold,
         )
 
     def _fired(self, context: CompactionContext) -> Trigger | None:
         threshold = self.config.effective_threshold(context.context_window)
-        tokens = context.estimated_history_tokens + context.fixed_tokens
+        tokens = context.estimated_history_tokens + context.reserved_tokens
         reason = self._reason(context, tokens, threshold)
         if reason is None:
             return None
@@ -196,7 +196,7 @@ class ThresholdCompactor:
             tokens=figures.get(reason, tokens),
             threshold=threshold,
             context_window=context.context_window,
-            fixed_tokens=context.fixed_tokens,
+            reserved_tokens=context.reserved_tokens,
         )
 
     def _reason(self, context: CompactionContext, tokens: int, threshold: int) -> Reason | None:
@@ -227,7 +227,7 @@ class ThresholdCompactor:
     def _select(self, history: Sequence[Message], trigger: Trigger) -> Selection:
         threshold = trigger.threshold or self.config.effective_threshold(trigger.context_window)
         limits = []
-        tokens = self.config.retained_tokens(max(1, threshold - trigger.fixed_tokens))
+        tokens = self.config.retained_tokens(max(1, threshold - trigger.reserved_tokens))
         if tokens is not None:
             limits.append((self.token_rule, tokens))
         if self.config.max_request_bytes is not None:  # a quarter of the cap in bytes, four bytes a token

@@ -1,8 +1,8 @@
 """How well does a store find what was said? Datasets, measures, and reports."""
 
 from siltstone.evaluation.dataset import Conversation, Dataset, Question, Turn
-from siltstone.evaluation.face import Measurable
 from siltstone.evaluation.plain import read_dataset
+from siltstone.evaluation.protocols import Measurable
 from siltstone.evaluation.recorded import RECORDED, data_place, load_dataset
 from siltstone.evaluation.report import Abstention, Figures, Latency, Report
 from siltstone.evaluation.run import evaluate

@@ -91,7 +91,7 @@ class Conversation:
         """What a store is given: an entry a turn, in order, the nth with the source range ``(n, n + 1)``."""
         return [
             Entry(
-                text=turn.text,
+                content=turn.text,
                 source_range=(place, place + 1) if self.ordered else (0, 0),
                 role=turn.role,
                 name=turn.name,

@@ -13,7 +13,7 @@ from siltstone.errors import ConfigError, DatasetError, StoreError
 from siltstone.evaluation import measures
 from siltstone.evaluation.abstention import off_topic, without_names_in
 from siltstone.evaluation.dataset import Conversation, Dataset, Question
-from siltstone.evaluation.face import Measurable, Ranked
+from siltstone.evaluation.protocols import Measurable, Ranked
 from siltstone.evaluation.report import (
     CUTOFFS,
     DEPTH,

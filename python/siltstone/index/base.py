@@ -19,7 +19,7 @@ __all__ = ["RowIndex", "TextIndex"]
 class TextIndex:
     """The face of an index over texts; a member says what its numbers mean."""
 
-    _core: _native.Bm25Index | _native.ExactIndex
+    _core: _native.Bm25Index | _native.HashedTfIndex
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to *path*: all of it, or the file stays as it was.

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from siltstone.embedding import HashRule
     from siltstone.index.arrays import Ids, Scores
 
-__all__ = ["ExactIndex"]
+__all__ = ["HashedTfIndex"]
 
 
-class ExactIndex(TextIndex):
+class HashedTfIndex(TextIndex):
     """Texts by the cosine of their hashed TF embeddings: exact, the same on every machine.
 
     Distances are ``1 - cosine``: 0 for the same counts of words, up to 1, which is never reached: texts that
@@ -30,13 +30,13 @@ class ExactIndex(TextIndex):
         ConfigError: *hash_rule* is unknown.
     """
 
-    _core: _native.ExactIndex
+    _core: _native.HashedTfIndex
 
     def __init__(self, hash_rule: HashRule = "xxh3") -> None:
-        self._core = _native.ExactIndex(hash_rule)
+        self._core = _native.HashedTfIndex(hash_rule)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ExactIndex:
+    def load(cls, path: str | os.PathLike[str]) -> HashedTfIndex:
         """The index that was saved to *path*, with its hash rule and its ids.
 
         Raises:
@@ -46,7 +46,7 @@ class ExactIndex(TextIndex):
             StoreCorruptError: it was cut short, or changed since it was saved.
         """
         index = cls.__new__(cls)
-        index._core = _native.ExactIndex.load(os.fspath(path))
+        index._core = _native.HashedTfIndex.load(os.fspath(path))
         return index
 
     @property

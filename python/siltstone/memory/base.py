@@ -79,7 +79,7 @@ class Store(Protocol):
             EntryNotFoundError: there is none.
         """
 
-    def enumerate(
+    def entries(
         self,
         session_id: str,
         overlaps: tuple[int, int] | None = None,
@@ -169,7 +169,7 @@ class Store(Protocol):
         ``MemoryStore.forget``.
         """
 
-    def drop(self, session_id: str) -> int:
+    def delete_session(self, session_id: str) -> int:
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.
 
         A tombstone stays: what is written to it from now on is accepted as nothing.

@@ -87,7 +87,7 @@ def range_of(value: Iterable[int], name: str) -> tuple[int, int]:
 def entry_to_row(entry: Entry) -> EntryRow:
     """*entry* as the core takes it."""
     start, end = range_of(entry.source_range, "source_range")
-    return entry.text, start, end, entry.role, entry.name, entry.kind, milliseconds(entry.created_at)
+    return entry.content, start, end, entry.role, entry.name, entry.kind, milliseconds(entry.created_at)
 
 
 def entry_from_row(row: tuple[Any, ...]) -> StoredEntry:

@@ -49,7 +49,7 @@ class Entry:
     """A text to remember.
 
     Attributes:
-        text: What is indexed and given back. An empty or blank text is accepted and not stored.
+        content: What is indexed and given back. An empty or blank text is accepted and not stored.
         source_range: The messages it came from.
         role: Who said it.
         name: The speaker's or the tool's name.
@@ -57,7 +57,7 @@ class Entry:
         created_at: When it was said; now, where not given. A datetime without a zone is UTC.
     """
 
-    text: str
+    content: str
     source_range: tuple[int, int] = (0, 0)
     role: str = "user"
     name: str | None = None
@@ -182,7 +182,7 @@ class ReconcileReport:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of ``enumerate``. Filters apply after paging, so it may be short.
+    """A page of ``entries``. Filters apply after paging, so it may be short.
 
     Attributes:
         entries: In id order.

@@ -167,7 +167,7 @@ def _target(store: Store, session_id: str, criteria: Criteria, staged: Sequence[
 def _pages(store: Store, session_id: str) -> Iterator[Page]:
     offset: int | None = 0
     while offset is not None:
-        page = store.enumerate(session_id, offset=offset, limit=_PAGE)
+        page = store.entries(session_id, offset=offset, limit=_PAGE)
         yield page
         offset = page.next_offset
 

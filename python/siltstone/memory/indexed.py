@@ -234,7 +234,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
             raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
         return entry_from_row(self._native.get(entry_id))
 
-    def enumerate(
+    def entries(
         self,
         session_id: str,
         overlaps: tuple[int, int] | None = None,
@@ -255,7 +255,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
-        rows, next_offset, damaged = self._native.enumerate(
+        rows, next_offset, damaged = self._native.entries(
             session_id,
             None if overlaps is None else range_of(overlaps, "overlaps"),
             None if since is None else milliseconds(since),
@@ -313,7 +313,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
     def _staged(self, session_id: str) -> list[StoredEntry]:
         return [entry_from_row(row) for row in self._native.staged_entries(session_id)]
 
-    def drop(self, session_id: str) -> int:
+    def delete_session(self, session_id: str) -> int:
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.
 
         Its ids are not given to others. A tombstone stays under its name: what is written to it from now
@@ -321,7 +321,7 @@ class MemoryStore(DatabaseStages, DatabaseChecks):
         :meth:`revive` begins it anew.
         Freed pages are overwritten; for the bytes in the log beside the file, ``forget`` first.
         """
-        return self._native.drop_session(session_id)
+        return self._native.delete_session(session_id)
 
     def revive(self, session_id: str) -> bool:
         """Begins a session that was dropped anew, empty. False for one that was not dropped.

@@ -91,7 +91,7 @@ class Limits:
             )
         for place, entry in enumerate(entries):
             for field, text in (
-                ("text", entry.text),
+                ("content", entry.content),
                 ("role", entry.role),
                 ("name", entry.name),
                 ("kind", entry.kind),
@@ -141,8 +141,8 @@ class Limits:
         """
         whole: list[Entry] = []
         for entry in entries:
-            if _over(entry.text, self.text_bytes):
-                whole += (replace(entry, text=piece) for piece in self._pieces(entry.text))
+            if _over(entry.content, self.text_bytes):
+                whole += (replace(entry, content=piece) for piece in self._pieces(entry.content))
             else:
                 whole.append(entry)
         return whole

@@ -104,7 +104,7 @@ class SimpleMemoryStore:
                     return entries[entry_id]
         raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
 
-    def enumerate(
+    def entries(
         self,
         session_id: str,
         overlaps: tuple[int, int] | None = None,
@@ -196,7 +196,7 @@ class SimpleMemoryStore:
             messages, entries, summaries = (sum(each) for each in zip((0, 0, 0), *changed, strict=True))
             return ForgetReport(len(changed), messages, entries, summaries, erased=True)
 
-    def drop(self, session_id: str) -> int:
+    def delete_session(self, session_id: str) -> int:
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.
 
         What is written to it from now on is accepted as nothing.
@@ -205,7 +205,7 @@ class SimpleMemoryStore:
             self._check(session_id)
             if session_id in self._logs or session_id in self._entries:
                 self._dropped.add(session_id)
-            self._stages.drop(session_id)
+            self._stages.delete_session(session_id)
             self._logs.pop(session_id, None)
             return len(self._entries.pop(session_id, {}))
 

@@ -49,7 +49,7 @@ def check_search(limits: Limits, query: str, limit: int, ranker: Ranker | None, 
 
 def stored_of(session_id: str, entry: Entry) -> StoredEntry:
     """*entry* as it is kept, without its number."""
-    text = well_formed(entry.text)
+    text = well_formed(entry.content)
     return StoredEntry(
         entry_id=0,
         session_id=session_id,
@@ -59,7 +59,7 @@ def stored_of(session_id: str, entry: Entry) -> StoredEntry:
         name=None if entry.name is None else well_formed(entry.name),
         kind=well_formed(entry.kind),
         created_at=datetime_from(milliseconds(entry.created_at)),
-        repaired=text != entry.text,
+        repaired=text != entry.content,
     )
 
 

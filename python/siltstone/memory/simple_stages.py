@@ -72,7 +72,7 @@ class SimpleStages:
                 self._last_id += 1
                 batch.waiting[place] = self._last_id, entry
         if dropped:
-            self.drop(session_id)
+            self.delete_session(session_id)
         return token
 
     def finalize(self, token: str) -> Receipt:
@@ -133,7 +133,7 @@ class SimpleStages:
             for b in self.waiting(session_id)
         ]
 
-    def drop(self, session_id: str) -> None:
+    def delete_session(self, session_id: str) -> None:
         """Makes every batch of the session one that is accepted as nothing."""
         for batch in self._batches.values():
             if batch.session_id == session_id:

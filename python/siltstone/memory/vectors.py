@@ -12,7 +12,7 @@ from siltstone import _native
 from siltstone.embedding.base import Embedder, as_row, as_rows
 from siltstone.errors import EmbeddingError, StoreClosedError, StoreConflictError, StoreError
 from siltstone.events import EmbeddingFailed, StoreHook, notify
-from siltstone.memory.lane import EventLoop, Lane, LaneClosed, LaneTimeout
+from siltstone.memory.worker import EventLoop, Worker, WorkerClosed, WorkerTimeout
 
 __all__ = ["Vectors", "pieces"]
 
@@ -58,8 +58,8 @@ class Vectors:
         self._process = os.getpid()
         self._batch = int(getattr(embedder, "max_batch", BATCH))
         self._loop = EventLoop()
-        self._documents = Lane("siltstone-embed-documents", self._loop)
-        self._queries = Lane("siltstone-embed-queries", self._loop)
+        self._documents = Worker("siltstone-embed-documents", self._loop)
+        self._queries = Worker("siltstone-embed-queries", self._loop)
         self._known: OrderedDict[str, bytes] = OrderedDict()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -101,7 +101,7 @@ class Vectors:
         try:
             answer = self._queries.call(self._embedder.embed_query, text, self._query_seconds)
             row = as_row(answer, self._embedder).astype("<f4").tobytes()
-        except LaneClosed:
+        except WorkerClosed:
             return None
         except Exception as error:
             self._tell("query", error, 1)
@@ -161,7 +161,7 @@ class Vectors:
             if self._after == 0 and self._native.embedded()[1] == 0:
                 return True
             return self._walk()
-        except (StoreClosedError, LaneClosed):
+        except (StoreClosedError, WorkerClosed):
             return True
         except StoreConflictError as error:
             self._stale = True
@@ -181,7 +181,7 @@ class Vectors:
                 if rows:
                     self._native.store_vectors(self.key, self._embed(rows))
                 failed = 0
-            except (StoreError, LaneClosed):
+            except (StoreError, WorkerClosed):
                 raise
             except Exception as error:
                 if not told:
@@ -214,7 +214,7 @@ class Vectors:
     def _tell(self, purpose: Literal["documents", "query"], error: BaseException, texts: int) -> None:
         reason: Reason = "raised"
         message = f"{type(error).__name__}: {error}"
-        if isinstance(error, LaneTimeout):
+        if isinstance(error, WorkerTimeout):
             seconds = self._query_seconds if purpose == "query" else DOCUMENT_SECONDS
             reason, message = "timeout", f"embedder {self._embedder.id!r} gave no answer in {seconds} seconds"
         elif isinstance(error, EmbeddingError):

@@ -84,7 +84,7 @@ def forecast(core: Core, policy: Compactor | None, asked: Trigger | None = None)
         return idle
     trigger = asked or policy.should_compact(_context(core, policy))
     if trigger is None and core.context_window is not None:
-        net = rescue(view.tokens, policy, core.context_window, core.fixed_tokens)
+        net = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
         policy, trigger = net or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
@@ -94,10 +94,14 @@ def forecast(core: Core, policy: Compactor | None, asked: Trigger | None = None)
 def _check_room(core: Core, policy: Compactor) -> None:
     """Raises before anything is changed, where not even the emergency net could help."""
     with core.lock:
-        view, window, fixed = core.view.recounted(policy.token_rule), core.context_window, core.fixed_tokens
+        view, window, fixed = (
+            core.view.recounted(policy.token_rule),
+            core.context_window,
+            core.reserved_tokens,
+        )
         pins = frozenset(core.cadence.pins)
     if window is not None and view.tokens + fixed > window:
-        trigger = Trigger("overflow", fixed_tokens=fixed, pins=pins)
+        trigger = Trigger("overflow", reserved_tokens=fixed, pins=pins)
         check_room(view.messages(), window, policy.token_rule, trigger)
 
 
@@ -152,7 +156,7 @@ def compaction(
 
 def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Steps[list[Outcome]]:
     """The emergency net: whatever the policy did, no more than the window goes out."""
-    fixed = core.fixed_tokens
+    fixed = core.reserved_tokens
     net = rescue(core.view.recounted(policy.token_rule).tokens, policy, context_window, fixed)
     if net is None:
         return []
@@ -176,7 +180,7 @@ def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Step
 def _context(core: Core, policy: Compactor) -> CompactionContext:
     with core.lock:
         cadence, view = core.cadence, core.view.recounted(policy.token_rule)
-        counted = cadence.last_input_tokens if core.fixed_tokens else 0
+        counted = cadence.last_input_tokens if core.reserved_tokens else 0
         return CompactionContext(
             boundary=cadence.boundary,
             last_compaction_boundary=cadence.last_compaction,
@@ -184,7 +188,7 @@ def _context(core: Core, policy: Compactor) -> CompactionContext:
             last_input_tokens=cadence.last_input_tokens,
             estimated_history_tokens=view.tokens,
             request_bytes=core.view.bytes,
-            fixed_tokens=core.fixed_tokens,
+            reserved_tokens=core.reserved_tokens,
             context_window=core.context_window,
             message_count=len(view),
             low_yield_attempts=cadence.low_yield_attempts,

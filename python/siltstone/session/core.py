@@ -18,9 +18,9 @@ from siltstone.errors import (
 from siltstone.events import EntriesQuarantined, HistoryBranched, MemoryIndexed, notify
 from siltstone.messages import Message, RawMessage, read_message
 from siltstone.session import rows
-from siltstone.session.cadence import Cadence
+from siltstone.session.clock import CompactionClock
 from siltstone.session.past import Past
-from siltstone.session.spans import Spans, count, minus, union, within
+from siltstone.session.range_set import RangeSet, count, minus, union, within
 from siltstone.session.usage import input_tokens
 from siltstone.session.view import Item, View
 from siltstone.usage import UsageRecord
@@ -48,7 +48,7 @@ class Core(Past):
             self._next_seq += len(items)
             self._cadence = self._saved = cadence
             if counted:
-                self.estimate_error = (self._view.tokens + self.fixed_tokens) / counted - 1
+                self.estimate_error = (self._view.tokens + self.reserved_tokens) / counted - 1
             self._view.extend(items)
 
     def observe(
@@ -84,7 +84,7 @@ class Core(Past):
                 position = seen[start].place if start < len(seen) else len(raws)
                 branched = self._branch(retained, [each.raw for each in seen[start:]], usage, position)
             elif new := [each.raw for each in seen[start:]]:
-                begins = self._next_seq == 0 and self._cadence == Cadence()
+                begins = self._next_seq == 0 and self._cadence == CompactionClock()
                 self.append(new, usage)
                 if begins:
                     self._infer_cadence(item.message for item in self._view)
@@ -105,7 +105,7 @@ class Core(Past):
                     self._summaries.learn(each.compaction.summary, each.compaction.covers)
             self._summaries_of = state
 
-    def _check_branch(self, raws: Sequence[RawMessage], on_conflict: OnConflict, foreign: Spans) -> None:
+    def _check_branch(self, raws: Sequence[RawMessage], on_conflict: OnConflict, foreign: RangeSet) -> None:
         """Refuses a list that leaves the line of the session, where it cannot be followed."""
         if on_conflict == "branch" and raws and not foreign:
             return
@@ -121,7 +121,7 @@ class Core(Past):
         )
 
     def _branch(
-        self, retained: Spans, raws: Sequence[RawMessage], usage: Any, position: int
+        self, retained: RangeSet, raws: Sequence[RawMessage], usage: Any, position: int
     ) -> HistoryBranched:
         """Leaves the line of the session after *retained*, and goes on with *raws*; what is told of it."""
         cadence = self._cadence.rewritten()

@@ -94,7 +94,7 @@ class Face(Generic[ModelT]):
         """By what share our estimate of the last request was over the provider's own count.
 
         0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
-        ``usage`` since the session was opened. The estimate is that of the view, and ``fixed_tokens``.
+        ``usage`` since the session was opened. The estimate is that of the view, and ``reserved_tokens``.
         """
         return self._core.estimate_error
 
@@ -122,7 +122,7 @@ class Face(Generic[ModelT]):
         own = isinstance(policy, OwnPolicy)
         chosen = self._policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
-        check_overhead(chosen, self._core.fixed_tokens, self._core.context_window)
+        check_overhead(chosen, self._core.reserved_tokens, self._core.context_window)
         asked = self._asked if chosen is not None else None
         if asked is not None:
             self._asked = None
@@ -159,7 +159,7 @@ class Face(Generic[ModelT]):
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
         core = self._core
         return Trigger(
-            reason, focus=focus, context_window=core.context_window, fixed_tokens=core.fixed_tokens
+            reason, focus=focus, context_window=core.context_window, reserved_tokens=core.reserved_tokens
         )
 
     def _compaction(self, focus: str | None) -> Steps[Outcome]:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from siltstone.messages import RawMessage, SummaryMessage, decode, encode
-from siltstone.session.spans import Spans, numbers, union
+from siltstone.session.range_set import RangeSet, numbers, union
 
 __all__ = ["HostList", "Seen", "Summaries"]
 
@@ -91,7 +91,7 @@ class HostList:
         )
         return [each for each in seen if each.digest not in self._injected]
 
-    def said(self, line: Spans) -> list[int]:
+    def said(self, line: RangeSet) -> list[int]:
         """The sequence numbers of *line*, without what hooks have added."""
         return [seq for seq in numbers(line) if self._log[seq] not in self._injected]
 
@@ -154,15 +154,15 @@ class Summaries:
     """Every summary that there was in a session, by the digest of its text, and what each stands for."""
 
     def __init__(self) -> None:
-        self._covers: dict[bytes, Spans] = {}
+        self._covers: dict[bytes, RangeSet] = {}
         self._sizes: set[int] = set()
 
-    def learn(self, text: str, covers: Spans) -> None:
+    def learn(self, text: str, covers: RangeSet) -> None:
         """Takes in the text of a summary. Of two that say the same, the later one counts."""
         self._covers[digest(text)] = union(covers)
         self._sizes.add(len(text))
 
-    def find(self, raw: RawMessage) -> Spans | None:
+    def find(self, raw: RawMessage) -> RangeSet | None:
         """What *raw* stands for; None where it is no summary of ours, not even after a round through JSON.
 
         A summary that another session made stands for nothing here.

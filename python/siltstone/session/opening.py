@@ -26,7 +26,7 @@ def open_core(
     *,
     policy: Compactor | None,
     context_window: int | None,
-    fixed_tokens: int,
+    reserved_tokens: int,
     memory: bool | Store,
     index_tools: bool,
     recall: bool,
@@ -42,8 +42,8 @@ def open_core(
         StoreError: the store cannot be opened.
     """
     check_policy(policy)
-    check_window(context_window, fixed_tokens)
-    check_overhead(policy, fixed_tokens, context_window)
+    check_window(context_window, reserved_tokens)
+    check_overhead(policy, reserved_tokens, context_window)
     if recall:
         raise ConfigError(
             "recall=True is not part of this version; give the model the tool session.memory_search",
@@ -62,7 +62,7 @@ def open_core(
             hooks=hooks,
             guards=guards,
             context_window=context_window,
-            fixed_tokens=fixed_tokens,
+            reserved_tokens=reserved_tokens,
             retention=retention,
         )
     except BaseException:
@@ -83,27 +83,27 @@ def check_policy(policy: Any) -> None:
     )
 
 
-def check_overhead(policy: Compactor | None, fixed_tokens: int, context_window: int | None) -> None:
+def check_overhead(policy: Compactor | None, reserved_tokens: int, context_window: int | None) -> None:
     """Refuses what leaves *policy* no room below its own threshold."""
-    if fixed_tokens and isinstance(policy, OverheadChecker):
-        policy.check_overhead(fixed_tokens, context_window)
+    if reserved_tokens and isinstance(policy, OverheadChecker):
+        policy.check_overhead(reserved_tokens, context_window)
 
 
-def check_window(context_window: int | None, fixed_tokens: int = 0) -> None:
-    """Refuses a window that holds nothing, or nothing beside the fixed tokens."""
-    if type(fixed_tokens) is not int or fixed_tokens < 0:
+def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
+    """Refuses a window that holds nothing, or nothing beside the reserved tokens."""
+    if type(reserved_tokens) is not int or reserved_tokens < 0:
         raise ConfigError(
-            f"fixed_tokens must be an integer >= 0, got {fixed_tokens!r}",
-            field="fixed_tokens",
-            value=fixed_tokens,
+            f"reserved_tokens must be an integer >= 0, got {reserved_tokens!r}",
+            field="reserved_tokens",
+            value=reserved_tokens,
         )
     if context_window is None:
         return
-    if type(context_window) is int and 0 < context_window <= fixed_tokens:
+    if type(context_window) is int and 0 < context_window <= reserved_tokens:
         raise ConfigError(
-            f"fixed_tokens must be < the window of {context_window}, got {fixed_tokens}",
-            field="fixed_tokens",
-            value=fixed_tokens,
+            f"reserved_tokens must be < the window of {context_window}, got {reserved_tokens}",
+            field="reserved_tokens",
+            value=reserved_tokens,
         )
     if type(context_window) is not int or context_window <= 0:
         raise ConfigError(

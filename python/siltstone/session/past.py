@@ -19,9 +19,9 @@ from siltstone.errors import SessionDroppedError, StoreConflictError
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CompactionRow, NewCompaction, ViewItem
 from siltstone.session import rows
-from siltstone.session.cadence import Cadence
+from siltstone.session.clock import CompactionClock
 from siltstone.session.loading import load, pieces, with_live_objects
-from siltstone.session.spans import Spans, common, minus, union, within
+from siltstone.session.range_set import RangeSet, common, minus, union, within
 from siltstone.session.state import State
 from siltstone.session.view import Item, View
 
@@ -30,7 +30,7 @@ __all__ = ["BRANCH", "UNDO", "Past", "line_of"]
 BRANCH, UNDO = "branch", "undo"  #: the reasons of rows that no compaction wrote
 
 
-def line_of(row: NewCompaction | None, end: int) -> Spans:
+def line_of(row: NewCompaction | None, end: int) -> RangeSet:
     """What was said on the way to the view of *row* and the messages after it, up to *end*."""
     if row is None:
         return union([(0, end)])
@@ -40,17 +40,17 @@ def line_of(row: NewCompaction | None, end: int) -> Spans:
 class Past(State):
     """What changes a session's past. Every method takes the lock; none calls a model."""
 
-    def line(self) -> Spans:
+    def line(self) -> RangeSet:
         """What was said on the way to the current view, as sequence numbers."""
         with self._lock:
             return line_of(self._stands_on(), self._next_seq)
 
-    def covers(self) -> Spans:
+    def covers(self) -> RangeSet:
         """What the summary of the current view stands for."""
         row = self._stands_on()
         return () if row is None else row.covers
 
-    def left_by(self, row: CompactionRow) -> Spans:
+    def left_by(self, row: CompactionRow) -> RangeSet:
         """What a branch has left: sequence numbers of messages that its view does not go on from."""
         with self._lock:
             parent = None if row.parent is None else self._known()[row.parent]
@@ -66,7 +66,9 @@ class Past(State):
                 parent, end = row.parent, row.compaction.next_seq
             return load(self._log, self._view, None if parent is None else known.get(parent), end)
 
-    def branch(self, retained: Spans, new: Sequence[Item], cadence: Cadence) -> tuple[int, Spans]:
+    def branch(
+        self, retained: RangeSet, new: Sequence[Item], cadence: CompactionClock
+    ) -> tuple[int, RangeSet]:
         """Makes *retained*, and *new* after it, the current view: the id of the branch, and what left.
 
         Raises:
@@ -165,7 +167,7 @@ class Past(State):
         withdrawn: Sequence[CompactionRow],
         parent: int | None,
         new: Sequence[Item],
-        cadence: Cadence,
+        cadence: CompactionClock,
     ) -> int:
         """Commits *row* as the current view, with *new* after it; then holds that view. The row's id.
 
@@ -225,7 +227,7 @@ def _ranges(view: Sequence[ViewItem]) -> list[tuple[int, int]]:
     return [piece for piece in view if piece is not None]
 
 
-def _cut(base: NewCompaction | None, retained: Spans) -> list[ViewItem]:
+def _cut(base: NewCompaction | None, retained: RangeSet) -> list[ViewItem]:
     """The view of *base* as far as it is *retained*, and after it whatever was retained that came later."""
     found: list[ViewItem] = []
     for piece in base.view if base else ():

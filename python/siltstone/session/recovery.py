@@ -42,9 +42,9 @@ def recovery(core: Core, policy: Compactor | None, error: Exception, retries: in
     if retries == 0:
         trigger = Trigger(
             "overflow",
-            tokens=core.view.recounted(policy.token_rule).tokens + core.fixed_tokens,
+            tokens=core.view.recounted(policy.token_rule).tokens + core.reserved_tokens,
             context_window=core.context_window,
-            fixed_tokens=core.fixed_tokens,
+            reserved_tokens=core.reserved_tokens,
         )
         outcomes.append((yield from compaction(core, policy, trigger, at)))
     if not any(isinstance(outcome, Compacted) for outcome in outcomes):

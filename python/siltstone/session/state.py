@@ -15,7 +15,7 @@ from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, NewCompaction
 from siltstone.messages import Message, RawMessage, decode
 from siltstone.session import rows
-from siltstone.session.cadence import Cadence
+from siltstone.session.clock import CompactionClock
 from siltstone.session.loading import covered, load, pieces, with_live_objects
 from siltstone.session.observe import HostList, Summaries
 from siltstone.session.retention import Retention, retain
@@ -42,12 +42,12 @@ class State:
         hooks: Sequence[Hook],
         guards: Guards = NO_GUARDS,
         context_window: int | None = None,
-        fixed_tokens: int = 0,
+        reserved_tokens: int = 0,
         retention: Retention | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
-        self.context_window, self.fixed_tokens, self.guards = context_window, fixed_tokens, guards
+        self.context_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
         self.estimate_error: float | None = None
         self._now, self._index_tools, self._retention = now, index_tools, retention
         self._log = store.open_log(session_id)
@@ -62,7 +62,7 @@ class State:
                 session_id=session_id,
             )
         self._next_seq, self._redactions = state.next_seq, state.redactions
-        self._cadence = self._saved = Cadence.from_json(state.cadence, session_id)
+        self._cadence = self._saved = CompactionClock.from_json(state.cadence, session_id)
         self._closed = False
         self._damaged: tuple[int, ...] = ()
         self._changes = 0
@@ -90,7 +90,7 @@ class State:
         self._compacting.release()
 
     @property
-    def cadence(self) -> Cadence:
+    def cadence(self) -> CompactionClock:
         """Where the session stands between two compactions."""
         return self._cadence
 
@@ -154,7 +154,7 @@ class State:
             state = self._log.state()
             head = state.head.compaction_id if state.head else None
             if head != self._head:  # another writer moved on: where it stands is where we stand
-                self._cadence = self._saved = Cadence.from_json(state.cadence, self.session_id)
+                self._cadence = self._saved = CompactionClock.from_json(state.cadence, self.session_id)
             self._head, self._next_seq, self._redactions = head, state.next_seq, state.redactions
             items = with_live_objects(self._view, load(self._log, self._view, state.head, self._next_seq))
             self._view = View(self._view.rule, items)
@@ -180,7 +180,7 @@ class State:
 
     def _infer_cadence(self, history: Iterable[Message]) -> None:
         """Takes over the boundaries of a history that was not begun here, and stores them at once."""
-        self._cadence = replace(self._cadence, boundary=Cadence.inferred(history).boundary)
+        self._cadence = replace(self._cadence, boundary=CompactionClock.inferred(history).boundary)
         if self._cadence == self._saved:
             return
         try:

@@ -40,7 +40,7 @@ class Session(Lineage, Face[Models]):
         policy: Compactor | None = None,
         model: Models | None = None,
         context_window: int | None = None,
-        fixed_tokens: int = 0,
+        reserved_tokens: int = 0,
         memory: bool | Store = True,
         index_tools: bool = True,
         recall: bool = False,
@@ -62,7 +62,7 @@ class Session(Lineage, Face[Models]):
             model: Writes summaries: a callable ``CompletionRequest -> Completion | str``, such as
                 ``ExtractiveModel()``; or a list of them, each asked where those before it failed.
             context_window: The model's window in tokens. With a policy, ``prepare`` never returns more.
-            fixed_tokens: Tokens of what you send beside the history: tool definitions, a system prompt
+            reserved_tokens: Tokens of what you send beside the history: tool definitions, a system prompt
                 that is a parameter, the room for the answer. They count against thresholds and window.
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
                 store: the same in that store, which stays yours to close.
@@ -92,7 +92,7 @@ class Session(Lineage, Face[Models]):
             session_id,
             policy=policy,
             context_window=context_window,
-            fixed_tokens=fixed_tokens,
+            reserved_tokens=reserved_tokens,
             memory=memory,
             index_tools=index_tools,
             recall=recall,

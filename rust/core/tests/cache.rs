@@ -106,7 +106,7 @@ fn forgetting_and_dropping_delete_the_file_before_they_return() {
         fs::write(&left, "of another process").unwrap();
         let store = handle.store().unwrap();
         if drops {
-            assert_eq!(store.drop_session(&session("a")).unwrap(), MANY);
+            assert_eq!(store.delete_session(&session("a")).unwrap(), MANY);
         } else {
             assert!(store.forget(&[target(5)], "gone").unwrap().erased);
         }

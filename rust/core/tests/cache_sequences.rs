@@ -92,7 +92,7 @@ fn take(store: &Store, step: Step, next: &mut i64) {
             store.expire(&name, Some(keep), None).unwrap();
         }
         Step::Drop => {
-            store.drop_session(&name).unwrap();
+            store.delete_session(&name).unwrap();
             store.revive(&name).unwrap();
             store.insert(&name, &new(MANY)).unwrap();
         }

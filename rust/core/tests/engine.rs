@@ -5,7 +5,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use siltstone_core::SparseRow;
-use siltstone_core::index::{ExactIndex, Neighbor, VectorIndex, distance};
+use siltstone_core::index::{HashedTfIndex, Neighbor, VectorIndex, distance};
 use siltstone_core::simd::Level;
 
 /// What is done to an index, in order.
@@ -66,11 +66,11 @@ impl Plain {
     }
 }
 
-fn saved_and_loaded(index: &ExactIndex) -> ExactIndex {
+fn saved_and_loaded(index: &HashedTfIndex) -> HashedTfIndex {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("an.index");
     index.save(&path, "rows").unwrap();
-    ExactIndex::load(&path, |label| (label == "rows").then_some(()))
+    HashedTfIndex::load(&path, |label| (label == "rows").then_some(()))
         .unwrap()
         .0
 }
@@ -83,7 +83,7 @@ proptest! {
         query in row(),
         limit in 0_usize..60,
     ) {
-        let (mut index, mut plain) = (ExactIndex::default(), Plain::default());
+        let (mut index, mut plain) = (HashedTfIndex::default(), Plain::default());
         for step in steps {
             match step {
                 Step::Add(count, from) => {

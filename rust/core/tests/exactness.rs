@@ -4,7 +4,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use siltstone_core::analyse::terms;
 use siltstone_core::bm25::{Bm25Params, Document, LexicalIndex, Query};
-use siltstone_core::index::{ExactIndex, FlatIndex, Neighbor, VectorIndex};
+use siltstone_core::index::{FlatIndex, HashedTfIndex, Neighbor, VectorIndex};
 use siltstone_core::{SparseRow, TopK};
 
 /// Few buckets and small counts, so that rows often share buckets and distances are often equal.
@@ -39,13 +39,13 @@ proptest! {
         query in row(),
         limit in 0_usize..12,
     ) {
-        let (exact, flat): (ExactIndex, FlatIndex) = (filled(&rows), filled(&rows));
+        let (exact, flat): (HashedTfIndex, FlatIndex) = (filled(&rows), filled(&rows));
         prop_assert_eq!(bits(&exact.search(&query, limit)), bits(&flat.search(&query, limit)));
     }
 
     #[test]
     fn the_limit_cuts_one_list(rows in vec(row(), 0..40), query in row(), limit in 0_usize..12) {
-        let exact: ExactIndex = filled(&rows);
+        let exact: HashedTfIndex = filled(&rows);
         let all = bits(&exact.search(&query, rows.len()));
         let cut = bits(&exact.search(&query, limit));
         prop_assert_eq!(&cut[..], &all[..limit.min(all.len())]);
@@ -53,7 +53,7 @@ proptest! {
 
     #[test]
     fn neither_zero_rows_nor_zero_overlap_match(rows in vec(row(), 0..40), query in row()) {
-        let exact: ExactIndex = filled(&rows);
+        let exact: HashedTfIndex = filled(&rows);
         for neighbor in exact.search(&query, rows.len()) {
             let row = &rows[neighbor.id as usize];
             prop_assert!(query.dot(row) > 0);
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn exact_search_is_invariant_under_insertion_order(rows in vec(row(), 0..40), query in row()) {
         let distances = |rows: &[SparseRow]| -> Vec<u64> {
-            let exact: ExactIndex = filled(rows);
+            let exact: HashedTfIndex = filled(rows);
             bits(&exact.search(&query, rows.len())).into_iter().map(|(_, distance)| distance).collect()
         };
         let reversed: Vec<SparseRow> = rows.iter().rev().cloned().collect();

@@ -104,7 +104,7 @@ fn an_id_is_never_given_twice() {
         );
         last += 2;
         if round % 2 == 1 {
-            assert_eq!(store.drop_session(&life).unwrap(), 4);
+            assert_eq!(store.delete_session(&life).unwrap(), 4);
         }
     }
 }
@@ -219,12 +219,16 @@ fn a_store_opened_for_reading_answers_and_refuses_to_write() {
         2,
         "it sees what another store commits"
     );
-    writer.store().unwrap().drop_session(&session("a")).unwrap();
+    writer
+        .store()
+        .unwrap()
+        .delete_session(&session("a"))
+        .unwrap();
     assert_eq!(found(&store, "a", "silt"), []);
     for refused in [
         store.insert(&session("a"), &[entry("silt")]).err(),
         store.append(&session("a"), 0, &[], String::new()).err(),
-        store.drop_session(&session("a")).err(),
+        store.delete_session(&session("a")).err(),
     ] {
         assert_eq!(refused.unwrap().kind(), ErrorKind::ReadOnlyStore);
     }

@@ -96,10 +96,10 @@ fn a_session_that_is_dropped_shows_nothing_and_takes_nothing() {
             store.insert(&life, &both).unwrap();
             store.insert(&life, &both[..1]).unwrap();
             assert_eq!(found(&store, &name, "canary").len(), 3);
-            assert_eq!(store.drop_session(&life).unwrap(), 3);
+            assert_eq!(store.delete_session(&life).unwrap(), 3);
             assert_eq!(store.insert(&life, &both).unwrap(), [None, None]);
             assert_eq!(found(&store, &name, "canary"), []);
-            assert_eq!(store.drop_session(&life).unwrap(), 0);
+            assert_eq!(store.delete_session(&life).unwrap(), 0);
         }
     });
 }

@@ -131,7 +131,7 @@ fn vectors_leave_with_their_entries_however_these_leave() {
     };
     store.forget(&[target], "gone").unwrap();
     assert_eq!(near(&store, key, &[1.0], Ranker::Dense).0, ["river"]);
-    store.drop_session(&session("b")).unwrap();
+    store.delete_session(&session("b")).unwrap();
     assert_eq!(
         store.embedded().unwrap(),
         Embedded {

@@ -173,7 +173,7 @@ impl Step {
                 ids = store.insert(&session(&guest(*number)), &[entry(&text, (0, 0))])?;
             }
             Self::Leave(number) => {
-                store.drop_session(&session(&guest(*number)))?;
+                store.delete_session(&session(&guest(*number)))?;
             }
         }
         Ok(ids.into_iter().flatten().map(|id| id.0).collect())

@@ -1,4 +1,4 @@
-//! `ExactIndex`: texts by the cosine of their hashed embeddings. Arrays cross the wall as native-endian bytes.
+//! `HashedTfIndex`: texts by the cosine of their hashed embeddings. Arrays cross the wall as native-endian bytes.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::{with_counts, with_embedder};
-use siltstone_core::index::{ExactIndex as Index, Neighbor, VectorIndex};
+use siltstone_core::index::{HashedTfIndex as Index, Neighbor, VectorIndex};
 use siltstone_core::simd::Level;
 use siltstone_core::simd::rows::prefetch;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
@@ -36,13 +36,13 @@ const NO_ID: u64 = u64::MAX;
 
 /// Texts by cosine; safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct ExactIndex {
+pub(crate) struct HashedTfIndex {
     rule: HashRule,
     index: RwLock<Index>,
 }
 
 #[pymethods]
-impl ExactIndex {
+impl HashedTfIndex {
     #[new]
     fn new(py: Python<'_>, hash_rule: &str) -> PyResult<Self> {
         let rule = hash_rule
@@ -166,7 +166,7 @@ impl ExactIndex {
     }
 }
 
-impl ExactIndex {
+impl HashedTfIndex {
     fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
         work(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }

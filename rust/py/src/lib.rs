@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use crate::error::panic_on_purpose;
     #[pymodule_export]
-    use crate::exact::ExactIndex;
+    use crate::exact::HashedTfIndex;
     #[pymodule_export]
     use crate::json::json_size;
     #[pymodule_export]

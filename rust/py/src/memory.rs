@@ -249,7 +249,7 @@ impl Store {
         })
     }
 
-    fn enumerate(
+    fn entries(
         &self,
         py: Python<'_>,
         session: Text,
@@ -358,9 +358,9 @@ impl Store {
         })
     }
 
-    fn drop_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {
+    fn delete_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {
         guard(py, || {
-            self.handle.store()?.drop_session(&session_id(&session)?)
+            self.handle.store()?.delete_session(&session_id(&session)?)
         })
     }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 use crate::bm25::chain::{Chain, REACH};
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
-use crate::bm25::near::{Parts, Why, shares};
+use crate::bm25::neighbours::{Parts, Why, shares};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;

@@ -8,7 +8,7 @@ use std::mem;
 
 use crate::bm25::chain::{GROUP, REACH};
 use crate::bm25::lexical::{LexicalIndex, Match};
-use crate::bm25::near::{LIFT, Parts, bound, bound_of_squares, near};
+use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, near};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
 use crate::bm25::terms::Query;

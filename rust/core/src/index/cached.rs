@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use crate::cache::{Reader, Writer};
-use crate::index::exact::{ExactIndex, FREQUENT, LARGE};
+use crate::index::exact::{FREQUENT, HashedTfIndex, LARGE};
 use crate::postings::{BLOCK, Postings};
 use crate::simd::scan::{GROUP, root};
 
-impl ExactIndex {
+impl HashedTfIndex {
     /// Writes all rows to a cache.
     ///
     /// # Errors

@@ -27,11 +27,11 @@ pub(super) const LARGE: f32 = 16_777_216.0;
 /// Inverted lists over the buckets, with counts; dots are sums of integers.
 ///
 /// ```
-/// use siltstone_core::index::{ExactIndex, VectorIndex};
+/// use siltstone_core::index::{HashedTfIndex, VectorIndex};
 /// use siltstone_core::SparseRow;
 ///
 /// let row = |counts: &[(u16, u32)]| counts.iter().copied().collect::<SparseRow>();
-/// let mut index = ExactIndex::default();
+/// let mut index = HashedTfIndex::default();
 /// index.add(&row(&[(1, 1), (2, 1)]));
 /// index.add(&row(&[(3, 1)]));
 /// let found = index.search(&row(&[(1, 2), (2, 2)]), 5);
@@ -39,7 +39,7 @@ pub(super) const LARGE: f32 = 16_777_216.0;
 /// assert!((found[0].id, found[0].distance) == (0, 0.0)); // the same direction
 /// ```
 #[derive(Clone, Debug)]
-pub struct ExactIndex {
+pub struct HashedTfIndex {
     pub(super) postings: Postings<Buckets>,
     /// The squared norm of each row, with zeros behind the last up to the end of a group.
     pub(super) norms: Vec<[f32; GROUP]>,
@@ -51,7 +51,7 @@ pub struct ExactIndex {
     pub(super) largest: Vec<u64>,
 }
 
-impl Default for ExactIndex {
+impl Default for HashedTfIndex {
     fn default() -> Self {
         Self {
             postings: Postings::new(FREQUENT),
@@ -63,7 +63,7 @@ impl Default for ExactIndex {
     }
 }
 
-impl ExactIndex {
+impl HashedTfIndex {
     /// How many pairs of a row and a bucket it holds.
     #[must_use]
     pub fn postings(&self) -> usize {
@@ -214,7 +214,7 @@ impl ExactIndex {
     }
 }
 
-impl VectorIndex for ExactIndex {
+impl VectorIndex for HashedTfIndex {
     fn add(&mut self, row: &SparseRow) -> u32 {
         let counts: Vec<_> = row.iter().collect();
         self.add_counts(&counts)

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::mem;
 
 use crate::index::base::{Neighbor, distance_of};
-use crate::index::exact::ExactIndex;
+use crate::index::exact::HashedTfIndex;
 use crate::postings::{BLOCK, Fresh, Newest, Overflow, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, set_columns};
@@ -48,7 +48,7 @@ struct Scattered<'a> {
 
 /// A search on its way through the blocks.
 pub(super) struct Search<'a> {
-    index: &'a ExactIndex,
+    index: &'a HashedTfIndex,
     /// Buckets and their counts.
     query: &'a [(u16, u32)],
     squared_norm: u64,
@@ -110,7 +110,7 @@ impl<'a> Search<'a> {
     ///
     /// Where `limit` is given, rows that are certainly not among so many of the nearest may be left out.
     pub(super) fn run(
-        index: &'a ExactIndex,
+        index: &'a HashedTfIndex,
         query: &'a [(u16, u32)],
         limit: Option<usize>,
         mut visit: impl FnMut(Neighbor) -> f64,

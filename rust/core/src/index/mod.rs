@@ -10,8 +10,8 @@ mod flat;
 mod flat_rows;
 mod frame;
 mod hnsw;
-mod left;
 mod plan;
+mod removal;
 mod rescore;
 mod scan;
 mod segments;
@@ -19,7 +19,7 @@ pub mod space;
 
 pub use base::{Neighbor, VectorIndex, cosine_distance, distance};
 pub use dense::{DenseIndex, DenseScan, Near};
-pub use exact::ExactIndex;
+pub use exact::HashedTfIndex;
 pub use flat::FlatIndex;
 pub use flat_rows::FlatRows;
 pub use frame::{read_file, write_file};

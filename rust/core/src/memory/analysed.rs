@@ -4,7 +4,7 @@ use crate::analyse::{Fields, for_each_passage};
 use crate::bm25::Document;
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::NewEntry;
 use crate::vector::SparseRow;
 
@@ -21,7 +21,7 @@ pub(super) struct Analysed {
 
 impl Analysed {
     /// What the indexes of `needs` take of it.
-    pub(super) fn of(entry: &NewEntry, hash_rule: HashRule, needs: Needs) -> Self {
+    pub(super) fn of(entry: &NewEntry, hash_rule: HashRule, needs: RequiredIndexes) -> Self {
         let passages = || {
             let mut passages = Vec::with_capacity(1); // nearly all have one
             let name = entry.name.as_deref();
@@ -40,7 +40,7 @@ impl Analysed {
     }
 
     /// Whether it has what these indexes take.
-    pub(super) fn is_enough_for(&self, needs: Needs) -> bool {
+    pub(super) fn is_enough_for(&self, needs: RequiredIndexes) -> bool {
         let has_row = needs.buckets || needs.graph;
         (!needs.terms || self.passages.is_some()) && (!has_row || self.row.is_some())
     }

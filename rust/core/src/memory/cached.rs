@@ -7,8 +7,8 @@ use crate::bm25::{Bm25Params, LexicalIndex};
 use crate::cache::{Reader, Writer};
 use crate::embed::hash::HashRule;
 use crate::id::EntryId;
-use crate::index::{ExactIndex, VectorIndex};
-use crate::memory::needs::Needs;
+use crate::index::{HashedTfIndex, VectorIndex};
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 use crate::tokenize::words;
 
@@ -25,9 +25,9 @@ pub(super) struct Snapshot {
     pub(super) revision: i64,
     pub(super) entries: Vec<(EntryId, i64)>,
     /// The indexes that there are, here or in the file that this was read from.
-    pub(super) has: Needs,
+    pub(super) has: RequiredIndexes,
     pub(super) lexical: Option<LexicalIndex>,
-    pub(super) cosine: Option<ExactIndex>,
+    pub(super) cosine: Option<HashedTfIndex>,
 }
 
 impl Snapshot {
@@ -57,7 +57,7 @@ impl Snapshot {
         file: &Reader,
         row: &SessionRow,
         hash_rule: HashRule,
-        needs: Needs,
+        needs: RequiredIndexes,
     ) -> Option<Self> {
         let mut from = file.group(ENTRIES)?;
         if from.array::<u8>()?[..] != *rules(hash_rule).as_bytes() {
@@ -75,7 +75,7 @@ impl Snapshot {
             return None;
         }
         let (terms, buckets) = (file.group(TERMS), file.group(BUCKETS));
-        let has = Needs {
+        let has = RequiredIndexes {
             terms: terms.is_some(),
             buckets: buckets.is_some(),
             graph: false,
@@ -87,7 +87,7 @@ impl Snapshot {
             lexical.as_ref()?;
         }
         if let Some(mut from) = buckets.filter(|_| needs.buckets) {
-            let read = ExactIndex::read(&mut from)?;
+            let read = HashedTfIndex::read(&mut from)?;
             cosine = Some(read).filter(|read| from.is_done() && read.len() == ids.len());
             cosine.as_ref()?;
         }
@@ -123,7 +123,7 @@ mod tests {
     /// 40 entries, a few of two passages, on several days.
     fn snapshot() -> Snapshot {
         let mut lexical = LexicalIndex::new(Bm25Params::default());
-        let mut cosine = ExactIndex::default();
+        let mut cosine = HashedTfIndex::default();
         let mut entries = Vec::new();
         for number in 0..40_i64 {
             let text = format!("silt and river {} {number}", "stone ".repeat(20));
@@ -143,7 +143,7 @@ mod tests {
             epoch: 2,
             revision: 5,
             entries,
-            has: Needs::BOTH,
+            has: RequiredIndexes::BOTH,
             lexical: Some(lexical),
             cosine: Some(cosine),
         }
@@ -170,7 +170,12 @@ mod tests {
         let path = directory.path().join("file");
         fs::write(&path, bytes).unwrap();
         let checksum = u64::from_ne_bytes(*bytes.last_chunk().unwrap());
-        Snapshot::read(&Reader::open(&path, checksum)?, row, hash_rule, Needs::BOTH)
+        Snapshot::read(
+            &Reader::open(&path, checksum)?,
+            row,
+            hash_rule,
+            RequiredIndexes::BOTH,
+        )
     }
 
     /// Points and scores of what both indexes find.
@@ -236,7 +241,7 @@ mod tests {
         let (bytes, checksum) = snapshot().write(Vec::new()).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
-        let read = |bytes: &[u8], needs: Needs| {
+        let read = |bytes: &[u8], needs: RequiredIndexes| {
             fs::write(&path, bytes).unwrap();
             let known = Snapshot::read(
                 &Reader::open(&path, checksum)?,
@@ -244,12 +249,17 @@ mod tests {
                 HashRule::Xxh3,
                 needs,
             )?;
-            assert_eq!(known.has, Needs::BOTH);
+            assert_eq!(known.has, RequiredIndexes::BOTH);
             let there = [known.lexical.is_some(), known.cosine.is_some()];
             assert_eq!(there, [needs.terms, needs.buckets]);
             Some(())
         };
-        let all = [Needs::NOTHING, Needs::TERMS, Needs::BUCKETS, Needs::BOTH];
+        let all = [
+            RequiredIndexes::NOTHING,
+            RequiredIndexes::TERMS,
+            RequiredIndexes::BUCKETS,
+            RequiredIndexes::BOTH,
+        ];
         assert_eq!(all.map(|needs| read(&bytes, needs)), [Some(()); 4]);
         let mut seen = [0; 3];
         for at in (0..bytes.len()).step_by(97) {
@@ -274,7 +284,7 @@ mod tests {
         known.lexical = None;
         let (bytes, _) = known.write(Vec::new()).unwrap();
         let again = read(&bytes, &row(), HashRule::Xxh3).unwrap();
-        assert_eq!(again.has, Needs::BUCKETS);
+        assert_eq!(again.has, RequiredIndexes::BUCKETS);
         assert!(again.lexical.is_none() && again.cosine.is_some());
     }
 

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use crate::cache::Reader;
 use crate::embed::hash::HashRule;
 use crate::memory::cached::Snapshot;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 use crate::whole_file::{self, UNFINISHED};
 
@@ -41,7 +41,7 @@ impl Caches {
         row: &SessionRow,
         checksum: u64,
         hash_rule: HashRule,
-        needs: Needs,
+        needs: RequiredIndexes,
     ) -> Option<Snapshot> {
         let reader = Reader::open(&self.path(row.id, checksum), checksum)?;
         Snapshot::read(&reader, row, hash_rule, needs)

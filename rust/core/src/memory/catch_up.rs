@@ -10,7 +10,7 @@ use crate::index::{DenseScan, VectorIndex};
 use crate::memory::analysed::Analysed;
 use crate::memory::cached::Snapshot;
 use crate::memory::graph::Graph;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::{Dense, Kept, NO_REVISION, Scope, is_worth};
 use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::{EmbedderRow, SessionRow, StoredEntry, vectors};
@@ -80,8 +80,8 @@ impl Scope {
         &mut self,
         connection: &Connection,
         row: &SessionRow,
-        needs: Needs,
-        cached: impl Fn(Needs) -> Option<Snapshot>,
+        needs: RequiredIndexes,
+        cached: impl Fn(RequiredIndexes) -> Option<Snapshot>,
     ) -> Result<bool> {
         if needs.graph && self.graph.is_none() {
             // The rows for a graph are in the database alone.
@@ -96,7 +96,7 @@ impl Scope {
         let grew = (self.session, self.epoch) == (row.id, row.epoch);
         if grew && self.revision != NO_REVISION {
             if !self.is_of(row) {
-                first = first.min(self.load(connection, row, Needs::NOTHING)?);
+                first = first.min(self.load(connection, row, RequiredIndexes::NOTHING)?);
             }
             if self.is_of(row) && !self.has(needs) {
                 first = first.min(self.follow(connection, row, needs, &cached)?);
@@ -189,10 +189,10 @@ impl Scope {
         &mut self,
         connection: &Connection,
         row: &SessionRow,
-        needs: Needs,
-        cached: impl Fn(Needs) -> Option<Snapshot>,
+        needs: RequiredIndexes,
+        cached: impl Fn(RequiredIndexes) -> Option<Snapshot>,
     ) -> Result<usize> {
-        let missing = Needs {
+        let missing = RequiredIndexes {
             graph: false,
             ..needs.without(self.made())
         };
@@ -207,9 +207,14 @@ impl Scope {
 
     /// Adds the rows after its last, and to an index that lacks others those too; it is of that state if all
     /// are then as many as they should be, and what they were. From which entry on rows were read.
-    fn load(&mut self, connection: &Connection, row: &SessionRow, needs: Needs) -> Result<usize> {
+    fn load(
+        &mut self,
+        connection: &Connection,
+        row: &SessionRow,
+        needs: RequiredIndexes,
+    ) -> Result<usize> {
         self.revision = NO_REVISION;
-        self.made = Needs {
+        self.made = RequiredIndexes {
             graph: false,
             ..self.made.and(needs)
         };
@@ -254,7 +259,7 @@ impl Scope {
         if known.is_some_and(|id| id != stored.id) {
             return Ok(false);
         }
-        let needs = Needs {
+        let needs = RequiredIndexes {
             terms: self.made.terms && self.lexical.len() == place,
             buckets: self.made.buckets && self.cosine.len() == place,
             graph: self.graph.is_some() && known.is_none(),
@@ -291,7 +296,7 @@ impl Scope {
     }
 
     /// Adds the next entry to those indexes.
-    fn add(&mut self, id: EntryId, analysed: Analysed, needs: Needs) -> Result<()> {
+    fn add(&mut self, id: EntryId, analysed: Analysed, needs: RequiredIndexes) -> Result<()> {
         if let Some(row) = &analysed.row {
             if let Some(graph) = self.graph.as_mut().filter(|_| needs.graph) {
                 graph.add(id, row)?;

@@ -3,8 +3,8 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
-use crate::memory::needs::Needs;
 use crate::memory::options::invalid;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
 use crate::sqlite::entry::Listed;
@@ -141,7 +141,7 @@ impl Store {
     /// # Errors
     ///
     /// Those of a write.
-    pub fn drop_session(&self, session: &SessionId) -> Result<i64> {
+    pub fn delete_session(&self, session: &SessionId) -> Result<i64> {
         let mut writer = self.database.writer()?;
         let dropped = writer.transaction(|transaction| {
             let Some(row) = session::find(transaction, session)? else {
@@ -228,7 +228,7 @@ impl Store {
                 let found = self.with_scope(
                     session,
                     None,
-                    Needs::BOTH,
+                    RequiredIndexes::BOTH,
                     Scope::sizes,
                     |transaction, scope, row, sizes| {
                         let counts = figures::of_session(transaction, row)?;
@@ -258,7 +258,7 @@ impl Store {
         let damaged = self.with_scope(
             session,
             None,
-            Needs::NOTHING,
+            RequiredIndexes::NOTHING,
             |_| (),
             |_, scope, _, ()| Ok(scope.damaged().to_vec()),
         )?;

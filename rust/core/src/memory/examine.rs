@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::memory::place;
 use crate::memory::store::Store;
+use crate::memory::store_path;
 use crate::sqlite::Finding;
 use crate::sqlite::check::examine;
 
@@ -19,7 +19,7 @@ impl Store {
     /// written; [`ErrorKind::StoreCorrupt`](crate::ErrorKind::StoreCorrupt) where something is damaged; otherwise
     /// those of a read. No store is left at `path` then.
     pub fn backup(&self, path: &Path) -> Result<()> {
-        self.database.backup(&place::file(path, false)?)
+        self.database.backup(&store_path::file(path, false)?)
     }
 
     /// Makes anew what follows from the rest, and sets aside entries that cannot be believed. Everything that

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{cached, compactions, leaving, log, meta, quarantine, session, staged};
 
@@ -97,7 +97,10 @@ impl Store {
         let made = self.scopes.get(session).map(|scope| scope.read().made());
         // A graph only marks what is removed from it.
         let is_gone = made.is_some_and(|made| {
-            !made.graph && self.catch_up(session, None, Needs::NOTHING, true).is_ok()
+            !made.graph
+                && self
+                    .catch_up(session, None, RequiredIndexes::NOTHING, true)
+                    .is_ok()
         });
         if !is_gone {
             self.scopes.remove(session);

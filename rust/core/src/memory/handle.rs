@@ -7,9 +7,9 @@ use parking_lot::RwLock;
 
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::place;
 use crate::memory::registry::{Key, share};
 use crate::memory::store::Store;
+use crate::memory::store_path;
 
 /// A store that is open until this handle, and every other on its file, is closed.
 ///
@@ -35,7 +35,7 @@ impl Handle {
     /// store was made with another rule.
     pub fn open(path: &Path, read_only: bool, hash_rule: Option<HashRule>) -> Result<Self> {
         let key = Key {
-            file: place::file(path, read_only)?,
+            file: store_path::file(path, read_only)?,
             process: std::process::id(),
             read_only,
         };

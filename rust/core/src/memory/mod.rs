@@ -32,6 +32,7 @@
 //! ```
 
 mod analysed;
+mod cache_writer;
 mod cached;
 mod caches;
 mod catch_up;
@@ -43,19 +44,18 @@ mod forget;
 mod fused;
 mod graph;
 mod handle;
-mod keep;
 mod log;
-mod needs;
 mod options;
-mod place;
 mod rank;
 mod registry;
+mod required_indexes;
 mod rewrite;
 mod scope;
 mod scope_map;
 mod search;
 mod staging;
 mod store;
+mod store_path;
 mod vectors;
 
 pub use check::MAX_TEXT_BYTES;

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fusion::Decay;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 
 /// Hits that a search returns at most, whatever the caller asks for.
 ///
@@ -174,12 +174,12 @@ impl Default for SearchOptions {
 
 impl SearchOptions {
     /// The indexes that a search looks into. Where there are no vectors to compare with, terms rank.
-    pub(super) fn needs(&self) -> Needs {
+    pub(super) fn needs(&self) -> RequiredIndexes {
         match (self.ranker, self.index) {
-            (Ranker::Cosine, SearchIndex::Exact) => Needs::BUCKETS,
-            (Ranker::Cosine, SearchIndex::Hnsw) => Needs::GRAPH,
-            (Ranker::Hybrid, _) => Needs::BOTH,
-            (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => Needs::TERMS,
+            (Ranker::Cosine, SearchIndex::Exact) => RequiredIndexes::BUCKETS,
+            (Ranker::Cosine, SearchIndex::Hnsw) => RequiredIndexes::GRAPH,
+            (Ranker::Hybrid, _) => RequiredIndexes::BOTH,
+            (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => RequiredIndexes::TERMS,
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::bm25::{Bm25Params, LexicalIndex, Query, Why};
 use crate::embed::hash::HashRule;
 use crate::id::EntryId;
-use crate::index::{DenseIndex, ExactIndex};
+use crate::index::{DenseIndex, HashedTfIndex};
 use crate::memory::cached::Snapshot;
 use crate::memory::graph::Graph;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 
 /// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
@@ -46,9 +46,9 @@ pub(super) struct Scope {
     /// Rows of the session that cannot be believed, and are in no index; ids ascending.
     pub(super) damaged: Vec<EntryId>,
     /// The indexes that there are: of all entries, where the scope is of a state. Others are empty.
-    pub(super) made: Needs,
+    pub(super) made: RequiredIndexes,
     pub(super) lexical: LexicalIndex,
-    pub(super) cosine: ExactIndex,
+    pub(super) cosine: HashedTfIndex,
     /// Vectors of an embedder, once a search wanted them.
     pub(super) dense: Option<Dense>,
     /// Where a search asked for one.
@@ -99,9 +99,9 @@ impl Scope {
             epoch: 0,
             entries: Vec::new(),
             damaged: Vec::new(),
-            made: Needs::NOTHING,
+            made: RequiredIndexes::NOTHING,
             lexical: LexicalIndex::new(Bm25Params::default()),
-            cosine: ExactIndex::default(),
+            cosine: HashedTfIndex::default(),
             dense: None,
             graph: None,
             kept: Kept::default(),
@@ -118,9 +118,9 @@ impl Scope {
     }
 
     /// The indexes that a cache has, and the scope has not.
-    pub(super) fn kept_alone(&self) -> Needs {
+    pub(super) fn kept_alone(&self) -> RequiredIndexes {
         let [terms, buckets] = self.kept.lens().map(|len| len > 0);
-        Needs {
+        RequiredIndexes {
             terms,
             buckets,
             graph: false,
@@ -155,15 +155,15 @@ impl Scope {
     }
 
     /// The indexes that there are.
-    pub(super) fn made(&self) -> Needs {
-        Needs {
+    pub(super) fn made(&self) -> RequiredIndexes {
+        RequiredIndexes {
             graph: self.graph.is_some(),
             ..self.made
         }
     }
 
     /// Whether there are the indexes that something needs.
-    pub(super) fn has(&self, needs: Needs) -> bool {
+    pub(super) fn has(&self, needs: RequiredIndexes) -> bool {
         needs.without(self.made()).is_nothing()
     }
 

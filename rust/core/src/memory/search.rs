@@ -5,9 +5,9 @@ use rusqlite::Transaction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::explain::{Explanation, explain};
-use crate::memory::needs::Needs;
 use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::rank::Analysis;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::Scope;
 use crate::memory::store::Store;
 use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
@@ -142,7 +142,7 @@ impl Store {
         &self,
         session: &SessionId,
         embedder: Option<i64>,
-        needs: Needs,
+        needs: RequiredIndexes,
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -197,7 +197,7 @@ impl Store {
         &self,
         session: &SessionId,
         embedder: Option<i64>,
-        needs: Needs,
+        needs: RequiredIndexes,
         from_cache: bool,
     ) -> Result<bool> {
         let scope = self.scopes.get_or_create(session);

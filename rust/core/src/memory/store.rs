@@ -11,7 +11,7 @@ use crate::id::{EntryId, SessionId};
 use crate::memory::analysed::Analysed;
 use crate::memory::caches::Caches;
 use crate::memory::check::{check, is_blank};
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
 use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
@@ -100,7 +100,7 @@ impl Store {
         // between, is made of rows.
         let needs = match self.scopes.get(session) {
             Some(scope) => scope.read().made(),
-            None => Needs::NOTHING,
+            None => RequiredIndexes::NOTHING,
         };
         let analysed = kept
             .iter()

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::memory::cached::Snapshot;
-use crate::memory::needs::Needs;
+use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{Finding, SessionRow, cached, session};
 
@@ -78,7 +78,7 @@ impl Store {
         &self,
         connection: &Connection,
         row: &SessionRow,
-        needs: Needs,
+        needs: RequiredIndexes,
         is_wanted: bool,
     ) -> Option<Snapshot> {
         let checksum = cached::find(connection, row.id)?;

@@ -8,14 +8,12 @@ from siltstone.compaction.base import Compaction, CompactionError, Compactor, Sk
 from siltstone.llm import Completion, Flow
 from siltstone.messages import Message
 
-__all__ = ["rehearse"]
+__all__ = ["dry_run"]
 
 _HALVINGS = 12  # of a summary's budget, when a plan looks for one with which the history shrinks
 
 
-def rehearse(
-    policy: Compactor, history: Sequence[Message], trigger: Trigger
-) -> tuple[int, Compaction | Skip]:
+def dry_run(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> tuple[int, Compaction | Skip]:
     """The requests to a model that it takes, and the rewrite.
 
     Each summary fills its budget, or the largest halving of it with which the history shrinks.

@@ -32,7 +32,7 @@ def fit(
     context_window: int,
     token_rule: TokenRule,
     *,
-    fixed_tokens: int = 0,
+    reserved_tokens: int = 0,
     summary_prefix: str = SUMMARY_PREFIX,
     trigger: Trigger | None = None,
 ) -> Compaction | None:
@@ -41,19 +41,19 @@ def fit(
     Args:
         history: The view to rewrite.
         context_window: The model's window in tokens.
-        token_rule: How tokens are counted: the result has at most ``context_window - fixed_tokens``.
-        fixed_tokens: Tokens of what is sent beside the history.
+        token_rule: How tokens are counted: the result has at most ``context_window - reserved_tokens``.
+        reserved_tokens: Tokens of what is sent beside the history.
         summary_prefix: What the summary message begins with.
         trigger: What it holds stays too.
 
     Raises:
         ContextOverflowError: what must stay is larger than the window by itself.
     """
-    net = _Net(history, context_window - fixed_tokens, token_rule, summary_prefix, trigger)
+    net = _Net(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger)
     if token_rule.tokens(sum(net.units)) <= net.window:
         return None
     if net.least > net.window:
-        raise _overflow(net.least + fixed_tokens, context_window)
+        raise _overflow(net.least + reserved_tokens, context_window)
     kept = net.select()
     selection = parted(history, kept)
     summary = net.summary(selection, kept)
@@ -70,9 +70,9 @@ def check_room(
     Raises:
         ContextOverflowError: what must stay is larger than the window by itself.
     """
-    net = _Net(history, context_window - trigger.fixed_tokens, token_rule, SUMMARY_PREFIX, trigger)
+    net = _Net(history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger)
     if net.least > net.window:
-        raise _overflow(net.least + trigger.fixed_tokens, context_window)
+        raise _overflow(net.least + trigger.reserved_tokens, context_window)
 
 
 class _Net:

@@ -1,9 +1,9 @@
 //! Some rows of exact search leave it: what is left is an index that never had them.
 
-use crate::index::exact::ExactIndex;
+use crate::index::exact::HashedTfIndex;
 use crate::postings::BLOCK;
 
-impl ExactIndex {
+impl HashedTfIndex {
     /// The index of some of its rows alone, as if the others had never been added. `left` has their numbers, which
     /// ascend. Numbers are given anew.
     #[must_use]
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use crate::cache::Writer;
 
-    fn bytes(index: &ExactIndex) -> Vec<u8> {
+    fn bytes(index: &HashedTfIndex) -> Vec<u8> {
         let mut to = Writer::new(Vec::new()).unwrap();
         index.write(&mut to).unwrap();
         to.finish().unwrap().0
@@ -47,7 +47,7 @@ mod tests {
                 1..30,
             ),
         ) {
-            let (mut whole, mut fresh, mut left) = (ExactIndex::default(), ExactIndex::default(), Vec::new());
+            let (mut whole, mut fresh, mut left) = (HashedTfIndex::default(), HashedTfIndex::default(), Vec::new());
             for (row, stays, often) in &runs {
                 let row: Vec<_> = row.iter().map(|(&bucket, &count)| (bucket, count)).collect();
                 for number in 0..*often {
@@ -63,7 +63,7 @@ mod tests {
             for row in [[(1, 2), (2, 1)], [(3, 1), (4, 20)]] {
                 left.add_counts(&row);
                 fresh.add_counts(&row);
-                let found = |index: &ExactIndex| -> Vec<(u32, u64)> {
+                let found = |index: &HashedTfIndex| -> Vec<(u32, u64)> {
                     let near = index.search_counts(&[(1, 1), (3, 2), (7, 1)], 50);
                     near.iter().map(|near| (near.id, near.distance.to_bits())).collect()
                 };

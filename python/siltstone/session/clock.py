@@ -10,7 +10,7 @@ from typing import Any
 from siltstone.errors import StoreCorruptError
 from siltstone.messages import Message
 
-__all__ = ["LOW_YIELD", "Cadence"]
+__all__ = ["LOW_YIELD", "CompactionClock"]
 
 LOW_YIELD = 0.05  #: an attempt that reclaims less than this share counts as one that came to nothing
 
@@ -26,7 +26,7 @@ _PINS = "pinned"
 
 
 @dataclass(frozen=True, slots=True)
-class Cadence:
+class CompactionClock:
     """Counts boundaries, the moments just before a model call, for the life of a session.
 
     Attributes:
@@ -48,7 +48,7 @@ class Cadence:
     pins: tuple[int, ...] = ()
 
     @classmethod
-    def inferred(cls, history: Iterable[Message]) -> Cadence:
+    def inferred(cls, history: Iterable[Message]) -> CompactionClock:
         """That of a session which begins with *history*: each answer in it had its boundary.
 
         An answer is a message of the assistant; in the Responses API a run of its items.
@@ -60,23 +60,23 @@ class Cadence:
             going_on = is_answer
         return cls(boundary=answers)
 
-    def passed(self) -> Cadence:
+    def passed(self) -> CompactionClock:
         """After one more boundary."""
         return replace(self, boundary=self.boundary + 1)
 
-    def heard(self, input_tokens: int, seq: int) -> Cadence:
+    def heard(self, input_tokens: int, seq: int) -> CompactionClock:
         """After a model call that the provider counted, and that saw the messages before *seq*."""
         return replace(self, last_input_tokens=input_tokens, last_input_seq=seq)
 
-    def pinned(self, seq: int) -> Cadence:
+    def pinned(self, seq: int) -> CompactionClock:
         """With message *seq* pinned."""
         return replace(self, pins=tuple(sorted({*self.pins, seq})))
 
-    def unpinned(self, seq: int) -> Cadence:
+    def unpinned(self, seq: int) -> CompactionClock:
         """With message *seq* no longer pinned."""
         return replace(self, pins=tuple(pin for pin in self.pins if pin != seq))
 
-    def compacted(self, at: int, before: int, after: int) -> Cadence:
+    def compacted(self, at: int, before: int, after: int) -> CompactionClock:
         """After a compaction committed at boundary *at*."""
         low = (before - after) < before * LOW_YIELD
         attempts = self.low_yield_attempts + 1 if low else 0
@@ -84,11 +84,11 @@ class Cadence:
             self, last_compaction=at, last_attempt=at, low_yield_attempts=attempts, last_input_tokens=0
         )
 
-    def rewritten(self) -> Cadence:
+    def rewritten(self) -> CompactionClock:
         """After the past was rewritten: what the provider counted last is not what goes out next."""
         return replace(self, last_input_tokens=0)
 
-    def failed(self, at: int) -> Cadence:
+    def failed(self, at: int) -> CompactionClock:
         """After an attempt at boundary *at* that came to nothing."""
         return replace(self, last_attempt=at, low_yield_attempts=self.low_yield_attempts + 1)
 
@@ -100,7 +100,7 @@ class Cadence:
         return json.dumps({key: value for key, value in values.items() if value is not None})
 
     @classmethod
-    def from_json(cls, text: str, session_id: str) -> Cadence:
+    def from_json(cls, text: str, session_id: str) -> CompactionClock:
         """Reads what :meth:`to_json` wrote; an empty text is a session that has not begun.
 
         Raises:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["EventLoop", "Lane", "LaneClosed", "LaneTimeout"]
+__all__ = ["EventLoop", "Worker", "WorkerClosed", "WorkerTimeout"]
 
 
-class LaneTimeout(Exception):  # noqa: N818 - it is caught here, and never a user's
+class WorkerTimeout(Exception):  # noqa: N818 - it is caught here, and never a user's
     """The call takes longer than it may, or one before it does."""
 
 
-class LaneClosed(Exception):  # noqa: N818
+class WorkerClosed(Exception):  # noqa: N818
     """Nobody makes calls any more."""
 
 
@@ -39,7 +39,7 @@ class EventLoop:
 
         with self._lock:
             if self._closed:
-                raise LaneClosed
+                raise WorkerClosed
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 thread = threading.Thread(
@@ -87,7 +87,7 @@ class Task:
         self.error: BaseException | None = None
 
 
-class Lane:
+class Worker:
     """One thread that makes one call at a time, started with the first.
 
     A call that hangs cannot be ended from outside, and nobody waits for it longer than they said. As long
@@ -107,15 +107,15 @@ class Lane:
         """What ``function(argument)`` gives; where that is awaitable, what it comes to.
 
         Raises:
-            LaneTimeout: no answer within *timeout* seconds.
-            LaneClosed: the lane is closed.
+            WorkerTimeout: no answer within *timeout* seconds.
+            WorkerClosed: the lane is closed.
         """
         task = Task(function, argument)
         with self._lock:
             if self._closed:
-                raise LaneClosed
+                raise WorkerClosed
             if self._stuck is not None and not self._stuck.done.is_set():
-                raise LaneTimeout
+                raise WorkerTimeout
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
@@ -125,7 +125,7 @@ class Lane:
                 self._stuck = task
             task.given_up = True
             task.cancel()
-            raise LaneTimeout
+            raise WorkerTimeout
         if task.error is None:
             return task.answer
         if isinstance(task.error, Exception):
@@ -145,7 +145,7 @@ class Lane:
             if not task.given_up and not self._closed:
                 self._make(task)
             elif self._closed:
-                task.error = LaneClosed()
+                task.error = WorkerClosed()
             task.done.set()
 
     def _make(self, task: Task) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-__all__ = ["Spans", "common", "count", "minus", "numbers", "union", "within"]
+__all__ = ["RangeSet", "common", "count", "minus", "numbers", "union", "within"]
 
-Spans: TypeAlias = tuple[tuple[int, int], ...]
+RangeSet: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def union(*parts: Iterable[tuple[int, int]]) -> Spans:
+def union(*parts: Iterable[tuple[int, int]]) -> RangeSet:
     """Every number of *parts*, which may come in any order and overlap."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(span for part in parts for span in part):
@@ -23,7 +23,7 @@ def union(*parts: Iterable[tuple[int, int]]) -> Spans:
     return tuple(found)
 
 
-def minus(spans: Spans, gone: Spans) -> Spans:
+def minus(spans: RangeSet, gone: RangeSet) -> RangeSet:
     """The numbers of *spans* that are not in *gone*."""
     found: list[tuple[int, int]] = []
     at = 0
@@ -41,22 +41,22 @@ def minus(spans: Spans, gone: Spans) -> Spans:
     return tuple(found)
 
 
-def common(one: Spans, other: Spans) -> Spans:
+def common(one: RangeSet, other: RangeSet) -> RangeSet:
     """The numbers that are in both."""
     return minus(one, minus(one, other))
 
 
-def within(spans: Iterable[tuple[int, int]], start: int, end: int) -> Spans:
+def within(spans: Iterable[tuple[int, int]], start: int, end: int) -> RangeSet:
     """The numbers of *spans* from *start* to below *end*, in the order of *spans*."""
     cut = ((max(first, start), min(last, end)) for first, last in spans)
     return tuple(span for span in cut if span[0] < span[1])
 
 
-def count(spans: Spans) -> int:
+def count(spans: RangeSet) -> int:
     """How many numbers there are."""
     return sum(end - start for start, end in spans)
 
 
-def numbers(spans: Spans) -> list[int]:
+def numbers(spans: RangeSet) -> list[int]:
     """Each of them, ascending."""
     return [number for span in spans for number in range(*span)]

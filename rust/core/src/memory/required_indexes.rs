@@ -2,7 +2,7 @@
 
 /// Indexes of a session, as those that are needed, or those that there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(super) struct RequiredIndexes {
     /// The postings of terms, with what stands beside what, and the days.
     pub(super) terms: bool,
     /// The postings of buckets.
@@ -11,7 +11,7 @@ pub(super) struct Needs {
     pub(super) graph: bool,
 }
 
-impl Needs {
+impl RequiredIndexes {
     /// The rows alone: which entries there are.
     pub(super) const NOTHING: Self = Self {
         terms: false,
