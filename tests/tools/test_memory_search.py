@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from siltstone import CompactionConfig, ConfigError, Entry, MemoryStore, Session, ThresholdCompactor, Tool
+from siltstone import (
+    CompactionConfig,
+    ConfigError,
+    Entry,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    Tool,
+)
 from siltstone.errors import InvalidArgumentsError, StoreClosedError, ToolNotFoundError
 from siltstone.tools import dispatch
 
@@ -127,6 +139,78 @@ def test_mk_75_bad_arguments_are_refused_with_the_reason(tool: Tool, arguments: 
         tool.call(arguments)
     assert caught.value.name == "memory_search"
     assert reason in caught.value.reason
+
+
+DEEP = "[" * 100_000
+
+
+def nested(levels: int) -> Any:
+    value: Any = "fox"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (DEEP, "nested too deeply"),
+        (f'{{"query": {DEEP}{"]" * 100_000}}}', "nested too deeply"),
+        (f'{{"query": "fox", "other": {DEEP}{"]" * 100_000}}}', "nested too deeply"),
+        ({"query": nested(50_000)}, "'query' must be a string, got list"),
+        ({"query": "fox", "limit": nested(50_000)}, "got a value of type list"),
+        (f'{{"query": "fox", "limit": {"9" * 5_000}}}', "a number has 5000 digits, at most 1000 are read"),
+        ({"query": "fox", "limit": -(10**5_000)}, "got an integer of thousands of digits"),
+        ({"query": "fox", "limit": "9" * 10**6}, "99…"),
+        ('{"query": "fox", "limit": NaN}', "got nan"),
+        ('{"query": "fox", "limit": Infinity}', "got inf"),
+        ('{"query": "fox", "limit": 1e999}', "got inf"),
+        (json.dumps({"query": "fox " * 100_000}), "a query must be at most 65536 bytes, got 400000 bytes"),
+        (json.dumps({"query": "\ud83d" * 30_000}), "a query must be at most 65536 bytes"),
+        (b'{"query": "fox"}', "must be an object, got bytes"),
+        (None, "must be an object, got NoneType"),
+    ],
+    ids=lambda value: repr(value)[:20] if not isinstance(value, dict) else "object",
+)
+def test_mk_75_whatever_a_model_sends_is_refused_in_a_short_sentence(
+    tool: Tool, arguments: Any, reason: str
+) -> None:
+    with pytest.raises(InvalidArgumentsError) as caught:
+        tool.call(arguments)
+    assert reason in caught.value.reason
+    assert len(str(caught.value)) < 300
+    str(caught.value).encode()
+
+
+_WORD = st.text(st.characters(exclude_categories=[]), max_size=30)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _WORD,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORD, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"query": _JSON, "limit": _JSON, "session": _JSON}), st.booleans())
+def test_arguments_of_any_kind_give_an_answer_or_invalid_arguments(arguments: Any, written: bool) -> None:
+    with SimpleMemoryStore() as store:
+        store.index("s", [Entry("the fox", (0, 1))])
+        tool = Session.open(None, "s", memory=store).memory_search
+        with suppress(InvalidArgumentsError):
+            json.loads(tool.call(json.dumps(arguments) if written else arguments))
+
+
+def test_a_focus_of_any_size_is_refused(store: MemoryStore) -> None:
+    tool = Session.open(None, "s", memory=store).compact_tool
+    with pytest.raises(InvalidArgumentsError, match="'focus' must have at most 2000 characters, got 5000"):
+        tool.call({"focus": "x" * 5_000})
+    with pytest.raises(InvalidArgumentsError, match="nested too deeply"):
+        tool.call(f'{{"focus": {DEEP}')
+
+
+def test_mk_75_a_name_of_any_size_is_not_found(tool: Tool) -> None:
+    with pytest.raises(ToolNotFoundError) as caught:
+        dispatch([tool], "x" * 10_000, {})
+    assert len(str(caught.value)) < 200
 
 
 def test_mk_75_a_wrong_name_is_not_found(tool: Tool) -> None:

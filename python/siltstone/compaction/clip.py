@@ -34,14 +34,17 @@ def clip(text: str, tokens: int, token_rule: TokenRule) -> str:
     return text[: near_end(text, low)].rstrip() + tail
 
 
-def head_and_tail(text: str, length: int) -> str:
-    """*text*, at most about *length* code points of it: two thirds from its head, one from its tail."""
+def head_and_tail(text: str, length: int, indent: str = "") -> str:
+    """*text*, at most about *length* code points of it: two thirds from its head, one from its tail.
+
+    What begins a line only because of the cut has *indent* before it.
+    """
     if len(text) <= length:
         return text
     head = length * 2 // 3
     tail = length - head
     left_out = f"{MARK} {len(text) - length} characters left out {MARK}"
-    return f"{text[:head]}\n{left_out}\n{text[len(text) - tail :]}"
+    return f"{text[:head]}\n{indent}{left_out}\n{indent}{text[len(text) - tail :]}"
 
 
 def near_end(text: str, end: int) -> int:

@@ -133,7 +133,7 @@ class Material:
             else:
                 high = middle - 1
         end = near_end(line, low)
-        return line[:end], f"{INDENT[1:]}{line[end:]}"
+        return line[:end], f"{INDENT}{line[end:]}"
 
     def _tokens(self, segment: Segment | Run) -> int:
         if isinstance(segment, Run):

@@ -8,7 +8,7 @@ from itertools import groupby
 from siltstone.compaction.base import Range
 from siltstone.compaction.clip import MARK, head_and_tail
 from siltstone.compaction.prompts import unframed
-from siltstone.compaction.render import render
+from siltstone.compaction.render import INDENT, render
 from siltstone.messages import Message
 
 __all__ = ["mechanical_summary", "note", "roomiest_note"]
@@ -68,7 +68,7 @@ def _details(discarded: Sequence[Message], prefix: str, length: int) -> list[str
     earlier = "\n".join(_substance(message, prefix) for message in summaries).strip()
     paragraphs = []
     if earlier:
-        quoted = head_and_tail(earlier, length // 2)
+        quoted = head_and_tail(earlier, length // 2, INDENT)
         paragraphs.append(f"{_EARLIER}\n{quoted}")
         length -= len(quoted)
     excerpts = _excerpts(others, prefix, length)
@@ -86,7 +86,7 @@ def _excerpts(messages: Sequence[Message], prefix: str, length: int) -> list[str
             break
         text = render([message], prefix)
         if text:
-            excerpts.append(head_and_tail(text, share))
+            excerpts.append(head_and_tail(text, share, INDENT))
             length -= len(excerpts[-1])
     return excerpts[::-1]
 
@@ -97,5 +97,7 @@ def _substance(message: Message, prefix: str) -> str:
     if not summary.startswith(_NOTE):
         return summary
     lines = summary.partition("\n\n")[2].split("\n")
-    quoted = [MARK if line.startswith(MARK) else line for line in lines if line and line not in _HEADINGS]
+    quoted = [
+        MARK if line.lstrip().startswith(MARK) else line for line in lines if line and line not in _HEADINGS
+    ]
     return "\n".join(line for line, _ in groupby(quoted))

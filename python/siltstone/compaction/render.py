@@ -11,20 +11,26 @@ One item for each part of a message, in order, an earlier summary first::
     [Injected context: …]
 
 An item begins at the start of a line, and its further lines are indented by two spaces; so no text can
-pass for an item of its own. Media stand as their placeholders; reasoning is left out. Nothing else is.
+pass for an item of its own. A line ends where any reader may see an end: at each of the line ends that
+``str.splitlines`` knows, from a carriage return to U+2029.
+
+Media stand as their placeholders; reasoning is left out. Nothing else is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, overload
 
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Excerpt, Message, Part, Role, render_messages
 
-__all__ = ["INDENT", "RequestMessages", "ranges_in_words", "render"]
+__all__ = ["INDENT", "RequestMessages", "earlier_summary", "indented", "ranges_in_words", "render"]
 
-INDENT = "\n  "
+INDENT = "  "
+
+_LINE_END: Final = re.compile("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 
 _SPEAKERS: Final[dict[Role, str]] = {
     "system": "System",
@@ -42,14 +48,23 @@ def render(messages: Sequence[Message], summary_prefix: str) -> str:
     summaries = [message for message in messages if message.provenance == "compaction_summary"]
     others = [message for message in messages if message.provenance != "compaction_summary"]
     lines = [_summary(message, summary_prefix) for message in summaries]
-    lines += [line for message in others for line in _items(message)]
-    return "\n".join(line.replace("\n", INDENT) for line in lines)
+    lines += [indented(line) for message in others for line in _items(message)]
+    return "\n".join(lines)
+
+
+def indented(item: str) -> str:
+    """*item* with every line after its first indented, whichever character ends a line."""
+    return _LINE_END.sub(_and_indent, item)
+
+
+def _and_indent(line_end: re.Match[str]) -> str:
+    return line_end[0] + INDENT
 
 
 def _excerpt_lines(messages: Excerpt, summary_prefix: str) -> Iterator[str]:
     """The same of messages that nobody has looked at yet: no :class:`Message` is made of most."""
     for message in messages.summaries:
-        yield _summary(message, summary_prefix).replace("\n", INDENT)
+        yield _summary(message, summary_prefix)
     for piece in messages.pieces:
         if isinstance(piece, Message):
             yield from _of_one(piece)
@@ -66,7 +81,12 @@ def _excerpt_lines(messages: Excerpt, summary_prefix: str) -> Iterator[str]:
 
 def _of_one(message: Message) -> Iterator[str]:
     if message.provenance != "compaction_summary":
-        yield from (line.replace("\n", INDENT) for line in _items(message))
+        yield from map(indented, _items(message))
+
+
+def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> str:
+    """The item of a summary that stands for *covers*."""
+    return indented(f"[Earlier summary of messages {ranges_in_words(covers)}: {text}]")
 
 
 def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:
@@ -75,8 +95,7 @@ def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _summary(message: Message, prefix: str) -> str:
-    summary = unframed(message.text, prefix)
-    return f"[Earlier summary of messages {ranges_in_words(message.covers)}: {summary}]"
+    return earlier_summary(message.covers, unframed(message.text, prefix))
 
 
 def _items(message: Message) -> Iterator[str]:

@@ -19,7 +19,7 @@ from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.material import Material, Piece, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, instruction
-from siltstone.compaction.render import INDENT, RequestMessages, ranges_in_words, render
+from siltstone.compaction.render import RequestMessages, earlier_summary, render
 from siltstone.compaction.rewrite import joined
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message, groups
@@ -135,7 +135,7 @@ def _merged(
             if len(batch) == 1:
                 merged += batch
                 continue
-            text = "\n".join(_labelled(*summary) for summary in batch)
+            text = "\n".join(earlier_summary(*summary) for summary in batch)
             request = _merge_request(text, brief)
             try:
                 answer = yield from calls.ask(request)
@@ -155,19 +155,13 @@ def _batch(
     waiting: deque[tuple[tuple[Range, ...], str]], most: int, tokens: int, brief: Brief
 ) -> list[tuple[tuple[Range, ...], str]]:
     batch = [waiting.popleft()]
-    used = brief.token_rule.count_text(_labelled(*batch[0])) + 1
+    used = brief.token_rule.count_text(earlier_summary(*batch[0])) + 1
     while waiting and len(batch) < most:
-        used += brief.token_rule.count_text(_labelled(*waiting[0])) + 1
+        used += brief.token_rule.count_text(earlier_summary(*waiting[0])) + 1
         if used > tokens and len(batch) >= 2:
             break
         batch.append(waiting.popleft())
     return batch
-
-
-def _labelled(covers: tuple[Range, ...], text: str) -> str:
-    """A summary as the rendering shows earlier ones, so that one reader reads both."""
-    spoken = text.replace("\n", INDENT)
-    return f"[Earlier summary of messages {ranges_in_words(covers)}: {spoken}]"
 
 
 def _text(piece: Piece) -> str:

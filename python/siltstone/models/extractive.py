@@ -77,4 +77,7 @@ class ExtractiveModel:
         picks.take(earlier)
         if picks.text:
             return f"{HEADER}\n{picks.text}"
-        return self._measure.short(best[0].unit.text if best else NOTHING_SAID, room)
+        if best:
+            unit = best[0].unit
+            return self._measure.short(f"{unit.speaker}: {unit.text}", room)
+        return self._measure.short(NOTHING_SAID, room)

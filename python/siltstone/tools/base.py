@@ -13,6 +13,9 @@ __all__ = ["Format", "Tool", "dispatch"]
 
 Format: TypeAlias = Literal["openai", "anthropic", "mcp"]
 
+MAX_DIGITS = 1_000  #: of a number in the arguments; Python itself refuses to read 4,301 digits
+LONGEST_SHOWN = 80  #: characters of a value that an error repeats
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -66,9 +69,11 @@ class Tool:
         """
         if isinstance(arguments, str):
             try:
-                arguments = json.loads(arguments)
+                arguments = json.loads(arguments, parse_int=_integer)
             except ValueError as error:
                 raise self.refuse(f"the arguments are not JSON: {error}") from error
+            except RecursionError as error:
+                raise self.refuse("the arguments are nested too deeply to be read") from error
         if not isinstance(arguments, Mapping):
             raise self.refuse(f"the arguments must be an object, got {type(arguments).__name__}")
         return self.run(arguments)
@@ -94,4 +99,21 @@ def dispatch(tools: Sequence[Tool], name: str, arguments: str | Mapping[str, Any
         if tool.name == name:
             return tool.call(arguments)
     known = ", ".join(repr(tool.name) for tool in tools) or "none"
-    raise ToolNotFoundError(f"no tool named {name!r}; known: {known}", name=name)
+    raise ToolNotFoundError(f"no tool named {shown(name)}; known: {known}", name=name)
+
+
+def shown(value: object) -> str:
+    """*value* as an error tells it: whatever a model sent, the sentence stays short and can be written."""
+    if isinstance(value, (Mapping, list, tuple)):
+        return f"a value of type {type(value).__name__}"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return "an integer of thousands of digits"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits, at most {MAX_DIGITS} are read")
+    return int(digits)

@@ -8,9 +8,10 @@ from typing import Any
 
 from siltstone.tools.base import Tool, refusal
 
-__all__ = ["DESCRIPTION", "NAME", "context_compact"]
+__all__ = ["DESCRIPTION", "MAX_FOCUS", "NAME", "context_compact"]
 
 NAME = "context_compact"
+MAX_FOCUS = 2_000  #: characters: a focus is a few words, and goes into the request for the summary
 
 DESCRIPTION = (
     "Ask for a compaction of this conversation: before your next step, older messages are replaced by a "
@@ -46,4 +47,7 @@ def _focus(arguments: Mapping[str, Any]) -> str | None:
     focus = arguments.get("focus")
     if focus is not None and not isinstance(focus, str):
         raise refusal(NAME, f"'focus' must be a string, got {type(focus).__name__}")
-    return focus.strip() or None if focus else None
+    focus = focus.strip() if focus else ""
+    if len(focus) > MAX_FOCUS:
+        raise refusal(NAME, f"'focus' must have at most {MAX_FOCUS} characters, got {len(focus)}")
+    return focus or None

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from siltstone.errors import InvalidEntryError
 from siltstone.memory.entry import SearchHit
-from siltstone.tools.base import Tool, refusal
+from siltstone.tools.base import Tool, refusal, shown
 
 __all__ = ["DEFAULT_LIMIT", "DESCRIPTION", "INSTRUCTIONS", "MAX_LIMIT", "NAME", "memory_search"]
 
@@ -52,7 +53,10 @@ def memory_search(search: Callable[[str, int], list[SearchHit]]) -> Tool:
 
     def run(arguments: Mapping[str, Any]) -> str:
         query, limit = _query(arguments), _limit(arguments)
-        hits = search(query, limit) if limit and query.strip() else []
+        try:
+            hits = search(query, limit) if limit and query.strip() else []
+        except InvalidEntryError as error:  # a query over the store's limit
+            raise refusal(NAME, str(error)) from error
         return json.dumps([_result(hit) for hit in hits], ensure_ascii=False)
 
     return Tool(NAME, DESCRIPTION, PARAMETERS, run)
@@ -74,7 +78,7 @@ def _limit(arguments: Mapping[str, Any]) -> int:
     if isinstance(limit, float) and limit.is_integer():
         limit = int(limit)  # JSON has one kind of number
     if type(limit) is not int or limit < 0:
-        raise refusal(NAME, f"'limit' must be an integer >= 0, got {limit!r}")
+        raise refusal(NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
     return min(limit, MAX_LIMIT)
 
 

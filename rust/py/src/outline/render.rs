@@ -129,12 +129,14 @@ impl Items<'_> {
     }
 
     fn indented(&mut self, text: &str) {
-        let mut lines = text.split('\n');
-        self.text.push_str(lines.next().unwrap_or(""));
-        for line in lines {
-            self.text.push_str("\n  ");
+        let mut rest = text;
+        while let Some(end) = line_end(rest.as_bytes()) {
+            let (line, next) = rest.split_at(end);
             self.text.push_str(line);
+            self.text.push_str("  ");
+            rest = next;
         }
+        self.text.push_str(rest);
     }
 }
 
@@ -184,6 +186,17 @@ impl Sink for Items<'_> {
         self.text.push(']');
         Some(())
     }
+}
+
+/// Where the next line begins: after the first of the line ends that `str.splitlines` of Python knows, since
+/// a reader may take any of them for one.
+fn line_end(text: &[u8]) -> Option<usize> {
+    (0..text.len()).find_map(|at| match &text[at..] {
+        [b'\r', b'\n', ..] | [0xc2, 0x85, ..] => Some(at + 2),
+        [b'\n' | 0x0b | 0x0c | b'\r' | 0x1c..=0x1e, ..] => Some(at + 1),
+        [0xe2, 0x80, 0xa8 | 0xa9, ..] => Some(at + 3),
+        _ => None,
+    })
 }
 
 /// What stands for an id or a name that is not there.
