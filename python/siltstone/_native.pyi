@@ -152,14 +152,20 @@ class Outline:
         raws: The messages.
         describe: Called with the position of each message that is left to Python, in order: its role,
             its provenance, whether it is an item of the Responses API, whether it is nothing but
-            reasoning, its number of parts, and for each part that ties it to others the kind
-            (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and the tool's name.
+            reasoning, whether it opens a turn, its number of parts, and for each part that ties it to
+            others the kind (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and
+            the tool's name.
+        opens_turn: Called with the position of each message that the core reads and in which a user's
+            words stand beside results: whether they open a turn.
     """
 
     def __new__(
         cls,
         raws: list[Any],
-        describe: Callable[[int], tuple[str, str, bool, bool, int, list[tuple[str, str | None, str | None]]]],
+        describe: Callable[
+            [int], tuple[str, str, bool, bool, bool, int, list[tuple[str, str | None, str | None]]]
+        ],
+        opens_turn: Callable[[int], bool],
     ) -> Outline: ...
     def __len__(self) -> int: ...
     # Positions, ascending: of the messages that were left to Python, that carry rules, that are summaries,

@@ -12,7 +12,14 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from siltstone import llm
-from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionError,
+    Compactor,
+    Skip,
+    Trigger,
+    request_rule_of,
+)
 from siltstone.compaction.dry_run import dry_run
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import check_room
@@ -142,7 +149,7 @@ def rescue(
     """
     if tokens + reserved_tokens <= context_window:
         return None
-    net = Emergency(estimator=policy.token_rule)
+    net = Emergency(estimator=policy.token_rule, request_rule=request_rule_of(policy))
     return net, Trigger(
         "overflow",
         "emergency",

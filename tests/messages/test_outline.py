@@ -294,14 +294,18 @@ def test_an_error_has_the_place_of_its_message():
     assert caught.value.index == 2
 
 
+def unasked(position: int) -> Any:
+    pytest.fail(f"the core knows of message {position} itself")
+
+
 def test_what_describes_an_odd_message_is_checked():
-    tied: Any = ("user", "original", False, False, 1, [("x", None, None)])
-    for line in (("nobody", *tied[1:5], []), tied):
+    tied: Any = ("user", "original", False, False, True, 1, [("x", None, None)])
+    for line in (("nobody", *tied[1:6], []), tied):
         with pytest.raises(TypeError, match="is unknown"):
-            Outline([7], lambda position, line=line: line)
-    with pytest.raises(ValueError, match="length 6"):
-        Outline([7], lambda position: ())  # type: ignore[arg-type,return-value]
-    outline = Outline([user("Hello.")], lambda position: pytest.fail("the core reads it"))
+            Outline([7], lambda position, line=line: line, unasked)
+    with pytest.raises(ValueError, match="length 7"):
+        Outline([7], lambda position: (), unasked)  # type: ignore[arg-type,return-value]
+    outline = Outline([user("Hello.")], unasked, unasked)
     with pytest.raises(ValueError, match="measure must be"):
         outline.sums("words", [])
     with pytest.raises(ValueError, match="each of the 0 odd messages, got 1"):

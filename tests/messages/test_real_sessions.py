@@ -45,7 +45,7 @@ def test_their_calls_and_results_belong_together(sessions: list[list[dict[str, A
 def test_they_have_few_and_long_turns(sessions: list[list[dict[str, Any]]]) -> None:
     for session in sessions:
         history = read_history(session)
-        assert 3 <= len(turns(history)) <= 4
+        assert 4 <= len(turns(history)) <= 5
         assert turns(history)[-1].end == len(session)
         assert not in_flight(history)
 

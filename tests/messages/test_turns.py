@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 
 from shapes import ask, call, result, results, say, thought, use
-from siltstone.messages import Message, SummaryMessage, Turn, in_flight, read_history, read_message, turns
+from siltstone.messages import (
+    History,
+    Message,
+    SummaryMessage,
+    Turn,
+    as_history,
+    in_flight,
+    opens_turn,
+    read_history,
+    read_message,
+    turns,
+)
 from strategies import histories
 
 
@@ -38,7 +49,8 @@ def test_a_turn_has_one_request_and_it_is_no_tool_result(raws: list[dict[str, An
     requests = {turn.request for turn in turns(history)}
     for position, message in enumerate(history):
         holds_result = any(part.kind == "tool_result" for part in message.parts)
-        assert (position in requests) == (message.role == "user" and not holds_result)
+        words = any(part.kind == "text" and part.text.strip() for part in message.parts)
+        assert (position in requests) == (message.role == "user" and (words or not holds_result))
 
 
 @given(raws=histories(min_turns=1, ending="answered"))
@@ -53,6 +65,34 @@ def test_a_turn_that_waits_is_in_flight(ending: Any) -> None:
         assert in_flight(read_history(raws))
 
     check()
+
+
+def test_a_users_words_beside_results_open_a_turn() -> None:
+    history = numbered(ask(), use("a"), results("a", text="stop, build B"), say())
+    assert turns(history) == [Turn(0, 2, 0), Turn(2, 4, 2)]
+    assert History.of(history).outline.requests == [0, 2]
+
+
+@pytest.mark.parametrize("text", ["<system-reminder>\nmind the lint</system-reminder>", "  \n", ""])
+def test_a_reminder_or_a_blank_beside_results_opens_none(text: str) -> None:
+    raws = [ask(), use("a"), results("a"), say()]
+    raws[2] = {**raws[2], "content": [*raws[2]["content"], {"type": "text", "text": text}]}
+    assert turns(read_history(raws)) == [Turn(0, 4, 0)]
+    assert History(raws).outline.requests == [0]
+
+
+def test_a_host_says_what_is_no_request() -> None:
+    def rule(text: str) -> bool:
+        return not text.startswith("[hook]")
+
+    raws = [ask(), use("a"), results("a", text="[hook] tests are red"), say()]
+    history = read_history(raws)
+    assert len(turns(history, rule)) == 1
+    assert len(turns(history)) == 2
+    assert History(raws, rule=rule).outline.requests == [0]
+    assert History.of(history, rule).outline.requests == [0]
+    assert as_history(History(raws), rule).outline.requests == [0]
+    assert not opens_turn(history[2], rule)
 
 
 def test_consecutive_user_messages_are_turns_of_their_own() -> None:
@@ -86,8 +126,8 @@ def test_what_we_wrote_ourselves_opens_no_turn(provenance: Any) -> None:
     assert turns(numbered(ask(), marked(ask(), provenance))) == [Turn(0, 2, 0)]
 
 
-def test_results_in_user_role_open_no_turn_even_beside_text() -> None:
-    history = numbered(ask(), use("a"), results("a", text="and hurry"), say())
+def test_results_in_user_role_open_no_turn() -> None:
+    history = numbered(ask(), use("a"), results("a"), say())
     assert turns(history) == [Turn(0, 4, 0)]
 
 

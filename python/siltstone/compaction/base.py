@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.errors import SiltstoneError
 from siltstone.llm import Flow
-from siltstone.messages import KeyedSystemMessage, Message, as_history
+from siltstone.messages import KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
@@ -20,9 +20,11 @@ __all__ = [
     "OverheadChecker",
     "Range",
     "Reason",
+    "RequestReader",
     "Resummarizer",
     "Skip",
     "Trigger",
+    "request_rule_of",
     "rules_in_force",
 ]
 
@@ -209,6 +211,20 @@ class Compactor(Protocol):
         Raises:
             CompactionError: the attempt came to nothing.
         """
+
+
+@runtime_checkable
+class RequestReader(Protocol):
+    """A policy that knows which text beside tool results is a request."""
+
+    @property
+    def request_rule(self) -> RequestRule:
+        """Whether such a text is the user's."""
+
+
+def request_rule_of(policy: Compactor) -> RequestRule:
+    """Which text beside tool results is a request to *policy*: the default where it says nothing."""
+    return policy.request_rule if isinstance(policy, RequestReader) else is_request
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
-from siltstone.messages import RawMessage
+from siltstone.messages import RawMessage, RequestRule, is_request
 from siltstone.tokens import TokenRule, rule
 
 __all__ = ["CompactionConfig", "Curator"]
@@ -61,6 +61,8 @@ class CompactionConfig:
             ``degraded``. ``"fail"``: the attempt fails.
         curator: Writes the summary instead of a model: takes the discarded messages, gives a text. When
             it raises or its text is blank, the attempt fails.
+        request_rule: Says of a user's text that stands beside tool results whether it is a request. The
+            default takes each for one that does not begin with one of ``siltstone.messages.REMINDER_TAGS``.
         prefix_preserving: Where the whole history fits the summariser's window, the request is the live
             one with the instruction as its last message, so that a provider's cache is used.
 
@@ -90,6 +92,7 @@ class CompactionConfig:
     max_messages: int | None = None
     keep_user_messages: bool = False
     retry_delay: float = 0.5
+    request_rule: RequestRule = is_request
 
     def __post_init__(self) -> None:
         _positive("auto_compact_threshold", self.auto_compact_threshold)
@@ -136,6 +139,8 @@ class CompactionConfig:
         _one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
         if self.curator is not None and not callable(self.curator):
             _refuse("curator", "None or a function of the discarded messages", self.curator)
+        if not callable(self.request_rule):
+            _refuse("request_rule", "a function of a text", self.request_rule)
         if not isinstance(self.prefix_preserving, bool):
             _refuse("prefix_preserving", "True or False", self.prefix_preserving)
 

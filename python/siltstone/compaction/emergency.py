@@ -9,7 +9,7 @@ from siltstone.compaction.emergency_fit import fit
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
-from siltstone.messages import Message
+from siltstone.messages import Message, RequestRule, is_request
 from siltstone.tokens import TokenRule, rule
 
 __all__ = ["Emergency"]
@@ -24,6 +24,7 @@ class Emergency:
         estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or a rule of one's
             own, such as :class:`siltstone.TokenizerRule`.
         summary_prefix: What a summary message begins with, before a blank line.
+        request_rule: Which text beside tool results is a request.
 
     Raises:
         ConfigError: a setting is out of its bounds.
@@ -35,6 +36,7 @@ class Emergency:
         *,
         estimator: str | TokenRule = "blocks",
         summary_prefix: str = SUMMARY_PREFIX,
+        request_rule: RequestRule = is_request,
     ) -> None:
         if context_window is not None and context_window <= 0:
             raise ConfigError(
@@ -45,6 +47,7 @@ class Emergency:
         self.context_window = context_window
         self._token_rule = rule(estimator)
         self._summary_prefix = summary_prefix
+        self._request_rule = request_rule
 
     def __repr__(self) -> str:
         return f"Emergency({self.context_window!r}, estimator={self._token_rule.name!r})"
@@ -58,6 +61,11 @@ class Emergency:
     def token_rule(self) -> TokenRule:
         """The rule that the estimator names."""
         return self._token_rule
+
+    @property
+    def request_rule(self) -> RequestRule:
+        """Which text beside tool results is a request."""
+        return self._request_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger where history and reserved tokens exceed the window, at any boundary."""
@@ -91,6 +99,7 @@ class Emergency:
             reserved_tokens=trigger.reserved_tokens,
             summary_prefix=self._summary_prefix,
             trigger=trigger,
+            request_rule=self._request_rule,
         )
         if compaction is None:
             tokens = self._token_rule.count(history) + trigger.reserved_tokens

@@ -16,7 +16,7 @@ from siltstone.compaction.rewrite import covered, rewrite, summary_message
 from siltstone.compaction.select import Selection, closed, parted
 from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
-from siltstone.messages import Message, groups, in_flight, turns
+from siltstone.messages import Message, RequestRule, groups, in_flight, is_request, turns
 from siltstone.tokens import TokenRule
 
 __all__ = ["check_room", "fit"]
@@ -35,6 +35,7 @@ def fit(
     reserved_tokens: int = 0,
     summary_prefix: str = SUMMARY_PREFIX,
     trigger: Trigger | None = None,
+    request_rule: RequestRule = is_request,
 ) -> Compaction | None:
     """A rewrite of *history* that fits the window; None where it fits as it is.
 
@@ -45,11 +46,12 @@ def fit(
         reserved_tokens: Tokens of what is sent beside the history.
         summary_prefix: What the summary message begins with.
         trigger: What it holds stays too.
+        request_rule: Which text beside tool results is a request.
 
     Raises:
         ContextOverflowError: what must stay is larger than the window by itself.
     """
-    net = _Net(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger)
+    net = _Net(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule)
     if token_rule.tokens(sum(net.units)) <= net.window:
         return None
     if net.least > net.window:
@@ -63,14 +65,20 @@ def fit(
 
 
 def check_room(
-    history: Sequence[Message], context_window: int, token_rule: TokenRule, trigger: Trigger
+    history: Sequence[Message],
+    context_window: int,
+    token_rule: TokenRule,
+    trigger: Trigger,
+    request_rule: RequestRule = is_request,
 ) -> None:
     """Refuses a *history* that :func:`fit` could not fit, whatever else is done to it before.
 
     Raises:
         ContextOverflowError: what must stay is larger than the window by itself.
     """
-    net = _Net(history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger)
+    net = _Net(
+        history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
+    )
     if net.least > net.window:
         raise _overflow(net.least + trigger.reserved_tokens, context_window)
 
@@ -85,12 +93,14 @@ class _Net:
         token_rule: TokenRule,
         summary_prefix: str,
         trigger: Trigger | None,
+        request_rule: RequestRule,
     ) -> None:
         self.history, self.window = history, window
         self._trigger = trigger or Trigger("overflow")
         self.units = [token_rule.units(message) for message in history]
         self._rule, self._prefix = token_rule, summary_prefix
         self._groups = groups(history)
+        self._request_rule = request_rule
         self._fixed = self._must_stay()
         self._fixed_units = sum(self.units[at] for at in self._fixed)
         going = [message for at, message in enumerate(history) if at not in self._fixed]
@@ -134,8 +144,8 @@ class _Net:
         kept = rules_in_force(self.history)
         kept.update(at for at, message in enumerate(self.history) if self._trigger.holds(message))
         kept.update(at for group in self._groups if group.pending for at in group.positions)
-        if in_flight(self.history):
-            kept.add(turns(self.history)[-1].request)
+        if in_flight(self.history, self._request_rule):
+            kept.add(turns(self.history, self._request_rule)[-1].request)
         return closed(self._groups, kept)
 
     def _least_summary_units(self, going: Sequence[Message]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from siltstone.compaction.base import RULE_ROLES, rules_in_force
-from siltstone.messages import Excerpt, Group, History, Message, as_history
+from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 
 __all__ = ["Room", "Selection", "closed", "parted", "select"]
@@ -70,6 +70,7 @@ def select(
     pins: Iterable[int] = (),
     *,
     keep_requests: bool = False,
+    request_rule: RequestRule = is_request,
 ) -> Selection:
     """Parts *history*: at most *turn_budget* complete turns stay, as far as the room allows.
 
@@ -79,8 +80,9 @@ def select(
         limits: The room: rules to count by, each with the most tokens.
         pins: Numbers of messages that stay with their groups, and take no room where their turn goes.
         keep_requests: So do the messages that open turns.
+        request_rule: Which text beside tool results opens one.
     """
-    read = as_history(history)
+    read = as_history(history, request_rule)
     choice = _Choice(read, Room(read, limits))
     choice.kept.update(read.positions_of(pins))
     if keep_requests:

@@ -24,7 +24,7 @@ from siltstone.compaction.select import Selection, select
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.errors import ConfigError, ModelError
 from siltstone.llm import CompletionRequest, Flow
-from siltstone.messages import Message
+from siltstone.messages import Message, RequestRule
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
 
@@ -66,6 +66,11 @@ class ThresholdCompactor:
     def token_rule(self) -> TokenRule:
         """The rule that the configuration names."""
         return self._token_rule
+
+    @property
+    def request_rule(self) -> RequestRule:
+        """Which text beside tool results is a request, as the configuration says."""
+        return self.config.request_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if a compaction is due; never at boundary 0.
@@ -238,6 +243,7 @@ class ThresholdCompactor:
             limits,
             trigger.pins,
             keep_requests=self.config.keep_user_messages,
+            request_rule=self.config.request_rule,
         )
 
     def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:

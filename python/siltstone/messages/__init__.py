@@ -26,12 +26,22 @@ from siltstone.messages.outline import History, as_history, render_messages, ren
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone
-from siltstone.messages.turns import Turn, in_flight, opens_turn, turns
+from siltstone.messages.turns import (
+    REMINDER_TAGS,
+    RequestRule,
+    Turn,
+    has_words_beside_results,
+    in_flight,
+    is_request,
+    opens_turn,
+    turns,
+)
 from siltstone.messages.validators import Finding, validate_history
 
 __all__ = [
     "FORGOTTEN",
     "MAX_MESSAGE_BYTES",
+    "REMINDER_TAGS",
     "Converted",
     "Dialect",
     "Excerpt",
@@ -49,6 +59,7 @@ __all__ = [
     "RawMessage",
     "Repaired",
     "RepairedMessage",
+    "RequestRule",
     "Role",
     "SummaryMessage",
     "Turn",
@@ -59,8 +70,10 @@ __all__ = [
     "detect",
     "encode",
     "groups",
+    "has_words_beside_results",
     "in_flight",
     "indexable_text",
+    "is_request",
     "message_size",
     "opens_turn",
     "read_history",

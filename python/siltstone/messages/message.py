@@ -31,9 +31,16 @@ PartKind: TypeAlias = Literal["text", "reasoning", "tool_call", "tool_result", "
 """``compaction`` is a summary that the provider made: it is sent back as it came, and never indexed."""
 
 Provenance: TypeAlias = Literal[
-    "original", "compaction_summary", "injected_context", "recalled_context", "placeholder", "repaired"
+    "original",
+    "compaction_summary",
+    "injected_context",
+    "recalled_context",
+    "placeholder",
+    "repaired",
+    "substitute",
 ]
-"""Where a message came from. Only ``original`` messages open turns and are indexed."""
+"""Where a message came from. Only ``original`` messages are indexed. They open turns, and so does a
+``substitute``: the shorter text that stands in the place of an original."""
 
 Dialect: TypeAlias = Literal["any", "openai.chat", "openai.responses", "anthropic"]
 """``any`` is a plain ``{"role", "content": str}``, which reads alike in every dialect."""

@@ -25,6 +25,7 @@ from siltstone.messages.message import (
     SummaryMessage,
 )
 from siltstone.messages.read import read_message, read_summary
+from siltstone.messages.turns import RequestRule, is_request, opens_turn
 
 __all__ = ["History", "Measure", "Span", "as_history", "count_between", "render_messages", "rendered_tokens"]
 
@@ -32,7 +33,7 @@ Span: TypeAlias = tuple[int, int]
 """A half-open range of positions in a history."""
 
 TieRow: TypeAlias = tuple[str, str | None, str | None]
-LineRow: TypeAlias = tuple[str, str, bool, bool, int, list[TieRow]]
+LineRow: TypeAlias = tuple[str, str, bool, bool, bool, int, list[TieRow]]
 
 
 class Measure(Protocol):
@@ -55,35 +56,43 @@ class History(Sequence[Message]):
     Args:
         raws: The caller's messages.
         first_seq: The number of the first.
+        rule: Which text beside tool results is a request.
 
     Attributes:
         raws: The same, in a list of its own.
         outline: What is known of them without making any.
+        rule: Which text beside tool results is a request.
 
     Raises:
         InvalidMessageError: one of *raws* is not a message; carries ``index``, its place in the list.
         MessageTooLargeError: one is over the limit.
     """
 
-    def __init__(self, raws: Iterable[RawMessage], *, first_seq: int = 0) -> None:
+    def __init__(
+        self, raws: Iterable[RawMessage], *, first_seq: int = 0, rule: RequestRule = is_request
+    ) -> None:
         self.raws: list[RawMessage] = list(raws)
+        self.rule = rule
         self._made: dict[int, Message] = {}
         self._sums: dict[int, tuple[Measure, Sequence[int]]] = {}  # by identity; the rule is held with them
         self._numbers = Numbers(first_seq)
         self._numbered = 0  # positions that have their numbers
         self._runs: list[tuple[int, int]] = []  # the position where a run of numbers begins, and its first
-        self.outline = Outline(self.raws, self._describe)
+        self.outline = Outline(self.raws, self._describe, self._opens_turn)
         self._number(len(self.raws))
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> History:
+    def of(cls, messages: Sequence[Message], rule: RequestRule = is_request) -> History:
         """Messages that were read before, in the form that a policy asks."""
         history = cls.__new__(cls)
+        history.rule = rule
         history.raws = [message.raw for message in messages]
         history._made = dict(enumerate(messages))
         history._sums = {}
         history._runs = []
-        history.outline = Outline(list(messages), lambda position: _line(messages[position]))
+        history.outline = Outline(
+            list(messages), lambda position: _line(messages[position], rule), history._opens_turn
+        )
         return history
 
     def __len__(self) -> int:
@@ -202,7 +211,11 @@ class History(Sequence[Message]):
         self._made[position] = message
         self._runs.append((position, seq))
         self._numbered = position + 1
-        return _line(message)
+        return _line(message, self.rule)
+
+    def _opens_turn(self, position: int) -> bool:
+        """Whether a message that the core reads opens a turn with words beside results."""
+        return opens_turn(read_message(self.raws[position], position), self.rule)
 
     def _number(self, position: int) -> None:
         """Numbers what lies before *position* and has no number yet."""
@@ -211,9 +224,16 @@ class History(Sequence[Message]):
             self._numbered += count
 
 
-def as_history(messages: Sequence[Message]) -> History:
-    """*messages* as a history in outline: the same object, if they are one."""
-    return messages if isinstance(messages, History) else History.of(messages)
+def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> History:
+    """*messages* as a history in outline: the same object, if they are one.
+
+    Args:
+        messages: What was read before.
+        rule: Which text beside tool results is a request, for a caller that asks for turns.
+    """
+    if isinstance(messages, History) and (rule is None or rule is messages.rule):
+        return messages
+    return History.of(messages, rule or is_request)
 
 
 def _numbered(message: Message, seq: int) -> Message:
@@ -234,7 +254,7 @@ def _position(run: tuple[int, int]) -> int:
     return run[0]
 
 
-def _line(message: Message) -> LineRow:
+def _line(message: Message, rule: RequestRule) -> LineRow:
     """What the core keeps of a message."""
     ties = [tie for part in message.parts if (tie := _tie(part)) is not None]
     return (
@@ -242,6 +262,7 @@ def _line(message: Message) -> LineRow:
         message.provenance,
         message.dialect == "openai.responses",
         is_reasoning_only(message),
+        opens_turn(message, rule),
         len(message.parts),
         ties,
     )

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from siltstone.messages.groups import unanswered
 from siltstone.messages.message import Dialect, Message
 
-__all__ = ["Turn", "in_flight", "opens_turn", "turns"]
+__all__ = [
+    "REMINDER_TAGS",
+    "RequestRule",
+    "Turn",
+    "has_words_beside_results",
+    "in_flight",
+    "is_request",
+    "opens_turn",
+    "turns",
+]
+
+RequestRule: TypeAlias = Callable[[str], bool]
+"""Whether a text that stands beside tool results is the user's word; a host puts its own reminders there."""
+
+REMINDER_TAGS: Final = ("<system-reminder>",)
+"""What a host's own text beside tool results begins with."""
 
 ITEMS: Final[Dialect] = "openai.responses"
 _INJECTED = frozenset({"injected_context", "recalled_context"})
+_SAID = frozenset({"original", "substitute"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +46,37 @@ class Turn:
     request: int
 
 
-def opens_turn(message: Message) -> bool:
-    """Whether *message* is an original user message, and not a tool result in the role of one."""
-    if message.role != "user" or message.provenance != "original":
+def is_request(text: str) -> bool:
+    """Whether *text*, beside tool results, is the user's: it does not begin with one of ``REMINDER_TAGS``."""
+    return not text.lstrip().startswith(REMINDER_TAGS)
+
+
+def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
+    """Whether *message* is a user's request.
+
+    It is a user message that was said by itself, or one that carries tool results and beside them a text
+    that *rule* takes for the user's. Tool results alone are no request.
+    """
+    if message.role != "user" or message.provenance not in _SAID:
         return False
-    return all(part.kind != "tool_result" for part in message.parts)
+    if all(part.kind != "tool_result" for part in message.parts):
+        return True
+    return any(part.kind == "text" and part.text.strip() and rule(part.text) for part in message.parts)
 
 
-def turns(history: Sequence[Message]) -> list[Turn]:
-    """The turns of a history, in order. What stands before the first is its preamble, and no turn."""
-    requests = [position for position, message in enumerate(history) if opens_turn(message)]
+def has_words_beside_results(message: Message, rule: RequestRule = is_request) -> bool:
+    """Whether *message* is a request and carries tool results too."""
+    return opens_turn(message, rule) and any(part.kind == "tool_result" for part in message.parts)
+
+
+def turns(history: Sequence[Message], rule: RequestRule = is_request) -> list[Turn]:
+    """The turns of a history, in order. What stands before the first is its preamble, and no turn.
+
+    Args:
+        history: The messages.
+        rule: Which text beside tool results is a request.
+    """
+    requests = [position for position, message in enumerate(history) if opens_turn(message, rule)]
     starts = [_start(history, request) for request in requests]
     ends = [*starts[1:], len(history)]
     return [Turn(*turn) for turn in zip(starts, ends, requests, strict=False)]
@@ -52,13 +89,13 @@ def _start(history: Sequence[Message], request: int) -> int:
     return start
 
 
-def in_flight(history: Sequence[Message]) -> bool:
+def in_flight(history: Sequence[Message], rule: RequestRule = is_request) -> bool:
     """Whether the newest turn is still going on.
 
     It is, unless the history ends with an assistant message without pending calls; what was injected after
     it does not count. A history without a turn has none in flight.
     """
-    if not any(opens_turn(message) for message in reversed(history)):
+    if not any(opens_turn(message, rule) for message in reversed(history)):
         return False
     end = len(history)
     while history[end - 1].provenance in _INJECTED:

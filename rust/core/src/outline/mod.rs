@@ -39,7 +39,7 @@ impl Role {
 /// Where a message came from, as far as it decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
-    /// It was said.
+    /// It was said, or stands for what was said: a substitute.
     Original,
     /// A summary of ours.
     Summary,
@@ -73,6 +73,8 @@ pub struct Line {
     pub is_item: bool,
     /// It is nothing but reasoning.
     pub is_reasoning: bool,
+    /// It is a user's request, and opens a turn.
+    pub opens_turn: bool,
     /// How many parts it has.
     pub parts: u32,
 }
@@ -126,17 +128,6 @@ impl Lines {
         self.ties(position)
             .iter()
             .any(|tie| matches!(tie, Tie::Call(_)))
-    }
-
-    /// Whether a message is a user's own, and not a tool's result in the role of one.
-    fn opens_turn(&self, position: usize) -> bool {
-        let line = self.all[position];
-        line.role == Role::User
-            && line.provenance == Provenance::Original
-            && !self
-                .ties(position)
-                .iter()
-                .any(|tie| matches!(tie, Tie::Result(_)))
     }
 }
 
@@ -216,6 +207,7 @@ mod tests {
             provenance: Provenance::Original,
             is_item: false,
             is_reasoning: false,
+            opens_turn: role == Role::User,
             parts: 1,
         }
     }

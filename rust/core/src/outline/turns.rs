@@ -23,7 +23,7 @@ pub(super) struct Turns {
 impl Turns {
     pub(super) fn new(lines: &Lines, keys: usize) -> Self {
         let mut all: Vec<Turn> = Vec::new();
-        let requests = (0..lines.len()).filter(|&position| lines.opens_turn(position));
+        let requests = (0..lines.len()).filter(|&position| lines.all[position].opens_turn);
         for request in requests {
             let start = start_of(lines, request);
             if let Some(before) = all.last_mut() {

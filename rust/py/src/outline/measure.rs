@@ -16,12 +16,20 @@ pub(super) struct Units {
     pub(super) blocks: usize,
 }
 
-/// The line and the units of a message; its ties are appended to `ties`. `None`: it is not for this reader.
+/// What is known of a message that this reader has read.
+pub(super) struct Measured {
+    pub(super) line: Line,
+    pub(super) units: Units,
+    /// A user's words stand in it beside results: the words decide whether it opens a turn.
+    pub(super) has_words_beside_results: bool,
+}
+
+/// What is known of a message; its ties are appended to `ties`. `None`: it is not for this reader.
 pub(super) fn measured(
     raw: &Bound<'_, PyDict>,
     keys: &mut Keys,
     ties: &mut Vec<Tie>,
-) -> Option<(Line, Units)> {
+) -> Option<Measured> {
     let (fields, size) = Fields::measured(raw)?;
     let spoken = fields.role.as_ref().and_then(text);
     let mut parts = Parts {
@@ -32,6 +40,8 @@ pub(super) fn measured(
         tokens: 0,
         reasons: false,
         speaks: false,
+        texts: 0,
+        results: 0,
     };
     let head = fields.read(&mut parts)?;
     let line = Line {
@@ -39,8 +49,10 @@ pub(super) fn measured(
         provenance: Provenance::Original,
         is_item: head.dialect == Dialect::Responses,
         is_reasoning: parts.reasons && !parts.speaks,
+        opens_turn: head.role == Role::User && parts.results == 0,
         parts: parts.count,
     };
+    let has_words_beside_results = head.role == Role::User && parts.results > 0 && parts.texts > 0;
     let by_json = matches!(head.role, Role::Assistant | Role::System | Role::Developer);
     let blocks = if by_json {
         bytes_over_four(size)
@@ -52,7 +64,11 @@ pub(super) fn measured(
         code_points: size.code_points,
         blocks,
     };
-    Some((line, units))
+    Some(Measured {
+        line,
+        units,
+        has_words_beside_results,
+    })
 }
 
 /// Counts parts, and what those of users and tools have in tokens.
@@ -64,6 +80,8 @@ struct Parts<'a> {
     tokens: usize,
     reasons: bool,
     speaks: bool, // says or does something besides
+    texts: u32,   // that are not empty
+    results: u32,
 }
 
 impl Parts<'_> {
@@ -79,6 +97,7 @@ impl Parts<'_> {
 impl Sink for Parts<'_> {
     fn said(&mut self, text: &str) -> Option<()> {
         self.speaks |= !text.is_empty();
+        self.texts += u32::from(!text.is_empty());
         self.count(text.len());
         Some(())
     }
@@ -111,6 +130,7 @@ impl Sink for Parts<'_> {
         _: bool,
     ) -> Option<()> {
         self.speaks = true;
+        self.results += 1;
         self.count(text.len());
         let key = key(self.keys, id, name);
         self.ties.push(Tie::Result(key));

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use siltstone_core::outline::{Keys, Line, Lines, Outline as Inner, Provenance, Role, Tie};
 
-use self::measure::{Units, measured};
+use self::measure::{Measured, Units, measured};
 use crate::error::guard_attached;
 use crate::text::with_bytes;
 
@@ -25,10 +25,11 @@ type TieIn<'py> = (
     Option<Bound<'py, PyString>>,
     Option<Bound<'py, PyString>>,
 );
-/// role, provenance, whether it is an item, whether it is nothing but reasoning, parts, ties.
+/// role, provenance, whether it is an item, is nothing but reasoning, opens a turn; parts, ties.
 type LineIn<'py> = (
     Bound<'py, PyString>,
     Bound<'py, PyString>,
+    bool,
     bool,
     bool,
     u32,
@@ -45,7 +46,11 @@ pub(crate) struct Outline {
 #[pymethods]
 impl Outline {
     #[new]
-    fn new(raws: &Bound<'_, PyList>, describe: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(
+        raws: &Bound<'_, PyList>,
+        describe: &Bound<'_, PyAny>,
+        opens_turn: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
         guard_attached(raws.py(), || {
             let (mut lines, mut keys) = (Lines::with_capacity(raws.len()), Keys::default());
             let (mut units, mut odd) = (Vec::with_capacity(raws.len()), Vec::new());
@@ -58,7 +63,13 @@ impl Outline {
                     .ok()
                     .and_then(|raw| measured(raw, &mut keys, &mut ties));
                 let (line, size) = if let Some(read) = read {
-                    read
+                    let Measured {
+                        mut line, units, ..
+                    } = read;
+                    if read.has_words_beside_results {
+                        line.opens_turn = opens_turn.call1((position,))?.extract()?;
+                    }
+                    (line, units)
                 } else {
                     ties.clear();
                     odd.push(position);
@@ -186,20 +197,21 @@ impl Outline {
 
 /// The line of a message that was read in Python.
 fn line_in(described: LineIn<'_>, keys: &mut Keys, ties: &mut Vec<Tie>) -> PyResult<Line> {
-    let (role, provenance, is_item, is_reasoning, parts, described_ties) = described;
+    let (role, provenance, is_item, is_reasoning, opens_turn, parts, described_ties) = described;
     for tie in &described_ties {
         ties.push(tie_in(tie, keys)?);
     }
     Ok(Line {
         role: role_in(role.to_str()?)?,
         provenance: match provenance.to_str()? {
-            "original" => Provenance::Original,
+            "original" | "substitute" => Provenance::Original,
             "compaction_summary" => Provenance::Summary,
             "injected_context" | "recalled_context" => Provenance::Injected,
             _ => Provenance::Other,
         },
         is_item,
         is_reasoning,
+        opens_turn,
         parts,
     })
 }
