@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from siltstone import ModelError
-from siltstone.overflow import is_context_overflow
+from siltstone.overflow import ProviderLimit, is_context_overflow, provider_limit
 
 OVERFLOWS = [
     # OpenAI and those who speak like it
@@ -28,6 +34,9 @@ OVERFLOWS = [
     "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
     "Requested token count exceeds the model's maximum context length of 32768 tokens.",
 ]
+
+# What providers and servers answered, each with what it says of its window.
+REFUSALS = json.loads((Path(__file__).parent / "data" / "overflows.json").read_text("utf-8"))
 
 OTHERS = [
     "",
@@ -55,6 +64,45 @@ def test_an_overflow_is_recognised(message: str) -> None:
 def test_another_error_is_none(message: str) -> None:
     assert not is_context_overflow(message)
     assert not is_context_overflow(RuntimeError(message))
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal["who"])
+def test_the_window_that_a_provider_names_is_read(refusal: dict[str, Any]) -> None:
+    message, limit, requested = refusal["message"], refusal["limit"], refusal["requested"]
+    said = None if limit is None else (limit, requested)
+    assert is_context_overflow(message)
+    assert provider_limit(message) == said
+    assert provider_limit(RuntimeError(message)) == said
+
+
+@pytest.mark.parametrize("message", OTHERS)
+def test_another_error_names_no_window(message: str) -> None:
+    assert provider_limit(message) is None
+
+
+def test_the_window_is_read_from_what_a_framework_wrapped() -> None:
+    error = ModelError("the model raised BadRequestError")
+    error.__cause__ = ValueError("prompt is too long: 5 tokens > 4 maximum")
+    assert provider_limit(error) == ProviderLimit(limit=4, requested=5)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt is too long: 5 tokens > 5 maximum",
+        "prompt is too long: 5 tokens > 0 maximum",
+        "This model's maximum context length is 0 tokens",
+        "prompt is too long: 1" + "0" * 40 + " tokens > 4 maximum",
+    ],
+)
+def test_numbers_that_cannot_be_are_none(message: str) -> None:
+    assert provider_limit(message) is None
+
+
+@given(st.text(max_size=300))
+def test_any_text_at_all_is_read(message: str) -> None:
+    said = provider_limit(message)
+    assert said is None or said.limit > 0
 
 
 def test_the_code_of_an_sdk_s_error_counts() -> None:

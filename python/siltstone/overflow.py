@@ -1,12 +1,12 @@
-"""Did a provider refuse a request because it was too large for the model's window?"""
+"""Did a provider refuse a request because it was too large for the model's window, and how large is that?"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["is_context_overflow"]
+__all__ = ["ProviderLimit", "is_context_overflow", "provider_limit"]
 
 # What providers and servers say, each in its own words. Where two facts are needed to tell an overflow
 # from a limit of another kind (a rate, an answer's length), the pattern asks for both.
@@ -15,20 +15,33 @@ _PHRASES: Final = (
     r"maximum context length is \d",  # OpenAI, vLLM, OpenRouter, DeepSeek
     r"exceeds? the (?:model'?s )?(?:maximum |available )?context (?:length|window|size|limit)",
     r"exceeds? the (?:available )?context size",  # llama.cpp
+    r"exceed context window of \d",  # llama-cpp-python
+    r"tokens exceed the configured limit of \d",  # OpenAI, Azure
+    r"reduce the length of the messages",  # Groq, and others after a sentence of their own
     r"prompt is too long: \d",  # Anthropic
     r"input length and `?max_tokens`? exceed context limit",  # Anthropic
     r"input is too long for requested model",  # Bedrock
     r"too many (?:input )?tokens: \d+ (?:>|exceeds)",  # Bedrock, Cohere
     r"input token count \(?\d+\)? exceeds the maximum",  # Gemini, Vertex
-    r"too many tokens: (?:total )?.{0,80}context",  # Cohere
+    r"too many tokens: (?:total )?.{0,80}(?:context|cannot exceed \d)",  # Cohere
+    r"too many input tokens\. max input tokens: \d",  # Bedrock
+    r"input token count is \d+ but model only supports up to \d",  # Vertex
     r"prompt contains \d+ tokens .{0,60}too large for model",  # Mistral
     r"maximum prompt length is \d",  # xAI
     r"`?inputs`? tokens .{0,40}must be <= \d+",  # text-generation-inference
+    r"`inputs` must have less than \d+ tokens",  # the same
+    r"is longer than the model'?s? context",  # SGLang, Together
+    r"exceeds the maximum allowed input length of \d",  # Poolside
+    r"prompt token count of \d+ exceeds the limit of \d",  # GitHub Copilot
+    r"exceeded model token limit: \d",  # Moonshot
+    r"range of input length should be \[",  # DashScope
+    r"n_keep \(\d+\) >= n_ctx \(\d+\)",  # LM Studio
+    r"tokens to keep from the initial prompt is greater than the context length",  # LM Studio
+    r"loaded with context length of only \d",  # LM Studio
     r"request (?:too large|exceeds the maximum size)(?! for )",  # Anthropic, request_too_large
     r"request_too_large",
     r"model_context_window_exceeded",
     r"exceeded? max(?:imum)? context (?:length|window)",  # Ollama and others
-    r"input is longer than the model'?s? context",
     r"string too long.{0,40}maximum length \d+",  # OpenAI: one content over its cap
 )
 _SAID: Final = re.compile("|".join(_PHRASES), re.IGNORECASE | re.DOTALL)
@@ -37,6 +50,50 @@ _SAID: Final = re.compile("|".join(_PHRASES), re.IGNORECASE | re.DOTALL)
 _OTHER_LIMIT: Final = re.compile(
     r"rate.?limit|tokens per (?:min|minute|day)|\bTPM\b|\bTPD\b|\bquota\b|requests per |overloaded|billing",
     re.IGNORECASE,
+)
+
+# Where they say how many tokens a request may have, and how many this one had. `more` belongs to the request:
+# what it wanted for its answer. A pattern stands before those that would find less in the same text.
+_NUMBER: Final = r"\d[\d,]{0,11}"
+_LIMITS: Final = (
+    r"maximum context length is LIMIT tokens.{0,120}\(REQUESTED > (?P=limit) - MORE\)",  # vLLM
+    r"maximum context length is LIMIT tokens.{0,200}for a total of (?:at least )?REQUESTED tokens",  # vLLM
+    # OpenAI, Azure, vLLM, DeepSeek, OpenRouter
+    r"context length is LIMIT tokens.{0,60}? (?:requested|in|has|contains|about) REQUESTED (?:input )?tokens",
+    r"maximum context length of LIMIT tokens.{0,60}?a total of REQUESTED tokens",  # SGLang
+    r"maximum context length (?:is|of) LIMIT tokens",
+    r"configured limit of LIMIT tokens.{0,60}?resulted in REQUESTED tokens",  # OpenAI, Azure
+    r"configured limit of LIMIT tokens",
+    r"too long: REQUESTED tokens > LIMIT maximum",  # Anthropic, also by Bedrock and Vertex
+    r"exceed context limit: REQUESTED \+ MORE > LIMIT",  # Anthropic
+    r"max input tokens: LIMIT, request input token count: REQUESTED",  # Bedrock
+    r"input token count \(?REQUESTED\)? exceeds the maximum number of tokens allowed \(?LIMIT",  # Gemini
+    r"input token count is REQUESTED but model only supports up to LIMIT",  # Vertex
+    r"prompt contains REQUESTED tokens.{0,60}with LIMIT maximum context length",  # Mistral
+    r"maximum prompt length is LIMIT but the request contains REQUESTED tokens",  # xAI
+    r"must be <= LIMIT\. Given: REQUESTED `inputs` tokens and MORE",  # text-generation-inference
+    r"must be <= LIMIT\. Given: REQUESTED",
+    r"must have less than LIMIT tokens\. Given: REQUESTED",
+    r"cannot exceed LIMIT - received REQUESTED",  # Cohere
+    r"\(REQUESTED tokens\) exceeds the available context size \(LIMIT tokens\)",  # llama.cpp
+    r"n_prompt_tokens['\"]?: ?REQUESTED.{0,20}?n_ctx['\"]?: ?LIMIT",  # llama.cpp
+    r"requested tokens \(REQUESTED\) exceed context window of LIMIT",  # llama-cpp-python
+    r"n_keep \(REQUESTED\) >= n_ctx \(LIMIT\)",  # LM Studio
+    r"keep the first REQUESTED tokens.{0,80}context length of only LIMIT tokens",  # LM Studio
+    r"\(REQUESTED tokens\) is longer than the model'?s? context length \(LIMIT",  # SGLang, Together
+    r"\(REQUESTED tokens\) exceeds the maximum allowed input length of LIMIT",  # Poolside
+    r"token count of REQUESTED exceeds the limit of LIMIT",  # GitHub Copilot
+    r"exceeded model token limit: LIMIT",  # Moonshot
+    r"range of input length should be \[1, ?LIMIT\]",  # DashScope
+)
+_LIMIT_PATTERNS: Final = tuple(
+    re.compile(
+        pattern.replace("LIMIT", f"(?P<limit>{_NUMBER})")
+        .replace("REQUESTED", f"(?P<requested>{_NUMBER})")
+        .replace("MORE", f"(?P<more>{_NUMBER})"),
+        re.IGNORECASE | re.DOTALL,
+    )
+    for pattern in _LIMITS
 )
 
 _MOST_CAUSES = 8  # links of the chain of causes that are looked at
@@ -51,7 +108,49 @@ def is_context_overflow(error: BaseException | str) -> bool:
         error: What the provider's SDK raised, or its message. Of an exception the chain of causes is
             looked at too, since frameworks wrap what they catch.
     """
-    return any(_SAID.search(text) and not _OTHER_LIMIT.search(text) for text in _texts(error))
+    return any(map(_is_overflow, _texts(error)))
+
+
+class ProviderLimit(NamedTuple):
+    """What a provider said of its window when it refused a request.
+
+    Attributes:
+        limit: The most tokens that a request may have there, at least 1. Some providers count what the
+            answer may have, some do not; they say which in their own words only.
+        requested: The tokens that the refused request had by the same count, always more than ``limit``;
+            None where the provider does not say.
+    """
+
+    limit: int
+    requested: int | None
+
+
+def provider_limit(error: BaseException | str) -> ProviderLimit | None:
+    """The window that *error* names; None where it is no overflow, or names none in tokens.
+
+    Numbers that contradict one another (a request that was not larger than the limit) are taken for none.
+
+    Args:
+        error: As :func:`is_context_overflow` takes it.
+    """
+    for text in _texts(error):
+        if _is_overflow(text):
+            for match in filter(None, (pattern.search(text) for pattern in _LIMIT_PATTERNS)):
+                return _said(match)
+    return None
+
+
+def _said(match: re.Match[str]) -> ProviderLimit | None:
+    found = {name: int(number.replace(",", "")) for name, number in match.groupdict().items() if number}
+    limit, requested = found["limit"], found.get("requested")
+    if requested is None:
+        return ProviderLimit(limit, None) if limit else None
+    requested += found.get("more", 0)
+    return ProviderLimit(limit, requested) if 0 < limit < requested else None
+
+
+def _is_overflow(text: str) -> bool:
+    return bool(_SAID.search(text)) and not _OTHER_LIMIT.search(text)
 
 
 def _texts(error: BaseException | str) -> Iterator[str]:
