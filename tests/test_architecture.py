@@ -18,7 +18,7 @@ PACKAGE = CHECKOUT / "python" / "siltstone"
 CORE = CHECKOUT / "rust" / "core" / "src"
 WALL = CHECKOUT / "rust" / "py" / "src"
 
-LONGEST = 400  # lines of a file
+LONGEST = 600  # lines of a file
 VAGUE = {"util", "utils", "helper", "helpers", "common", "misc"}  # names that say nothing
 
 

@@ -10,15 +10,33 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from siltstone._native_indexes import Bm25Index, Flat, HashedTfIndex, Hnsw
-from siltstone._native_store import Store
+from siltstone._native_store import (
+    Finding,
+    Forgotten,
+    Found,
+    Hit,
+    Page,
+    SearchOptions,
+    Stage,
+    Store,
+    StoredEntry,
+)
 
 __all__ = [
     "Bm25Index",
+    "Finding",
     "Flat",
+    "Forgotten",
+    "Found",
     "HashedTfIndex",
+    "Hit",
     "Hnsw",
     "Outline",
+    "Page",
+    "SearchOptions",
+    "Stage",
     "Store",
+    "StoredEntry",
     "__version__",
     "_panic",
     "bucket",

@@ -4,13 +4,207 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Protocol, final
 
-__all__ = ["Store"]
+from siltstone.memory.entry import Fusion, Ranker, SearchIndex
+
+__all__ = ["Finding", "Forgotten", "Found", "Hit", "Page", "SearchOptions", "Stage", "Store", "StoredEntry"]
+
+class _Decay(Protocol):
+    @property
+    def per_day(self) -> float: ...
+    @property
+    def floor(self) -> float: ...
+
+class _NewEntry(Protocol):
+    @property
+    def content(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
+
+class _Target(Protocol):
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def messages(self) -> list[tuple[int, str]]: ...
+    @property
+    def entries(self) -> list[int]: ...
+    @property
+    def summaries(self) -> list[int]: ...
+    @property
+    def staged(self) -> list[int]: ...
+
+@final
+class StoredEntry:
+    """An entry as the store holds it."""
+
+    @property
+    def entry_id(self) -> int: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def repaired(self) -> bool: ...
+
+@final
+class Page:
+    """A page of entries, where the next one begins, and the ids of rows that are damaged."""
+
+    @property
+    def entries(self) -> list[StoredEntry]: ...
+    @property
+    def next_offset(self) -> int | None: ...
+    @property
+    def damaged(self) -> list[int]: ...
+
+@final
+class SearchOptions:
+    """What may be asked of a search: what *base* says, and what is given besides.
+
+    Args:
+        base: What holds where nothing is given; None is ``lexical``, 5 hits, of every score.
+        limit: At most so many hits.
+        ranker: How to score.
+        index: What the ranker ``cosine`` looks into.
+        min_score: 0..1.
+        explain: Whether to say how scores came about.
+        decay: What a day leaves of a score, and what is left at least. Without one it is the ranker's own.
+        now: From when days are counted.
+        fusion: How the ranker ``fused`` makes one score of two.
+
+    Raises:
+        ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
+    """
+
+    def __new__(
+        cls,
+        base: SearchOptions | None = None,
+        *,
+        limit: int | None = None,
+        ranker: Ranker | None = None,
+        index: SearchIndex | None = None,
+        min_score: float | None = None,
+        explain: bool | None = None,
+        decay: _Decay | None = None,
+        now: int | None = None,
+        fusion: Fusion | None = None,
+    ) -> SearchOptions: ...
+    @property
+    def ranker(self) -> Ranker: ...
+    @property
+    def wants_vector(self) -> bool:
+        """Whether the query's vector makes a difference."""
+
+@final
+class Hit:
+    """An entry that a search found."""
+
+    @property
+    def entry_id(self) -> int: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def explain(self) -> dict[str, Any] | None: ...
+
+@final
+class Found:
+    """The hits, who ranked them, and how many entries lack vectors, where that was looked at."""
+
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def ranker(self) -> Ranker: ...
+    @property
+    def lacking(self) -> int: ...
+
+@final
+class Stage:
+    """A batch that waits."""
+
+    @property
+    def token(self) -> str: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def created_at(self) -> int: ...
+
+@final
+class Finding:
+    """Something that is not what it should be."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def id(self) -> int | None: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def repaired(self) -> bool: ...
+
+@final
+class Forgotten:
+    """How many sessions, messages, entries and summaries were changed, and whether the bytes are gone."""
+
+    @property
+    def sessions(self) -> int: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def summaries(self) -> int: ...
+    @property
+    def erased(self) -> bool: ...
 
 @final
 class Store:
-    """The durable store, as tuples. Users have ``siltstone.MemoryStore``, which is built on it.
+    """The durable store. Users have ``siltstone.MemoryStore``, which is built on it.
+
+    What goes in is read by its attributes: ``NewEntry`` of ``siltstone.memory.convert``, ``Target`` of
+    ``siltstone.memory.forgetting``. What comes out is of the classes above.
 
     Safe to use from many threads; every method lets others run meanwhile. Times are milliseconds since
     1970, UTC. Session ids are 1 to 1,024 bytes of UTF-8, without lone surrogates; in all other texts these
@@ -76,7 +270,7 @@ class Store:
         session: str,
         expected: tuple[int | None, int | None],
         row: tuple[Any, ...],
-        entries: list[tuple[str, int, int, str, str | None, str, int]],
+        entries: Sequence[_NewEntry],
         cadence: str,
     ) -> tuple[int, list[int | None]]:
         """Writes entries, compaction, head and cadence in one transaction, then indexes the entries.
@@ -107,7 +301,7 @@ class Store:
             list[int],
             int | None,
             list[tuple[str, str, str, str, int, int]],
-            list[tuple[str, int, int, str, str | None, str, int]],
+            Sequence[_NewEntry],
         ],
         cadence: str,
     ) -> tuple[int, list[int | None]]:
@@ -150,10 +344,8 @@ class Store:
     def compaction(self, compaction_id: int) -> tuple[Any, ...] | None:
         """The compaction of that id."""
 
-    def insert_entries(
-        self, session: str, entries: list[tuple[str, int, int, str, str | None, str, int]]
-    ) -> list[int | None]:
-        """Stores and indexes *entries* (text, start, end, role, name, kind, created_at), all or none.
+    def insert_entries(self, session: str, entries: Sequence[_NewEntry]) -> list[int | None]:
+        """Stores and indexes *entries*, all or none.
 
         Returns:
             The id of each, None for a blank text, which is not stored. One that the session has already,
@@ -161,45 +353,18 @@ class Store:
         """
 
     def search(
-        self,
-        session: str,
-        query: str,
-        limit: int,
-        ranker: str,
-        index: str,
-        min_score: float,
-        explain: bool,
-        decay: tuple[float, float] | None,
-        now: int,
-        fusion: str,
-        vector: tuple[int, bytes] | None,
-    ) -> tuple[
-        list[tuple[int, str, int, int, str, str | None, str, int, bool, float, dict[str, Any] | None]],
-        str,
-        int,
-    ]:
-        """The best entries (id, text, start, end, role, name, kind, created_at, repaired, score, explain).
+        self, session: str, query: str, options: SearchOptions, vector: tuple[int, bytes] | None
+    ) -> Found:
+        """The best entries.
 
         Args:
             session: The session.
             query: Natural language.
-            limit: At most so many.
-            ranker: How to score.
-            index: ``"exact"`` or ``"hnsw"``: what the ranker ``cosine`` looks into.
-            min_score: 0..1.
-            explain: Whether to say how scores came about.
-            decay: What a day leaves of a score, and what is left at least; None is the ranker's own habit.
-            now: From when days are counted.
-            fusion: ``"zscore"`` or ``"rrf"``, for the ranker ``fused``.
+            options: What is asked for.
             vector: The key of an embedder and the query's vector, float32, little-endian; for the rankers
                 ``dense`` and ``fused``, which without it rank as ``lexical``.
 
-        Returns:
-            The entries, the ranker that ranked them, and how many of the session's have no vectors, where
-            that was looked at.
-
         Raises:
-            ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
             InvalidEntryError: a vector of another length than those of the store.
         """
 
@@ -239,25 +404,19 @@ class Store:
             InvalidEntryError: not finite, or no whole number of vectors.
         """
 
-    def get(self, entry_id: int) -> tuple[int, str, str, int, int, str, str | None, str, int, bool]:
-        """An entry (id, session, text, start, end, role, name, kind, created_at, repaired).
+    def get(self, entry_id: int) -> StoredEntry:
+        """The entry of that id.
 
         Raises:
-            EntryNotFoundError: there is none of that id.
+            EntryNotFoundError: there is none.
         """
 
     def entries(
         self, session: str, overlaps: tuple[int, int] | None, since: int | None, offset: int, limit: int
-    ) -> tuple[list[tuple[int, str, str, int, int, str, str | None, str, int, bool]], int | None, list[int]]:
-        """A page of entries, as of :meth:`get`; where the next one begins; ids of the page's damaged rows."""
+    ) -> Page:
+        """A page of entries."""
 
-    def stage(
-        self,
-        session: str,
-        entries: list[tuple[str, int, int, str, str | None, str, int]],
-        fingerprint: str,
-        now: int,
-    ) -> str:
+    def stage(self, session: str, entries: Sequence[_NewEntry], fingerprint: str, now: int) -> str:
         """Keeps a batch of *entries*, unseen; its token.
 
         Raises:
@@ -283,22 +442,16 @@ class Store:
     ) -> tuple[list[str], list[str], list[str]]:
         """Finalizes what was committed and aborts what was not: finalized, aborted, lost."""
 
-    def stages(self, session: str | None) -> list[tuple[str, str, str, int, int]]:
-        """The batches that wait: token, session, fingerprint, how many entries, created_at."""
+    def stages(self, session: str | None) -> list[Stage]:
+        """The batches that wait."""
 
-    def staged_entries(
-        self, session: str
-    ) -> list[tuple[int, str, str, int, int, str, str | None, str, int, bool]]:
-        """The entries that wait, as of :meth:`get`, under the ids they have there."""
+    def staged_entries(self, session: str) -> list[StoredEntry]:
+        """The entries that wait, under the ids they have there."""
 
     def sessions(self) -> list[str]:
         """The names of all sessions that were not dropped, in the order of their first writes."""
 
-    def forget(
-        self,
-        targets: Sequence[tuple[str, list[tuple[int, str]], list[int], list[int], list[int]]],
-        replacement: str,
-    ) -> tuple[int, int, int, int, bool]:
+    def forget(self, targets: Sequence[_Target], replacement: str) -> Forgotten:
         """Forgets in one transaction, and then erases the bytes from the files.
 
         Args:
@@ -306,13 +459,10 @@ class Store:
                 entries, compactions whose summary goes, and entries that wait. Entries that came from one
                 of the messages go as well, and summaries that stand for one.
             replacement: What takes the place of a summary.
-
-        Returns:
-            Sessions, messages, entries and summaries that were changed, and whether the bytes are gone.
         """
 
-    def check(self) -> list[tuple[str, str, int | None, str]]:
-        """What is not as it should be: code, table, id, message."""
+    def check(self) -> list[Finding]:
+        """What is not as it should be."""
 
     def backup(self, path: str) -> None:
         """Makes a store at *path* of what is committed now, and looks at everything in it.
@@ -322,7 +472,7 @@ class Store:
             StoreCorruptError: something is damaged; no copy was kept.
         """
 
-    def repair(self, now: int) -> list[tuple[tuple[str, str, int | None, str], bool]]:
+    def repair(self, now: int) -> list[Finding]:
         """Repairs what can be: what was found, as of :meth:`check`, and whether it is well now.
 
         Raises:

@@ -180,7 +180,7 @@ def test_a_relative_path_is_of_the_directory_it_was_opened_in(
 
 @pytest.mark.parametrize("wrong", ["densest", "", 3, ["lexical"]])
 def test_an_unknown_ranker_makes_no_store(tmp_path: Path, wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="ranker must be one of"):
+    with pytest.raises(ConfigError, match="ranker must be"):
         MemoryStore.open(tmp_path, wrong)
     assert everything(tmp_path) == {}
 
@@ -230,7 +230,7 @@ def test_what_is_of_a_wrong_type_is_an_ordinary_error_and_changes_nothing(
 ) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("silt"))
-        with pytest.raises((TypeError, AttributeError, StoreError)):
+        with pytest.raises((TypeError, AttributeError, StoreError, ConfigError)):
             call(store)
         assert store.stats().entries == 1
         assert len(store.search("a", "silt")) == 1

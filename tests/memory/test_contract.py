@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from siltstone.errors import (
     InvalidEntryError,
 )
-from siltstone.memory import Entry, SimpleMemoryStore, Store
+from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
 from siltstone.memory.limits import MAX_LIMIT
 from storing import STRANGE_IDS, contents, entries
 from strategies import texts
@@ -203,3 +204,11 @@ def test_threads_index_and_search_at_once(store: Store) -> None:
     assert not failures
     ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.entries(f"s{n}").entries]
     assert len(set(ids)) == len(ids) == 80
+
+
+@pytest.mark.parametrize("member", [MemoryStore, SimpleMemoryStore])
+def test_every_call_of_a_store_is_there_and_says_what_it_does(member: type[Store]) -> None:
+    """The contract has the words, and the classes have the code."""
+    for name in (name for name in vars(Store) if not name.startswith("_")):
+        assert vars(Store)[name] is not getattr(member, name), name
+        assert inspect.getdoc(getattr(member, name)), name

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from siltstone.memory import SearchHit
-from siltstone.memory.convert import datetime_from, hit_from_row, milliseconds
+from siltstone.memory.convert import datetime_from, milliseconds, search_hit
 from siltstone.memory.entry import SourceRange
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,8 +30,17 @@ def test_a_moment_is_exact_to_the_millisecond(stamp: int) -> None:
 
 def test_a_hit_is_one_as_its_class_makes_it() -> None:
     moment = 1_683_504_000_123
-    row = (7, "silt", 3, 4, "user", "Mel", "message", moment, False, 0.5, {"own": 0.5})
-    hit = hit_from_row(row)
+    found = SimpleNamespace(
+        entry_id=7,
+        content="silt",
+        start=3,
+        end=4,
+        role="user",
+        created_at=moment,
+        score=0.5,
+        explain={"own": 0.5},
+    )
+    hit = search_hit(found)  # type: ignore[arg-type]
     expected = SearchHit(
         content="silt",
         score=0.5,

@@ -232,10 +232,10 @@ def test_another_process_with_the_store_open_does_not_keep_the_bytes(tmp_path: P
 
 KILLED = """
 import os, sys
-from siltstone import _native
 from siltstone.memory import MemoryStore
+from siltstone.memory.forgetting import Target
 store = MemoryStore.open(sys.argv[1])
-targets = [("a", [], [entry.entry_id for entry in store.entries("a", limit=10**6).entries], [], [])]
+targets = [Target("a", [], [entry.entry_id for entry in store.entries("a", limit=10**6).entries], [], [])]
 import threading, time
 threading.Thread(target=lambda: (time.sleep(float(sys.argv[2])), os._exit(0)), daemon=True).start()
 store._native.forget(targets, "")

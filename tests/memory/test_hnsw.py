@@ -200,7 +200,7 @@ def test_the_documented_store_has_no_embedder(tmp_path: Path) -> None:
 
 
 def test_another_rule_and_an_unknown_index_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="index must be one of"):
+    with pytest.raises(ConfigError, match="index must be 'exact' or 'hnsw'"):
         MemoryStore.open(tmp_path, index="flat")  # type: ignore[arg-type]
     MemoryStore.open(tmp_path).close()
     with pytest.raises(ConfigError, match="made with hash_rule 'xxh3'"):

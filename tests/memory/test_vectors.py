@@ -174,7 +174,7 @@ def test_rankers_that_need_an_embedder_say_so(tmp_path: Path, ranker: str) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fusion": "sum"}, "fusion must be one of ('zscore', 'rrf'), got 'sum'"),
+        ({"fusion": "sum"}, "fusion must be 'zscore' or 'rrf', got \"sum\""),
         ({"embed_timeout": 0}, "embed_timeout must be a finite number of seconds above 0, got 0"),
         (
             {"embed_timeout": float("nan")},

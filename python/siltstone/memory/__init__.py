@@ -21,9 +21,9 @@ from siltstone.memory.entry import (
     StoreStats,
 )
 from siltstone.memory.hnsw import HnswMemoryStore
-from siltstone.memory.indexed import MemoryStore
 from siltstone.memory.limits import Limits
 from siltstone.memory.simple import SimpleMemoryStore
+from siltstone.memory.store import MemoryStore
 
 __all__ = [
     "RECALL_MIN_SCORE",

@@ -30,11 +30,14 @@ class Store(Protocol):
 
     A store is safe to use from many threads. Every method raises ``StoreClosedError`` after ``close``,
     and ``InvalidEntryError`` for a session id that is empty, longer than 1,024 bytes, or has lone
-    surrogates.
+    surrogates. Every write raises ``ReadOnlyStoreError`` where the store is open for reading,
+    ``StoreBusyError`` where another process wrote for more than 5 seconds, and ``StoreIoError`` where the
+    disk is full, or failed: nothing was written then. A store in a directory is durable: what a call wrote
+    is on the disk when it returns.
     """
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
-        """Stores and indexes *entries*: all of them, durably, or none.
+        """Stores and indexes *entries*: all of them, durably, or none. The next search finds them.
 
         An entry that the session has already (the same text, role, name and kind, of the same range of
         messages) keeps its id, so a call can be repeated. One with an empty range is always a new one.
@@ -60,7 +63,7 @@ class Store(Protocol):
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
             ranker: How to score, where the store has a choice; None is the store's own.
-            min_score: Leaves out hits with a lower score, 0..1.
+            min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
             explain: Whether hits say how their scores came about.
 
         Returns:
@@ -70,6 +73,8 @@ class Store(Protocol):
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
                 store's limit.
             ConfigError: a ranker that the store does not have.
+            StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
+                checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
 
     def get(self, entry_id: int) -> StoredEntry:
@@ -77,6 +82,7 @@ class Store(Protocol):
 
         Raises:
             EntryNotFoundError: there is none.
+            StoreCorruptError: it does not match its checksum.
         """
 
     def entries(
@@ -91,8 +97,9 @@ class Store(Protocol):
 
         Args:
             session_id: The session.
-            overlaps: Only entries whose range shares a message with this half-open one.
-            since: Only entries that are newer.
+            overlaps: Only entries whose range shares a message with this half-open one. Ranges that touch,
+                and empty ones, share none.
+            since: Only entries that are newer, to the millisecond.
             offset: How many entries to leave out first, filtered or not.
             limit: How many entries a page has at most, before the filters.
 
@@ -103,11 +110,13 @@ class Store(Protocol):
     def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
         """Keeps *entries* for the session, durably, and shows them to nobody. The batch's token.
 
-        For hosts that keep their own history: stage what leaves it, write the token into it, finalize.
+        For hosts that keep their own history. They stage what leaves it, write the token into it, and
+        finalize; wherever they are stopped in between, :meth:`reconcile` with the tokens of their history
+        puts the store in step with it.
 
         Args:
             session_id: The session.
-            entries: As for ``index``.
+            entries: As for :meth:`index`.
             fingerprint: The host's own name for the batch, 1 to 1,024 bytes, the same in every retry: of a
                 revision of its history, say. The same content under the same one is one batch with one
                 token, whatever became of it; times are not part of the content.
@@ -120,10 +129,12 @@ class Store(Protocol):
     def finalize(self, token: str) -> Receipt:
         """Makes the entries of a batch findable: all of them, durably. Calling it twice is fine.
 
-        Of a session that was dropped, before or since, nothing is kept: a receipt of None alone.
+        Of a session that was dropped, before or since, nothing is kept: a receipt of None alone. An entry
+        that the session has already keeps its id, as with :meth:`index`.
 
         Raises:
             StageNotFoundError: the batch was aborted, or never handed over.
+            StoreCorruptError: what waited is damaged: abort the batch, and hand it over again.
         """
 
     def abort(self, token: str) -> bool:
@@ -140,7 +151,9 @@ class Store(Protocol):
         session_id: str | None = None,
         before: datetime | float | None = None,
     ) -> ReconcileReport:
-        """Brings batches that wait in step with the host's history, in one step. For a host that starts.
+        """Brings batches that wait in step with the host's history, in one transaction.
+
+        For a host that starts, before it stages anything.
 
         Args:
             committed: The tokens in the host's history: those that wait are finalized.
@@ -163,27 +176,60 @@ class Store(Protocol):
         before: datetime | float | None = None,
         text: str | None = None,
     ) -> ForgetReport:
-        """Forgets what was said: it leaves the log, the entries and the summaries.
+        """Forgets what was said: it leaves the log, the entries, the summaries, and the files.
 
-        Everything that is given must hold, and at least one criterion is needed; see
-        ``MemoryStore.forget``.
+        Everything that is given must hold, and at least one criterion is needed. A message that is
+        forgotten keeps its sequence number, its tokens, and the ids that tie calls to results; its text is
+        replaced. Entries that came from it are deleted. Every summary that covers it is replaced by a
+        sentence that says so. Then the file is rewritten, which takes time in proportion to its size.
+
+        Args:
+            entry_ids: Entries; the messages that they came from go with them.
+            session_id: This session alone, exactly. By itself: all that was said in it.
+            start: From this sequence number on. Needs a session.
+            end: Up to this one, which stays.
+            name: Who said it: the ``name`` of an entry or of a message, or the tool's.
+            before: What was stored earlier than this.
+            text: What has this text in it, compared exactly. Summaries that have it go as well.
+
+        A session that is open meanwhile, here or in another process, reads its view anew at its next
+        boundary; a compaction of it that is still to be committed is refused, so that nothing comes back.
+
+        Raises:
+            ConfigError: no criterion, an empty one, or a range without a session.
         """
 
     def delete_session(self, session_id: str) -> int:
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.
 
-        A tombstone stays: what is written to it from now on is accepted as nothing.
+        Its ids are not given to others. A tombstone stays under its name: what is written to it from now
+        on, by whoever still has it open, is accepted as nothing, and ``Session.open`` refuses the name until
+        :meth:`revive` begins it anew.
+        Freed pages are overwritten; for the bytes in the log beside the file, ``forget`` first.
         """
 
     def revive(self, session_id: str) -> bool:
-        """Begins a session that was dropped anew, empty. False for one that was not dropped."""
+        """Begins a session that was dropped anew, empty. False for one that was not dropped.
+
+        A writer that had it open before the drop is refused what depends on the log, and batches that it had
+        staged stay nothing; but what it hands to ``index`` is then stored. Stop such writers first.
+        """
 
     def expire(
         self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
     ) -> ExpireReport:
-        """Takes entries out of what can be found: those from before *before*, and the oldest but *keep*.
+        """Takes entries out of what can be found. Nothing does so by itself.
 
-        The log keeps what was said.
+        The log keeps what was said: ``expand`` and ``Session.log`` read it. To forget it, ``forget``. An
+        entry that expired is a new one when it is handed over again.
+
+        Args:
+            session_id: The session; no other is touched.
+            keep: The oldest entries go until so many are left, by the time they were said.
+            before: Entries from earlier than this go first.
+
+        Raises:
+            InvalidEntryError: ``keep`` < 0.
         """
 
     def stats(self, session_id: str | None = None) -> StoreStats:
@@ -192,17 +238,39 @@ class Store(Protocol):
     def check(self, *, repair: bool = False) -> list[Finding]:
         """Everything in the store that is not what it should be; empty for a store that is whole.
 
-        With *repair* what follows from the rest is made anew, and damaged entries are set aside.
+        Looks at every page and every row: checksums, counts, ids, sequences, the lineage of views, what they
+        cover, batches that wait, and the indexes in memory. Without *repair* nothing is changed, and a
+        damaged row does not end it. Searches of this process wait meanwhile.
+
+        Args:
+            repair: Make anew what follows from the rest, in one transaction: indexes, counts, fingerprints,
+                the mark of ids, a session's place. Entries that do not match their checksums are set
+                aside, and batches that are not whole deleted. The log cannot be made anew: damage to
+                messages and compactions stays, and stays in the list. docs/design/storage.md says what
+                becomes of each kind of damage. Findings that were put right have ``repaired``.
+
+        Raises:
+            StoreBusyError: with *repair*: another process is at such work, and was waited for.
+            ReadOnlyStoreError: with *repair*: the store is open for reading.
         """
 
     def quarantined(self, session_id: str) -> tuple[int, ...]:
-        """The ids of the session's entries that are damaged, ascending. No search finds them."""
+        """The ids of the session's entries that do not match their checksums, ascending.
+
+        No search finds them, and every other entry is found as if they had never been there. They are those
+        that were met: a session that was opened from its cache meets a row when a search leads to it.
+        :meth:`check` reads all of them.
+        """
 
     def open_log(self, session_id: str) -> SessionLog:
         """The session's log, which lives and commits with the entries."""
 
     def close(self) -> None:
-        """Releases everything. Closing twice is fine."""
+        """Lets go of the store. Closing twice is fine.
+
+        When the last store of this process on a file is closed, the file is complete by itself. Entries
+        that lack vectors get them when the store is next open with the embedder.
+        """
 
     def __enter__(self) -> Self: ...
 

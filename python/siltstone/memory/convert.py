@@ -7,31 +7,42 @@ import math
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
+from siltstone import _native
 from siltstone.errors import InvalidEntryError
 from siltstone.memory.entry import Entry, SearchHit, SourceRange, StoredEntry
 from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, NewMessage, ViewItem
 
 __all__ = [
     "MAX_INTEGER",
-    "EntryRow",
+    "NewEntry",
     "compaction_from_row",
     "compaction_to_row",
     "datetime_from",
-    "entry_from_row",
-    "entry_to_row",
-    "hit_from_row",
     "message_from_row",
     "message_to_row",
     "milliseconds",
+    "new_entry",
     "range_of",
+    "search_hit",
+    "stored_entry",
 ]
 
 MAX_INTEGER = 2**63 - 1  #: what SQLite keeps
 
-EntryRow: TypeAlias = tuple[str, int, int, str, str | None, str, int]
-"""text, start, end, role, name, kind, created_at."""
+
+class NewEntry(NamedTuple):
+    """An entry as the core takes it."""
+
+    content: str
+    start: int
+    end: int
+    role: str
+    name: str | None
+    kind: str
+    created_at: int
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -84,39 +95,42 @@ def range_of(value: Iterable[int], name: str) -> tuple[int, int]:
     )
 
 
-def entry_to_row(entry: Entry) -> EntryRow:
-    """*entry* as the core takes it."""
+def new_entry(entry: Entry) -> NewEntry:
+    """*entry* as the core takes it.
+
+    Raises:
+        InvalidEntryError: its range is none, or its time.
+    """
     start, end = range_of(entry.source_range, "source_range")
-    return entry.content, start, end, entry.role, entry.name, entry.kind, milliseconds(entry.created_at)
+    stamp = milliseconds(entry.created_at)
+    return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp)
 
 
-def entry_from_row(row: tuple[Any, ...]) -> StoredEntry:
-    """What the core holds of an entry: id, session, text, start, end, role, name, kind, time, repaired."""
-    entry_id, session_id, text, start, end, role, name, kind, created_at, repaired = row
+def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
+    """*entry* as users see it."""
     return StoredEntry(
-        entry_id=entry_id,
-        session_id=session_id,
-        content=text,
-        source_range=SourceRange(start, end),
-        role=role,
-        name=name,
-        kind=kind,
-        created_at=datetime_from(created_at),
-        repaired=repaired,
+        entry_id=entry.entry_id,
+        session_id=entry.session_id,
+        content=entry.content,
+        source_range=SourceRange(entry.start, entry.end),
+        role=entry.role,
+        name=entry.name,
+        kind=entry.kind,
+        created_at=datetime_from(entry.created_at),
+        repaired=entry.repaired,
     )
 
 
-def hit_from_row(row: tuple[Any, ...]) -> SearchHit:
-    """What the core found: id, text, start, end, role, name, kind, time, repaired, score, explanation."""
-    entry_id, text, start, end, role, _name, _kind, created_at, _repaired, score, explain = row
+def search_hit(found: _native.Hit) -> SearchHit:
+    """*found* as users see it."""
     hit = object.__new__(SearchHit)
-    _SET_CONTENT(hit, text)
-    _SET_SCORE(hit, score)
-    _SET_RANGE(hit, tuple.__new__(SourceRange, (start, end)))
-    _SET_ID(hit, entry_id)
-    _SET_ROLE(hit, role)
-    _SET_TIME(hit, datetime_from(created_at))
-    _SET_EXPLAIN(hit, explain)
+    _SET_CONTENT(hit, found.content)
+    _SET_SCORE(hit, found.score)
+    _SET_RANGE(hit, tuple.__new__(SourceRange, (found.start, found.end)))
+    _SET_ID(hit, found.entry_id)
+    _SET_ROLE(hit, found.role)
+    _SET_TIME(hit, datetime_from(found.created_at))
+    _SET_EXPLAIN(hit, found.explain)
     return hit
 
 

@@ -9,9 +9,9 @@ from siltstone.errors import StoreCorruptError
 from siltstone.memory.convert import (
     compaction_from_row,
     compaction_to_row,
-    entry_to_row,
     message_from_row,
     message_to_row,
+    new_entry,
 )
 from siltstone.memory.entry import Entry
 from siltstone.memory.limits import Limits
@@ -86,7 +86,7 @@ class DatabaseLog:
             self._session_id,
             (expected_head, expected_redactions),
             compaction_to_row(compaction),
-            [entry_to_row(entry) for entry in self._limits.cut(entries)],
+            [new_entry(entry) for entry in self._limits.cut(entries)],
             cadence,
         )
         self._on_entries()
@@ -108,7 +108,7 @@ class DatabaseLog:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
         self._limits.check_messages(messages, expected_next)
         new = [message_to_row(message) for message in messages]
-        found = [entry_to_row(entry) for entry in self._limits.cut(entries)]
+        found = [new_entry(entry) for entry in self._limits.cut(entries)]
         row_id, entry_ids = self._native.rewrite(
             self._session_id,
             (expected_head, expected_redactions),

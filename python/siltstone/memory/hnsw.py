@@ -6,8 +6,8 @@ import os
 from typing import Literal, Self
 
 from siltstone.memory.entry import Decay, Ranker, SearchIndex
-from siltstone.memory.indexed import MemoryStore
 from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.store import MemoryStore
 
 __all__ = ["HnswMemoryStore"]
 

@@ -1,37 +1,13 @@
-//! Hits as they cross the wall, with how their scores came about.
+//! How the score of a hit came about, as it crosses the wall.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use siltstone_core::index::Near;
 use siltstone_core::memory::{
-    ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, Hit,
-    LexicalExplanation, NewEntry,
+    ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
 };
 
-use crate::rows::HitOut;
-
-pub(crate) fn hit_out(py: Python<'_>, hit: Hit) -> PyResult<HitOut<'_>> {
-    let explain = hit
-        .explanation
-        .map(|explanation| explanation_out(py, explanation, hit.score, hit.decay))
-        .transpose()?;
-    let NewEntry {
-        text,
-        repaired,
-        start,
-        end,
-        role,
-        name,
-        kind,
-        created_at,
-    } = hit.stored.entry;
-    let id = hit.stored.id.0;
-    Ok((
-        id, text, start, end, role, name, kind, created_at, repaired, hit.score, explain,
-    ))
-}
-
-fn explanation_out(
+pub(crate) fn explanation_out(
     py: Python<'_>,
     explanation: Explanation,
     score: f64,

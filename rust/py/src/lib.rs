@@ -11,15 +11,13 @@ mod explain;
 mod interpreter;
 mod json;
 mod log;
-mod memory;
 mod outline;
 mod rows;
-mod staging;
+mod search;
+mod store;
 mod text;
 mod tokenize;
 mod tokens;
-mod upkeep;
-mod vectors;
 
 use pyo3::prelude::*;
 
@@ -34,15 +32,19 @@ mod _native {
     #[pymodule_export]
     use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
     #[pymodule_export]
+    use crate::entries::{Finding, Forgotten, Page, Stage, StoredEntry};
+    #[pymodule_export]
     use crate::error::panic_on_purpose;
     #[pymodule_export]
     use crate::exact::HashedTfIndex;
     #[pymodule_export]
     use crate::json::json_size;
     #[pymodule_export]
-    use crate::memory::Store;
-    #[pymodule_export]
     use crate::outline::{Outline, render_messages, rendered_tokens};
+    #[pymodule_export]
+    use crate::search::{Found, Hit, SearchOptions};
+    #[pymodule_export]
+    use crate::store::Store;
     #[pymodule_export]
     use crate::tokenize::{terms, whitespace_words, words};
     #[pymodule_export]

@@ -2,12 +2,11 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use siltstone_core::memory::{Expected, Handle, NewEntry, NewMessage, Rewrite};
+use siltstone_core::memory::{Expected, Handle, NewMessage, Rewrite};
 
+use crate::entries::{EntryIn, Ids, entries_in, ids_out};
 use crate::error::guard;
-use crate::rows::{
-    EntryIn, Ids, MessageIn, compaction_in, entry_in, ids_out, message_in, session_id,
-};
+use crate::rows::{MessageIn, compaction_in, message_in, session_id};
 use crate::text::Text;
 
 /// The head that a writer stands on, and how often messages were forgotten when it read them.
@@ -26,7 +25,7 @@ pub(crate) fn commit_compaction(
 ) -> PyResult<(i64, Ids)> {
     let compaction = compaction_in(row)?;
     guard(py, || {
-        let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
+        let entries = entries_in(entries);
         let (store, session) = (handle.store()?, session_id(session)?);
         let (expected, cadence) = (expected_in(expected), cadence.to_string());
         let committed =
@@ -48,7 +47,7 @@ pub(crate) fn rewrite(
     guard(py, || {
         let (expected_next, withdrawn, parent, messages, entries) = changes;
         let messages: Vec<NewMessage> = messages.into_iter().map(message_in).collect();
-        let entries: Vec<NewEntry> = entries.into_iter().map(entry_in).collect();
+        let entries = entries_in(entries);
         let (store, session) = (handle.store()?, session_id(session)?);
         let rewrite = Rewrite {
             expected_next,

@@ -1,12 +1,9 @@
-//! What crosses the wall as a tuple, and what it is on the other side.
+//! Rows of a session's log as they cross the wall, and the figures of a store.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use siltstone_core::id::{EntryId, SessionId};
-use siltstone_core::memory::{
-    Compaction, Figures, Finding, Message, NewCompaction, NewEntry, NewMessage, Stage, StagedEntry,
-    StoredEntry, Target,
-};
+use siltstone_core::id::SessionId;
+use siltstone_core::memory::{Compaction, Figures, Message, NewCompaction, NewMessage};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::text::Text;
@@ -15,47 +12,6 @@ use crate::text::Text;
 pub(crate) type MessageIn = (Text, Text, Text, Text, i64, i64);
 /// seq, and then as it came in.
 pub(crate) type MessageOut = (i64, String, String, String, String, i64, i64);
-/// text, start, end, role, name, kind, `created_at`.
-pub(crate) type EntryIn = (Text, i64, i64, Text, Option<Text>, Text, i64);
-/// id, session, text, start, end, role, name, kind, `created_at`, repaired.
-pub(crate) type EntryOut = (
-    i64,
-    String,
-    String,
-    i64,
-    i64,
-    String,
-    Option<String>,
-    String,
-    i64,
-    bool,
-);
-/// id, text, start, end, role, name, kind, `created_at`, repaired, score, explain.
-pub(crate) type HitOut<'py> = (
-    i64,
-    String,
-    i64,
-    i64,
-    String,
-    Option<String>,
-    String,
-    i64,
-    bool,
-    f64,
-    Option<Bound<'py, PyDict>>,
-);
-/// hits, the ranker that ranked them, entries without vectors.
-pub(crate) type FoundOut<'py> = (Vec<HitOut<'py>>, &'static str, usize);
-/// id, text, role, name of an entry without vectors.
-pub(crate) type MissingOut = (i64, String, String, Option<String>);
-/// session, (seq, raw) of messages, entries, compactions, entries that wait.
-pub(crate) type TargetIn = (Text, Vec<(i64, Text)>, Vec<i64>, Vec<i64>, Vec<i64>);
-/// token, session, fingerprint, how many entries, `created_at`.
-pub(crate) type StageOut = (String, String, String, i64, i64);
-/// code, table, id, message.
-pub(crate) type FindingOut = (&'static str, &'static str, Option<i64>, String);
-pub(crate) type Ids = Vec<Option<i64>>;
-
 /// A session id is a key: it is refused where it would have to be repaired, for two might become one.
 pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
     if text.is_repaired() {
@@ -88,93 +44,6 @@ pub(crate) fn message_out(row: Message) -> MessageOut {
         created_at,
     } = message;
     (seq, raw, role, dialect, provenance, tokens, created_at)
-}
-
-pub(crate) fn entry_in(row: EntryIn) -> NewEntry {
-    let (text, start, end, role, name, kind, created_at) = row;
-    NewEntry {
-        repaired: text.is_repaired(),
-        text: text.to_string(),
-        start,
-        end,
-        role: role.to_string(),
-        name: name.map(|name| name.to_string()),
-        kind: kind.to_string(),
-        created_at,
-    }
-}
-
-pub(crate) fn entry_out(stored: StoredEntry, session: String) -> EntryOut {
-    let NewEntry {
-        text,
-        repaired,
-        start,
-        end,
-        role,
-        name,
-        kind,
-        created_at,
-    } = stored.entry;
-    (
-        stored.id.0,
-        session,
-        text,
-        start,
-        end,
-        role,
-        name,
-        kind,
-        created_at,
-        repaired,
-    )
-}
-
-pub(crate) fn target_in(row: TargetIn) -> CoreResult<Target> {
-    let (session, messages, entries, summaries, staged) = row;
-    let messages = messages.into_iter();
-    Ok(Target {
-        session: session_id(&session)?,
-        messages: messages.map(|(seq, raw)| (seq, raw.to_string())).collect(),
-        entries,
-        summaries,
-        staged,
-    })
-}
-
-pub(crate) fn stage_out((stage, session): (Stage, String)) -> StageOut {
-    let Stage {
-        token,
-        fingerprint,
-        held,
-        created_at,
-        ..
-    } = stage;
-    (token, session, fingerprint, held, created_at)
-}
-
-/// An entry that waits, under the id it has there.
-pub(crate) fn staged_out(staged: StagedEntry, session: String) -> EntryOut {
-    let NewEntry {
-        text,
-        repaired,
-        start,
-        end,
-        role,
-        name,
-        kind,
-        created_at,
-    } = staged.entry;
-    (
-        staged.id, session, text, start, end, role, name, kind, created_at, repaired,
-    )
-}
-
-pub(crate) fn finding_out(finding: Finding) -> FindingOut {
-    (finding.code, finding.table, finding.id, finding.message)
-}
-
-pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {
-    ids.iter().map(|id| id.map(|id| id.0)).collect()
 }
 
 pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>> {

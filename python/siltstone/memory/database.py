@@ -1,0 +1,198 @@
+"""The store in a database of SQLite: all of the contract but how it is opened, and how it ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NoReturn, Self
+
+from siltstone import _native
+from siltstone.errors import EntryNotFoundError
+from siltstone.memory.base import Store
+from siltstone.memory.convert import (
+    MAX_INTEGER,
+    NewEntry,
+    datetime_from,
+    milliseconds,
+    new_entry,
+    range_of,
+    stored_entry,
+)
+from siltstone.memory.database_log import DatabaseLog
+from siltstone.memory.entry import (
+    Entry,
+    ExpireReport,
+    Finding,
+    ForgetReport,
+    Page,
+    Receipt,
+    ReconcileReport,
+    Stage,
+    StoredEntry,
+    StoreStats,
+)
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, targets
+from siltstone.memory.limits import Limits
+from siltstone.memory.log import SessionLog
+from siltstone.memory.vectors import Vectors
+
+__all__ = ["DatabaseStore"]
+
+
+class DatabaseStore(Store):
+    """Entries and logs in one database of the core."""
+
+    def __init__(self, native: _native.Store, limits: Limits, vectors: Vectors | None = None) -> None:
+        self._native = native
+        self._limits = limits
+        self._vectors = vectors
+
+    @property
+    def limits(self) -> Limits:
+        """How much it takes in one call."""
+        return self._limits
+
+    @property
+    def hash_rule(self) -> str:
+        """How words are hashed for ``cosine``."""
+        return self._native.hash_rule
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can only be read."""
+        return self._native.read_only
+
+    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+        receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries))))
+        self._wake()
+        return receipt
+
+    def get(self, entry_id: int) -> StoredEntry:
+        if abs(entry_id) > MAX_INTEGER:
+            raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
+        return stored_entry(self._native.get(entry_id))
+
+    def entries(
+        self,
+        session_id: str,
+        overlaps: tuple[int, int] | None = None,
+        since: datetime | float | None = None,
+        offset: int = 0,
+        limit: int = 100,
+    ) -> Page:
+        page = self._native.entries(
+            session_id,
+            None if overlaps is None else range_of(overlaps, "overlaps"),
+            None if since is None else milliseconds(since),
+            max(-1, min(offset, MAX_INTEGER)),
+            max(-1, min(limit, MAX_INTEGER)),
+        )
+        return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
+
+    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
+        return self._native.stage(session_id, self._batch(entries), fingerprint, milliseconds(None))
+
+    def finalize(self, token: str) -> Receipt:
+        receipt = Receipt(tuple(self._native.finalize(token)))
+        self._wake()
+        return receipt
+
+    def abort(self, token: str) -> bool:
+        return self._native.abort(token)
+
+    def reconcile(
+        self,
+        committed: Collection[str],
+        *,
+        session_id: str | None = None,
+        before: datetime | float | None = None,
+    ) -> ReconcileReport:
+        stamp = None if before is None else milliseconds(before)
+        done = self._native.reconcile(list(committed), session_id, stamp)
+        self._wake()
+        return ReconcileReport(*map(tuple, done))
+
+    def stages(self, session_id: str | None = None) -> list[Stage]:
+        return [
+            Stage(each.token, each.session_id, each.fingerprint, each.entries, datetime_from(each.created_at))
+            for each in self._native.stages(session_id)
+        ]
+
+    def forget(
+        self,
+        *,
+        entry_ids: Collection[int] | None = None,
+        session_id: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        name: str | None = None,
+        before: datetime | float | None = None,
+        text: str | None = None,
+    ) -> ForgetReport:
+        criteria = Criteria.of(
+            entry_ids=entry_ids,
+            session_id=session_id,
+            start=start,
+            end=end,
+            name=name,
+            before=before,
+            text=text,
+        )
+        chosen = targets(self, self._native.sessions(), criteria, self._staged)
+        done = self._native.forget(chosen, REPLACEMENT)
+        return ForgetReport(done.sessions, done.messages, done.entries, done.summaries, done.erased)
+
+    def delete_session(self, session_id: str) -> int:
+        return self._native.delete_session(session_id)
+
+    def revive(self, session_id: str) -> bool:
+        return self._native.revive(session_id)
+
+    def expire(
+        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+    ) -> ExpireReport:
+        stamp = None if before is None else milliseconds(before)
+        kept = None if keep is None else max(-1, min(keep, MAX_INTEGER))
+        return ExpireReport(*self._native.expire(session_id, kept, stamp))
+
+    def stats(self, session_id: str | None = None) -> StoreStats:
+        return StoreStats(**self._native.stats(session_id))
+
+    def check(self, *, repair: bool = False) -> list[Finding]:
+        found = self._native.repair(milliseconds(None)) if repair else self._native.check()
+        if repair:
+            self._wake(anew=True)
+        return [Finding(each.code, each.table, each.id, each.message, each.repaired) for each in found]
+
+    def quarantined(self, session_id: str) -> tuple[int, ...]:
+        return tuple(self._native.quarantined(session_id))
+
+    def open_log(self, session_id: str) -> SessionLog:
+        return DatabaseLog(self._native, session_id, self._limits, self._wake)
+
+    def close(self) -> None:
+        if self._vectors is not None:
+            self._vectors.close()
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled or copied: open it again, or hand it on")
+
+    def _batch(self, entries: Sequence[Entry]) -> list[NewEntry]:
+        """*entries* as the core takes them, if they are within the limits."""
+        self._limits.check_batch(entries)
+        return [new_entry(entry) for entry in entries]
+
+    def _staged(self, session_id: str) -> list[StoredEntry]:
+        return [stored_entry(entry) for entry in self._native.staged_entries(session_id)]
+
+    def _wake(self, *, anew: bool = False) -> None:
+        """There may be entries without vectors; with *anew*, among those that had some."""
+        if self._vectors is not None and not self.read_only:
+            self._vectors.wake(anew=anew)

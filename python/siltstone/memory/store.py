@@ -1,0 +1,298 @@
+"""The store of the package: a database in a directory, searched through indexes in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import weakref
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal, Self
+
+from siltstone import _native
+from siltstone.embedding.base import Embedder, check_embedder
+from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
+from siltstone.events import SearchDegraded, StoreHook, notify
+from siltstone.memory.convert import milliseconds, search_hit
+from siltstone.memory.database import DatabaseStore
+from siltstone.memory.entry import Decay, Fusion, Ranker, SearchHit, SearchIndex
+from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.vectors import Vectors
+
+__all__ = ["MemoryStore"]
+
+DENSE = ("dense", "fused")  # the rankers that need an embedder
+
+
+class MemoryStore(DatabaseStore):
+    """A durable store in a directory: what sessions said, and what can be found again of it.
+
+    The file is ``path/memory/memory.sqlite3``. Only this package may open it while a store is open; to
+    look inside with other tools, close the store or take a copy. A store is safe to use from many threads,
+    and two stores of one process on the same path are one. It does not cross a fork: open it again there.
+
+    Rankers:
+        ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, lifted by the entries beside
+        it and by its day, as a share of what the query could reach at best; words that no entry has lower
+        every score.
+        How it works: docs/how-search-ranks.md. ``cosine``: cosine distance of the hashed term
+        frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. ``hybrid``:
+        the documented ``0.7 * cosine + 0.3 * bm25``, BM25 as a share of the query's best, times 0.995 a day
+        of age; weaker than ``lexical``, for those who need it as it is. ``dense``: cosine distance of an
+        embedder's vectors, ``score = 1 - distance / 2``; entries without a vector are not found. ``fused``:
+        ``lexical`` and ``dense`` in one score by their z-scores over the session, the vectors lifted by
+        those beside. Where there is no vector at all, or none of the query, both rank as ``lexical``. Scores
+        of different rankers do not compare.
+    """
+
+    def __init__(
+        self,
+        native: _native.Store,
+        options: _native.SearchOptions,
+        limits: Limits,
+        vectors: Vectors | None,
+        hooks: tuple[StoreHook, ...],
+    ) -> None:
+        super().__init__(native, limits, vectors)
+        self._options = options  # of searches that do not say
+        self._hooks = hooks
+        if vectors is not None:
+            # A store that is let go of, or open at the end of the program, takes its threads along.
+            self._stop = weakref.finalize(self, vectors.close)
+            if self.lacking_vectors:
+                self._wake()  # entries that a process left without vectors
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        ranker: Ranker | None = None,
+        embedder: Embedder | None = None,
+        *,
+        hash_rule: Literal["xxh3", "poly31"] | None = None,
+        index: SearchIndex = "exact",
+        read_only: bool = False,
+        decay: Decay | None = None,
+        fusion: Fusion = "zscore",
+        reembed: bool = False,
+        embed_timeout: float = 5.0,
+        hooks: Iterable[StoreHook] = (),
+        limits: Limits = DEFAULTS,
+    ) -> Self:
+        """Opens the store in the directory *path*; makes one where there is none.
+
+        Args:
+            path: A directory. It is made if need be, with those that lead to it.
+            ranker: How searches score that do not say; None is ``fused`` with an embedder, and ``lexical``
+                without.
+            embedder: What makes vectors of entries and queries; needed by ``dense`` and ``fused``. Entries
+                are embedded in the background, see :meth:`flush`.
+            hash_rule: How a new store hashes words for ``cosine``: ``xxh3`` where not given. An existing
+                store knows its own.
+            index: What ``cosine`` looks into. ``exact`` finds the best of all entries; ``hnsw``, a graph over
+                each session's rows, is approximate above 200 entries and slower in a store of any size: for
+                those who need the documented form, see :class:`HnswMemoryStore`. Either can open any store.
+            read_only: Open an existing store for reading; none is made. A store whose file or directory
+                cannot be written is opened like that by itself, see :attr:`read_only`.
+            decay: What age takes of scores, in searches that do not say. None is the ranker's own: nothing,
+                and for ``hybrid`` 0.995 a day without a floor.
+            fusion: How ``fused`` makes one score of two: by z-scores, or by reciprocal ranks (``rrf``).
+            reembed: Whether *embedder* may take the place of another one, whose vectors are deleted. Vectors
+                of two embedders are never mixed: without it, another one is refused.
+            embed_timeout: Seconds that a search waits for the vector of its query.
+            hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
+            limits: How much one call may hand over, or ask for.
+
+        Raises:
+            StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
+            StoreVersionError: written by a newer siltstone. It is left as it was.
+            ConfigError: an unknown ranker, index or rule, a rule that is not the store's, an embedder that is
+                none, or one whose vectors are not those of the store.
+        """
+        if ranker is None:
+            ranker = "lexical" if embedder is None else "fused"
+        options = _native.SearchOptions(ranker=ranker, index=index, decay=decay, fusion=fusion)
+        _check_embedder(ranker, embedder)
+        if embedder is not None:
+            check_embedder(embedder)
+        if not 0 < embed_timeout < math.inf:
+            raise ConfigError(
+                f"embed_timeout must be a finite number of seconds above 0, got {embed_timeout!r}",
+                field="embed_timeout",
+                value=embed_timeout,
+            )
+        if not isinstance(limits, Limits):
+            raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
+        hooks = tuple(hooks)
+        native = _native.Store.open(_as_path(path), read_only, hash_rule)
+        try:
+            vectors = None
+            if embedder is not None:
+                key = native.use_embedder(embedder.id, embedder.dimension, reembed)
+                vectors = Vectors(native, embedder, key, embed_timeout, hooks)
+            return cls(native, options, limits, vectors, hooks)
+        except BaseException:
+            native.close()
+            raise
+
+    @property
+    def path(self) -> str:
+        """The directory it was opened by."""
+        return self._native.path
+
+    @property
+    def ranker(self) -> Ranker:
+        """How searches score that do not say."""
+        return self._options.ranker
+
+    def search(
+        self,
+        session_id: str,
+        query: str,
+        limit: int = 5,
+        ranker: Ranker | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+        decay: Decay | None = None,
+        now: datetime | float | None = None,
+    ) -> list[SearchHit]:
+        """The entries of the session most like *query*, best first.
+
+        Args:
+            session_id: The session to search; no other is looked at.
+            query: Natural language. A query without words gives no hits.
+            limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
+            ranker: How to score; None is the store's own.
+            min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
+            explain: Whether hits say how their scores came about, see below.
+            decay: What age takes of scores; None is the store's own.
+            now: From when ages are counted; now, where not given.
+
+        An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
+        parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
+        "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …],
+        "day"}``; the scores of terms sum up to ``own``, and with those of the neighbours and of the day to
+        the hit's (or to more, where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``:
+        ``{"cosine", "bm25", "terms", "passage", "passages"}``; the scores of terms sum up to ``bm25``.
+        ``dense``: ``{"cosine", "distance", "vector", "vectors"}``, the nearest of the entry's vectors, from
+        0, and how many it has. ``fused``: both, with None for an entry without vectors, and ``{"lexical",
+        "z", "weights", "own", "neighbors"}``: ``lexical`` is the score of that ranker, of which the terms are
+        a part, ``own = weights["lexical"] * lexical + weights["dense"] * cosine``, and the vectors of
+        neighbours add or take what they are above or below the mean; with ``rrf``, ``{"lexical", "ranks"}``.
+
+        Returns:
+            Hits that share a word with the query or, by ``lexical``, stand beside one that does: the
+            best first, of equal scores the newer, then by id.
+
+        Raises:
+            InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
+                store's limit.
+            ConfigError: an unknown ranker.
+            StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
+                checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
+        """
+        options = _native.SearchOptions(
+            self._options,
+            limit=max(-1, min(limit, self._limits.hits)),
+            ranker=ranker,
+            min_score=min_score,
+            explain=explain,
+            decay=decay,
+            now=milliseconds(now),
+        )
+        _check_embedder(options.ranker, self._vectors)
+        self._limits.check_query(query)
+        found = self._find(session_id, query, options)
+        if found.lacking:
+            self._wake()
+        return [search_hit(hit) for hit in found.hits]
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until the embedder has seen every entry; at once without an embedder.
+
+        Args:
+            timeout: Seconds; None waits as long as it takes.
+
+        Returns:
+            Whether every entry has its vectors now. False where time was up, or the embedder failed: those
+            entries are found by their words, and tried again later.
+        """
+        return self._vectors is None or self.read_only or self._vectors.flush(timeout)
+
+    @property
+    def lacking_vectors(self) -> int:
+        """How many entries of the store have no vectors; all of them where no embedder was ever used."""
+        return self._native.embedded()[1]
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Makes a store in the directory *path* of what is committed now, while others go on with this one.
+
+        Everything in the copy is looked at before it gets its name: where there is a store at *path*
+        afterwards, it is whole. A process that is killed meanwhile leaves none. The copy has room for what it
+        holds alone, and nothing of what was forgotten.
+
+        Args:
+            path: A directory without a store. It is made if need be, with those that lead to it.
+
+        Raises:
+            StoreOpenError: there is a store already, or it cannot be written. What is there stays.
+            StoreCorruptError: this store is damaged: ``check(repair=True)`` first.
+            StoreIoError: the disk is full, or failed.
+        """
+        self._native.backup(_as_path(path))
+
+    def __repr__(self) -> str:
+        mode = ", read_only=True" if self.read_only else ""
+        return f"{type(self).__name__}.open({self.path!r}, ranker={self.ranker!r}{mode})"
+
+    def _find(self, session_id: str, query: str, options: _native.SearchOptions) -> _native.Found:
+        """What the core finds, with the vector of the query where the ranker wants one."""
+        vector = self._vector(session_id, query, options) if options.wants_vector else None
+        try:
+            found = self._native.search(session_id, query, options, vector)
+        except StoreConflictError:
+            if vector is None:
+                raise
+            # Another embedder took the place of this one just now.
+            found = self._native.search(session_id, query, options, None)
+        if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
+            reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
+            notify(self._hooks, SearchDegraded(session_id, options.ranker, reason))
+        return found
+
+    def _vector(
+        self, session_id: str, query: str, options: _native.SearchOptions
+    ) -> tuple[int, bytes] | None:
+        """The query as the embedder sees it; None where it does not answer, or there is nothing to find."""
+        if self._vectors is None or not _native.whitespace_words(query):
+            return None
+        numbers = self._vectors.query(query)
+        if numbers is None:
+            notify(self._hooks, SearchDegraded(session_id, options.ranker, "no_query_vector"))
+            return None
+        return self._vectors.key, numbers
+
+
+def _check_embedder(ranker: Ranker, embedder: object) -> None:
+    if ranker in DENSE and embedder is None:
+        raise ConfigError(
+            f"ranker {ranker!r} needs an embedder: MemoryStore.open(path, embedder=...)",
+            field="ranker",
+            value=ranker,
+        )
+
+
+def _as_path(path: str | os.PathLike[str]) -> str:
+    """*path* as text that a file can be named by.
+
+    Raises:
+        StoreOpenError: no file has such a name.
+    """
+    path = os.fspath(path)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise StoreOpenError(
+            f"cannot open a store at {path!r}: no file has such a name", path=path
+        ) from error
+    return path

@@ -1,0 +1,180 @@
+//! Searches of a `Store`: what may be asked of one, and what it finds.
+
+use std::str::FromStr;
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyDict, PyString};
+use siltstone_core::fusion::Decay;
+use siltstone_core::memory::{self, QueryVector};
+use siltstone_core::{Error, ErrorKind, Result as CoreResult};
+
+use crate::error::{guard_short, to_exception};
+use crate::explain::explanation_out;
+use crate::text::Text;
+
+/// What may be asked of a search: made once of what a store does by default, and of each search's own.
+#[pyclass(frozen, module = "siltstone._native")]
+#[derive(Clone, Copy)]
+pub(crate) struct SearchOptions {
+    pub(crate) inner: memory::SearchOptions,
+}
+
+/// `siltstone.memory.Decay`, read by its attributes.
+#[derive(FromPyObject)]
+pub(crate) struct DecayIn {
+    per_day: f64,
+    floor: f64,
+}
+
+#[pymethods]
+impl SearchOptions {
+    #[new]
+    #[pyo3(signature = (base=None, *, limit=None, ranker=None, index=None, min_score=None, explain=None,
+                        decay=None, now=None, fusion=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "they are the keywords of a search, and PyO3 hands them over by value"
+    )]
+    fn new(
+        py: Python<'_>,
+        base: Option<PyRef<'_, Self>>,
+        limit: Option<i64>,
+        ranker: Option<Bound<'_, PyAny>>,
+        index: Option<Bound<'_, PyAny>>,
+        min_score: Option<f64>,
+        explain: Option<bool>,
+        decay: Option<DecayIn>,
+        now: Option<i64>,
+        fusion: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let base = base.map_or_else(memory::SearchOptions::default, |base| base.inner);
+        let ranker = name_in(py, "ranker", ranker.as_ref())?;
+        let index = name_in(py, "index", index.as_ref())?;
+        let fusion = name_in(py, "fusion", fusion.as_ref())?;
+        guard_short(py, || {
+            let decay = decay.map(|decay| Decay::new(decay.per_day, decay.floor));
+            let inner = memory::SearchOptions {
+                limit: limit.unwrap_or(base.limit),
+                ranker: parsed(ranker, base.ranker)?,
+                index: parsed(index, base.index)?,
+                min_score: min_score.unwrap_or(base.min_score),
+                explain: explain.unwrap_or(base.explain),
+                decay: decay.transpose()?.or(base.decay),
+                now: now.unwrap_or(base.now),
+                fusion: parsed(fusion, base.fusion)?,
+            };
+            Ok(Self { inner })
+        })
+    }
+
+    #[getter]
+    fn ranker(&self) -> &'static str {
+        self.inner.ranker.name()
+    }
+
+    #[getter]
+    fn wants_vector(&self) -> bool {
+        self.inner.ranker.is_dense() && self.inner.limit > 0
+    }
+}
+
+/// A name that somebody chose; where it is no text, the error that an unknown name has.
+fn name_in(
+    py: Python<'_>,
+    field: &'static str,
+    name: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Text>> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    if let Ok(text) = name.cast::<PyString>() {
+        return Text::from_py(text).map(Some);
+    }
+    let got = name.repr()?.to_string_lossy().into_owned();
+    let error = Error::new(
+        ErrorKind::InvalidArgument,
+        format!("{field} must be a str, got {got}"),
+    );
+    Err(to_exception(
+        py,
+        &error.with("field", field).with("value", got),
+    ))
+}
+
+fn parsed<T: FromStr<Err = Error>>(name: Option<Text>, default: T) -> CoreResult<T> {
+    name.map_or(Ok(default), |name| name.parse())
+}
+
+/// The key of an embedder, and the query as it sees it.
+pub(crate) type VectorIn = (i64, PyBackedBytes);
+
+pub(crate) fn vector_in(vector: Option<VectorIn>) -> Option<QueryVector> {
+    vector.map(|(embedder, numbers)| QueryVector {
+        embedder,
+        numbers: numbers_in(&numbers),
+    })
+}
+
+/// An entry that a search found.
+#[pyclass(frozen, get_all, module = "siltstone._native")]
+pub(crate) struct Hit {
+    entry_id: i64,
+    content: String,
+    start: i64,
+    end: i64,
+    role: String,
+    name: Option<String>,
+    kind: String,
+    created_at: i64,
+    score: f64,
+    explain: Option<Py<PyDict>>,
+}
+
+/// What a search came to.
+#[pyclass(frozen, get_all, module = "siltstone._native")]
+pub(crate) struct Found {
+    hits: Vec<Py<Hit>>,
+    ranker: &'static str,
+    lacking: usize,
+}
+
+impl Found {
+    pub(crate) fn new(py: Python<'_>, found: memory::Found) -> PyResult<Self> {
+        let hits = found.hits.into_iter();
+        let hits = hits.map(|hit| Py::new(py, Hit::new(py, hit)?));
+        Ok(Self {
+            hits: hits.collect::<PyResult<_>>()?,
+            ranker: found.ranker.name(),
+            lacking: found.lacking,
+        })
+    }
+}
+
+impl Hit {
+    fn new(py: Python<'_>, hit: memory::Hit) -> PyResult<Self> {
+        let explain = hit.explanation;
+        let explain = explain.map(|parts| explanation_out(py, parts, hit.score, hit.decay));
+        let entry = hit.stored.entry;
+        Ok(Self {
+            entry_id: hit.stored.id.0,
+            content: entry.text,
+            start: entry.start,
+            end: entry.end,
+            role: entry.role,
+            name: entry.name,
+            kind: entry.kind,
+            created_at: entry.created_at,
+            score: hit.score,
+            explain: explain.transpose()?.map(Bound::unbind),
+        })
+    }
+}
+
+/// float32, little-endian, one after another; what is left of the last one is dropped.
+pub(crate) fn numbers_in(bytes: &[u8]) -> Vec<f32> {
+    let (numbers, _) = bytes.as_chunks();
+    let numbers = numbers.iter();
+    numbers.map(|&number| f32::from_le_bytes(number)).collect()
+}
