@@ -9,9 +9,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from architecture.layers import APART, FLOORS, RUST_FLOORS, UNSAFE, broken, room, rust_broken, upward
+from architecture.layers import (
+    APART,
+    FLOORS,
+    RUST_FAMILIES,
+    RUST_FLOORS,
+    UNSAFE,
+    broken,
+    room,
+    rust_broken,
+    upward,
+)
 from architecture.python_imports import Import, imports
-from architecture.rust_paths import code, uses
+from architecture.rust_paths import code, file_name, used_files, uses
 
 CHECKOUT = Path(__file__).parent.parent
 PACKAGE = CHECKOUT / "python" / "siltstone"
@@ -85,6 +95,16 @@ def test_modules_of_the_core_use_lower_ones():
     found = [(rust_module(path), uses(path.read_text("utf-8"), rust_module(path))) for path in RUST]
     assert any(paths for _, paths in found)
     none(line for module, paths in found for line in rust_broken(module, paths))
+
+
+def test_files_inside_a_room_of_the_core_use_lower_ones():
+    files = {rust_module(path): path for path in RUST}
+    rooms: dict[str, dict[str, set[str]]] = {}
+    for module, path in files.items():
+        inner = used_files(uses(path.read_text("utf-8"), module), module, files)
+        rooms.setdefault(module[0], {})[file_name(module, files)] = inner
+    assert set(RUST_FAMILIES) <= set(rooms)
+    none(line for home in RUST_FAMILIES for line in upward(home, rooms[home], RUST_FAMILIES, "mod"))
 
 
 def test_the_core_has_never_heard_of_python():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from architecture.layers import broken, rust_broken, upward
+from architecture.layers import RUST_FAMILIES, broken, rust_broken, upward
 from architecture.python_imports import DYNAMIC, Import, imports
-from architecture.rust_paths import code, uses
+from architecture.rust_paths import code, file_name, used_files, uses
 
 KNOWN = {"siltstone", "siltstone.errors", "siltstone.memory", "siltstone.memory.base", "siltstone.memory.log"}
 
@@ -150,6 +150,50 @@ def test_a_path_that_the_table_forbids_is_found(module, source):
 )
 def test_a_path_that_the_table_allows_is_not_found(module, source):
     assert rust(module, source) == []
+
+
+FILES = {
+    ("outline",),
+    ("outline", "keys"),
+    ("outline", "lines"),
+    ("outline", "deep"),
+    ("outline", "deep", "ends"),
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        ("outline::lines", "use super::keys::Key;", {"keys"}),
+        ("outline::lines", "fn f(key: crate::outline::keys::Key) {}", {"keys"}),
+        ("outline::lines", "use crate::outline::{Outline, deep::ends::End};", {"mod", "deep/ends"}),
+        ("outline::lines", "use super::deep::End;", {"deep/mod"}),
+        ("outline::lines", "use crate::id::EntryId;\nuse std::mem;", set()),
+        ("outline::lines", "#[cfg(test)]\nmod tests {\n    use crate::outline::Outline;\n}", set()),
+    ],
+)
+def test_the_files_of_a_room_that_a_file_uses_are_found(module, source, expected):
+    path = tuple(module.split("::"))
+    assert used_files(uses(source, path), path, FILES) == expected
+
+
+def test_a_file_is_named_by_its_place_in_its_room():
+    names = {file_name(file, FILES) for file in FILES}
+    assert names == {"mod", "keys", "lines", "deep/mod", "deep/ends"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        ({"mod": {"keys", "lines"}, "keys": set(), "lines": {"keys"}}, 0),
+        ({"lines": {"mod"}}, 1),  # a name that the room re-exports
+        ({"keys": {"lines"}, "lines": set()}, 1),
+        ({"keys": {"lines"}, "lines": {"keys"}}, 2),  # upward, and a circle
+        ({"attic": set()}, 1),
+    ],
+)
+def test_a_room_of_the_core_is_read_from_its_lowest_file_upward(graph, expected):
+    assert len(list(upward("outline", graph, RUST_FAMILIES, "mod"))) == expected
 
 
 def test_what_follows_a_test_module_is_read_again():

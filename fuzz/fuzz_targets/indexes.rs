@@ -1,8 +1,6 @@
 //! Files of indexes that nobody wrote, with a checksum that fits: an error, or an index that works.
 #![no_main]
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
@@ -12,6 +10,7 @@ use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
 use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
 use siltstone_core::index::{HashedTfIndex, FlatRows, Hnsw, HnswParams, Plan, VectorIndex};
+use xxhash_rust::xxh3::xxh3_64;
 
 const DIMENSION: usize = 3;
 const ROWS: [[f32; DIMENSION]; 6] = [
@@ -47,10 +46,8 @@ static FILES: LazyLock<[Vec<u8>; 7]> = LazyLock::new(|| {
         bm25.add(&Document::of(text));
     }
     bm25.remove(2);
-    exact.save(&PLACE, "label").expect("room");
-    let exact = fs::read(&*PLACE).expect("a file");
-    bm25.save(&PLACE, "label").expect("room");
-    let bm25 = fs::read(&*PLACE).expect("a file");
+    let exact = exact.to_bytes("label").expect("memory");
+    let bm25 = bm25.to_bytes("label").expect("memory");
     let hnsw = [graph::<Float32>(), graph::<Float16>(), graph::<Int8>()];
     let [float32, float16, int8] = hnsw;
     [
@@ -62,12 +59,6 @@ static FILES: LazyLock<[Vec<u8>; 7]> = LazyLock::new(|| {
         exact,
         bm25,
     ]
-});
-
-/// Where files are that are read by their path.
-static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let directory = tempfile::tempdir().expect("a directory").keep();
-    directory.join("index")
 });
 
 fn params() -> HnswParams {
@@ -104,9 +95,15 @@ fuzz_target!(|data: &[u8]| {
         file.truncate(HEADER);
         file.extend(data);
     }
-    let checksum = xxhash_rust::xxh3::xxh3_64(&file);
-    file.extend(checksum.to_le_bytes());
-    match usize::from(kind & 0x7F) % FILES.len() {
+    let kind = usize::from(kind & 0x7F) % FILES.len();
+    if kind < 5 {
+        let checksum = xxh3_64(&file);
+        file.extend(checksum.to_le_bytes());
+    } else {
+        file.extend([0; CHECKSUM]);
+        renew(&mut file);
+    }
+    match kind {
         0 => {
             if let Ok(index) = FlatRows::from_bytes(&file) {
                 let _ = index.search(&vec![0.5; index.dimension()], 9);
@@ -123,16 +120,13 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         5 => {
-            fs::write(&*PLACE, &file).expect("room");
-            if let Ok((index, ())) =
-                HashedTfIndex::load(&PLACE, |label| (label == "label").then_some(()))
-            {
-                index.for_each_near(&row(TEXTS[0]), |near| f64::from(near.distance));
+            let accept = |label: &str| (label == "label").then_some(());
+            if let Ok((index, ())) = HashedTfIndex::from_bytes(&file, accept) {
+                index.for_each_near(&row(TEXTS[0]), |near| near.distance);
             }
         }
         _ => {
-            fs::write(&*PLACE, &file).expect("room");
-            if let Ok(index) = Bm25Index::load(&PLACE, "label") {
+            if let Ok(index) = Bm25Index::from_bytes(&file, "label") {
                 for found in index.search(&Query::of(TEXTS[0]), 9) {
                     assert!((0.0..=1.0).contains(&found.score), "{}", found.score);
                 }
@@ -140,6 +134,32 @@ fuzz_target!(|data: &[u8]| {
         }
     }
 });
+
+/// Gives a file of arrays the checksums that fit what stands there, as far as its table tells.
+fn renew(file: &mut [u8]) {
+    const LINE: usize = 64;
+    const ROW: usize = 32;
+    const END: usize = 24;
+    let Some(end) = file.len().checked_sub(END).filter(|&end| end >= LINE) else {
+        return;
+    };
+    let number = |file: &[u8], at: usize| {
+        let number = u64::from_ne_bytes(*file[at..].first_chunk().expect("eight bytes"));
+        usize::try_from(number).unwrap_or(usize::MAX)
+    };
+    let begin = number(file, end).clamp(LINE, end);
+    for row in (begin..end).step_by(ROW).take_while(|row| row + ROW <= end) {
+        let from = number(file, row);
+        let to = from.saturating_add(number(file, row + 8)).checked_next_multiple_of(LINE);
+        if let Some(section) = file.get(from..to.unwrap_or(usize::MAX)) {
+            let checksum = xxh3_64(section);
+            file[row + ROW - CHECKSUM..row + ROW].copy_from_slice(&checksum.to_ne_bytes());
+        }
+    }
+    let known_by = [&file[..LINE], &file[begin..file.len() - CHECKSUM]].concat();
+    let last = file.len() - CHECKSUM;
+    file[last..].copy_from_slice(&xxh3_64(&known_by).to_ne_bytes());
+}
 
 fn dense<S: Space<Item = [f32]>>(file: &[u8]) {
     if let Ok(index) = Hnsw::<S>::from_bytes(file) {

@@ -24,6 +24,13 @@ class Flat:
     def save(self, path: str) -> None:
         """Writes the file *path*, whole or not at all."""
 
+    @staticmethod
+    def from_bytes(file: bytes) -> Flat:
+        """The index of a file that is in memory; ``StoreVersionError``, ``StoreCorruptError``."""
+
+    def to_bytes(self) -> bytes:
+        """What :meth:`save` writes."""
+
     def add(self, vectors: Any) -> tuple[int, int]:
         """Adds rows of float32, all finite; their ids, from the first to below the second."""
 
@@ -59,6 +66,13 @@ class Hnsw:
 
     def save(self, path: str) -> None:
         """Writes the file *path*, whole or not at all."""
+
+    @staticmethod
+    def from_bytes(file: bytes) -> Hnsw:
+        """The index of a file that is in memory; ``StoreVersionError``, ``StoreCorruptError``."""
+
+    def to_bytes(self) -> bytes:
+        """What :meth:`save` writes."""
 
     def add(self, vectors: Any) -> tuple[int, int]:
         """Adds rows of float32, all finite; their ids, from the first to below the second."""
@@ -109,6 +123,13 @@ class HashedTfIndex:
     def save(self, path: str) -> None:
         """Writes all of it, or nothing."""
 
+    @staticmethod
+    def from_bytes(file: bytes) -> HashedTfIndex:
+        """The index of a file that is in memory; the errors of :meth:`load`."""
+
+    def to_bytes(self) -> bytes:
+        """What :meth:`save` writes."""
+
     @property
     def hash_rule(self) -> str:
         """How a text becomes buckets."""
@@ -149,6 +170,13 @@ class Bm25Index:
 
     def save(self, path: str) -> None:
         """Writes all of it, or nothing."""
+
+    @staticmethod
+    def from_bytes(file: bytes) -> Bm25Index:
+        """The index of a file that is in memory; the errors of :meth:`load`."""
+
+    def to_bytes(self) -> bytes:
+        """What :meth:`save` writes."""
 
     def params(self) -> tuple[float, float]:
         """``k1`` and ``b``."""

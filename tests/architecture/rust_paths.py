@@ -7,7 +7,7 @@ read. That is enough for paths as they are written by hand; it sees nothing that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 _NOT_CODE = re.compile(
@@ -55,6 +55,36 @@ def uses(source: str, module: tuple[str, ...]) -> list[Use]:
         path = tuple(re.split(r"\s*::\s*", match[0]))
         found.append(Use(_absolute(path, module), text.count("\n", 0, match.start()) + 1))
     return found
+
+
+def used_files(found: Iterable[Use], module: tuple[str, ...], files: Collection[tuple[str, ...]]) -> set[str]:
+    """Which other files of its own room does a file speak of, by their names in the room?
+
+    Args:
+        found: The paths of the file.
+        module: Where it stands, as in :func:`uses`.
+        files: Where all files of the crate stand; ``mod.rs`` is its folder.
+
+    Returns:
+        Names as ``"tail"`` or ``"hnsw/graph"``; ``"mod"`` for what the face of a room re-exports.
+    """
+    names = set()
+    for use in found:
+        path = use.path[1:]
+        if use.path[0] != "crate" or path[:1] != module[:1]:
+            continue
+        file = max(
+            (path[:end] for end in range(1, len(path) + 1) if path[:end] in files), key=len, default=()
+        )
+        if file and file != module:
+            names.add(file_name(file, files))
+    return names
+
+
+def file_name(file: tuple[str, ...], files: Collection[tuple[str, ...]]) -> str:
+    """The name of a file in its room: ``"tail"``, ``"hnsw/graph"``; a ``mod.rs`` ends with ``"mod"``."""
+    has_files = any(len(other) > len(file) and other[: len(file)] == file for other in files)
+    return "/".join((*file[1:], "mod") if has_files or len(file) == 1 else file[1:])
 
 
 def _leaves(tree: str) -> Iterator[tuple[str, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 import threading
 
@@ -18,6 +20,7 @@ from siltstone.errors import (
     EntryNotFoundError,
     StoreCorruptError,
     StoreIoError,
+    StoreOpenError,
     StoreVersionError,
 )
 
@@ -254,24 +257,21 @@ def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
     path = tmp_path / "index"
     index.save(path)
     file = path.read_bytes()
-    for wrong in (
-        b"",
-        file[:7],
-        file[:40],
-        file[:-1],
-        file + b"\0",
-        file[:99] + b"?" + file[100:],
-        b"x" * 500,
-    ):
+    for wrong in (file[:40], file[:-1], file + b"\0", file[:99] + b"?" + file[100:]):
         path.write_bytes(wrong)
-        with pytest.raises(StoreCorruptError, match="damaged"):
+        with pytest.raises(StoreCorruptError, match="damaged") as caught:
+            load(index, path)
+        assert caught.value.path == str(path)
+    for other_kind in (b"", file[:7], b"x" * 500):
+        path.write_bytes(other_kind)
+        with pytest.raises(StoreOpenError):
             load(index, path)
     path.write_bytes(file[:8] + b"\x02" + file[9:])
     with pytest.raises(StoreVersionError, match="version 2"):
         load(index, path)
     other = HnswIndex if kind == "flat" else FlatIndex
     path.write_bytes(file)
-    with pytest.raises(StoreCorruptError):
+    with pytest.raises(StoreOpenError):
         other.load(path)
     with pytest.raises(StoreIoError, match="could not read"):
         load(index, tmp_path / "nothing")
@@ -373,13 +373,18 @@ def test_every_row_is_within_reach_after_inserts_in_order_and_after_deletions():
 
 
 @pytest.mark.parametrize("kind", DENSE)
-def test_an_index_is_not_pickled_and_says_what_it_is(kind):
-    import pickle
-
-    index = make(kind)
-    assert "0 rows of 8" in repr(index)
-    with pytest.raises(TypeError, match="save it"):
-        pickle.dumps(index)
+def test_an_index_is_pickled_as_it_is_saved(kind):
+    index, rows = make(kind), rows_of(40, 8)
+    index.add(rows)
+    index.remove([3])
+    for same in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index)):
+        assert type(same) is type(index)
+        assert repr(same) == repr(index)
+        for one, other in zip(same.search(rows[5]), index.search(rows[5]), strict=True):
+            assert one.tolist() == other.tolist()
+        assert len(one) == 10  # as many as there are without a k
+        assert same.add(rows[:2]).tolist() == [40, 41]
+    assert index.add(rows[:1]).tolist() == [40]
 
 
 def test_numpy_comes_with_the_first_array_and_not_before():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from collections import Counter
 
@@ -141,6 +143,16 @@ def test_a_saved_index_is_the_same_when_it_is_loaded(index, kind, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.index"]
 
 
+def test_an_index_is_pickled_as_it_is_saved(index, kind):
+    index.remove([1])
+    same = pickle.loads(pickle.dumps(index))
+    assert type(same) is kind
+    assert answers(same) == answers(index)
+    assert same.stats()["removed"] == 1
+    assert answers(copy.copy(index)) == answers(index)
+    assert same.add(["mud"]).tolist() == index.add(["mud"]).tolist()
+
+
 def test_a_rule_and_parameters_are_stored_with_the_index(tmp_path):
     HashedTfIndex("poly31").save(tmp_path / "a")
     assert HashedTfIndex.load(tmp_path / "a").hash_rule == "poly31"
@@ -167,7 +179,7 @@ def test_what_is_no_index_of_that_kind_is_refused_by_name(index, kind, tmp_path)
     data = bytearray(path.read_bytes())
     data[8] += 1
     path.write_bytes(data)
-    with pytest.raises(StoreVersionError, match="version 2 of the format"):
+    with pytest.raises(StoreVersionError, match="version 4 of the format"):
         kind.load(path)
 
 

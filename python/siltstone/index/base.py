@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from siltstone.index.arrays import as_ids, as_k, halves, serial, table
 from siltstone.index.texts import check_text, check_texts
@@ -16,8 +16,40 @@ if TYPE_CHECKING:
 __all__ = ["RowIndex", "TextIndex"]
 
 
-class TextIndex:
-    """The face of an index over texts; a member says what its numbers mean."""
+class Index:
+    """An index of any kind as a file: saved, loaded and pickled as the same bytes."""
+
+    _core: Any
+    _core_type: ClassVar[Any]  # the class of the compiled module that *_core* is of
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The index that :meth:`save` wrote to *path*: it answers as that one did, and its ids go on.
+
+        Raises:
+            StoreIoError: it cannot be read.
+            StoreOpenError: it is another kind of file, or its terms were made by another analyser.
+            StoreVersionError: another version of siltstone wrote it.
+            StoreCorruptError: it was cut short, or changed since it was saved.
+        """
+        return cls._of(cls._core_type.load(os.fspath(path)))
+
+    @classmethod
+    def _of(cls, core: Any) -> Self:
+        index = cls.__new__(cls)
+        index._core = core
+        return index
+
+    @classmethod
+    def _of_bytes(cls, file: bytes) -> Self:
+        return cls._of(cls._core_type.from_bytes(file))
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return self._of_bytes, (self._core.to_bytes(),)
+
+
+class TextIndex(Index):
+    """An index over texts; a member says what its numbers mean."""
 
     _core: _native.Bm25Index | _native.HashedTfIndex
 
@@ -66,10 +98,10 @@ class TextIndex:
         return self._core.len()
 
 
-class RowIndex:
-    """The face of an index over rows of floats; a member says how it adds and searches."""
+class RowIndex(Index):
+    """An index over rows of floats; a member says how it adds and searches."""
 
-    _native: _native.Flat | _native.Hnsw
+    _core: _native.Flat | _native.Hnsw
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to *path*, whole or not at all. Removed rows are not in the file.
@@ -77,12 +109,12 @@ class RowIndex:
         Raises:
             StoreIoError: it cannot be written.
         """
-        self._native.save(os.fspath(path))
+        self._core.save(os.fspath(path))
 
     @property
     def dim(self) -> int:
         """Numbers of a row."""
-        return self._native.dim
+        return self._core.dim
 
     def remove(self, ids: Iterable[int] | int) -> None:
         """Removes rows: all of them, or none. They are no answers from then on.
@@ -90,14 +122,11 @@ class RowIndex:
         Raises:
             EntryNotFoundError: an id was never given, or was removed before.
         """
-        self._native.remove(as_ids(ids, "row"))
+        self._core.remove(as_ids(ids, "row"))
 
     def _figures(self, kind: str, rows: int, **others: Any) -> dict[str, Any]:
         """What is left of *rows*, and how many are not."""
         return {"index": kind, "entries": len(self), "removed": rows - len(self), **others}
 
     def __len__(self) -> int:
-        return len(self._native)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self!r} cannot be pickled or copied: save it, and load it again")
+        return len(self._core)

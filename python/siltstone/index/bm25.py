@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -52,24 +51,11 @@ class Bm25Index(TextIndex):
     """
 
     _core: _native.Bm25Index
+    _core_type = _native.Bm25Index
 
     def __init__(self, params: Bm25Params | None = None) -> None:
         params = Bm25Params() if params is None else params
         self._core = _native.Bm25Index(params.k1, params.b)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Bm25Index:
-        """The index that was saved to *path*, with its parameters and its ids.
-
-        Raises:
-            StoreIoError: it cannot be read.
-            StoreOpenError: it is another kind of file, or its terms were made by another analyser.
-            StoreVersionError: it was written by another version.
-            StoreCorruptError: it was cut short, or changed since it was saved.
-        """
-        index = cls.__new__(cls)
-        index._core = _native.Bm25Index.load(os.fspath(path))
-        return index
 
     @property
     def params(self) -> Bm25Params:

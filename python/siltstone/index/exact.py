@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,23 +30,10 @@ class HashedTfIndex(TextIndex):
     """
 
     _core: _native.HashedTfIndex
+    _core_type = _native.HashedTfIndex
 
     def __init__(self, hash_rule: HashRule = "xxh3") -> None:
         self._core = _native.HashedTfIndex(hash_rule)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> HashedTfIndex:
-        """The index that was saved to *path*, with its hash rule and its ids.
-
-        Raises:
-            StoreIoError: it cannot be read.
-            StoreOpenError: it is another kind of file.
-            StoreVersionError: it was written by another version.
-            StoreCorruptError: it was cut short, or changed since it was saved.
-        """
-        index = cls.__new__(cls)
-        index._core = _native.HashedTfIndex.load(os.fspath(path))
-        return index
 
     @property
     def hash_rule(self) -> str:

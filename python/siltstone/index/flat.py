@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from siltstone import _native
 from siltstone.index.arrays import as_k, first_row, serial, table
@@ -35,23 +34,11 @@ class FlatIndex(RowIndex):
         ConfigError: *dim* is out of these bounds.
     """
 
-    _native: _native.Flat
+    _core: _native.Flat
+    _core_type = _native.Flat
 
     def __init__(self, dim: int) -> None:
-        self._native = _native.Flat(as_k(dim, "dim"))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The index that :meth:`save` wrote.
-
-        Raises:
-            StoreIoError: it cannot be read.
-            StoreVersionError: another version of siltstone wrote it.
-            StoreCorruptError: it is no such file, was cut short, or was changed.
-        """
-        index = cls.__new__(cls)
-        index._native = _native.Flat.load(os.fspath(path))
-        return index
+        self._core = _native.Flat(as_k(dim, "dim"))
 
     def add(self, vectors: ArrayLike) -> Ids:
         """Adds rows: all of them, or none.
@@ -65,9 +52,9 @@ class FlatIndex(RowIndex):
         Raises:
             ConfigError: another shape or kind, NaN, or a number that float32 does not hold.
         """
-        return serial(*self._native.add(as_rows(vectors, self.dim)))
+        return serial(*self._core.add(as_rows(vectors, self.dim)))
 
-    def search(self, query: ArrayLike, k: int) -> tuple[Ids, Distances]:
+    def search(self, query: ArrayLike, k: int = 10) -> tuple[Ids, Distances]:
         """The rows nearest to *query*, the nearest first, ties by id.
 
         Args:
@@ -80,9 +67,9 @@ class FlatIndex(RowIndex):
         Raises:
             ConfigError: another shape or kind, a number that is not finite, or ``k < 0``.
         """
-        return first_row(self._native.search(as_query(query, self.dim), as_k(k)), "f")
+        return first_row(self._core.search(as_query(query, self.dim), as_k(k)), "f")
 
-    def search_batch(self, queries: ArrayLike, k: int) -> tuple[Ids, Distances]:
+    def search_batch(self, queries: ArrayLike, k: int = 10) -> tuple[Ids, Distances]:
         """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
 
         Returns:
@@ -90,11 +77,11 @@ class FlatIndex(RowIndex):
             2**64 - 1 at an infinite distance.
         """
         rows = as_rows(queries, self.dim, "queries")
-        return table(self._native.search(rows, as_k(k)), len(rows), "f")
+        return table(self._core.search(rows, as_k(k)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
         """What it holds: ``index``, ``entries`` (left), ``removed``, ``dim``; and ``plan``, a scan."""
-        return self._figures("flat", self._native.rows, dim=self.dim, plan="scan")
+        return self._figures("flat", self._core.rows, dim=self.dim, plan="scan")
 
     def __repr__(self) -> str:
         return f"<FlatIndex of {len(self)} rows of {self.dim}>"

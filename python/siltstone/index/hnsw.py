@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import ConfigError
@@ -91,7 +90,8 @@ class HnswIndex(RowIndex):
         ConfigError: a dimension out of its bounds, an unknown storage, or ``"sparse"`` without 4,096.
     """
 
-    _native: _native.Hnsw
+    _core: _native.Hnsw
+    _core_type = _native.Hnsw
 
     def __init__(self, dim: int, params: HnswParams | None = None, storage: Storage = "auto") -> None:
         params = HnswParams() if params is None else params
@@ -101,30 +101,17 @@ class HnswIndex(RowIndex):
                 f"dim must be {BUCKETS} for storage 'sparse', got {dim}", field="dim", value=dim
             )
         numbers = (params.m, params.ef_construction, params.ef_search, params.max_layer, params.seed)
-        self._native = _native.Hnsw(dim, storage, numbers)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The index that :meth:`save` wrote: it answers as that one did, and goes on as it would have.
-
-        Raises:
-            StoreIoError: it cannot be read.
-            StoreVersionError: another version of siltstone wrote it.
-            StoreCorruptError: it is no such file, was cut short, or was changed.
-        """
-        index = cls.__new__(cls)
-        index._native = _native.Hnsw.load(os.fspath(path))
-        return index
+        self._core = _native.Hnsw(dim, storage, numbers)
 
     @property
     def params(self) -> HnswParams:
         """How the graph is built and searched."""
-        return HnswParams(*self._native.params)
+        return HnswParams(*self._core.params)
 
     @property
     def storage(self) -> str:
         """How rows lie in memory."""
-        return self._native.storage
+        return self._core.storage
 
     def add(self, vectors: ArrayLike | SparseRows) -> Ids:
         """Adds rows, one after another.
@@ -142,8 +129,8 @@ class HnswIndex(RowIndex):
                 a negative number or no counts. Nothing is added then.
         """
         if self.storage == "sparse":
-            return serial(*self._native.add_sparse(*_csr(vectors)))
-        return serial(*self._native.add(as_rows(vectors, self.dim)))  # type: ignore[arg-type]
+            return serial(*self._core.add_sparse(*_csr(vectors)))
+        return serial(*self._core.add(as_rows(vectors, self.dim)))  # type: ignore[arg-type]
 
     def remove(self, ids: Iterable[int] | int) -> None:
         """Removes rows: all of them, or none. They are no answers from then on.
@@ -157,7 +144,7 @@ class HnswIndex(RowIndex):
         super().remove(ids)
 
     def search(
-        self, query: ArrayLike | SparseRows, k: int, ef: int | None = None, *, plan: Plan = "auto"
+        self, query: ArrayLike | SparseRows, k: int = 10, ef: int | None = None, *, plan: Plan = "auto"
     ) -> tuple[Ids, Distances]:
         """The rows nearest to *query*, the nearest first, ties by id.
 
@@ -182,12 +169,12 @@ class HnswIndex(RowIndex):
                 raise ConfigError(
                     f"query must be one row, got {len(matrix[0]) - 1}; use search_batch", field="query"
                 )
-            return first_row(self._native.search_sparse(*matrix, *_options(k, ef, plan)), "f")
+            return first_row(self._core.search_sparse(*matrix, *_options(k, ef, plan)), "f")
         row = as_query(query, self.dim)  # type: ignore[arg-type]
-        return first_row(self._native.search(row, *_options(k, ef, plan)), "f")
+        return first_row(self._core.search(row, *_options(k, ef, plan)), "f")
 
     def search_batch(
-        self, queries: ArrayLike | SparseRows, k: int, ef: int | None = None, *, plan: Plan = "auto"
+        self, queries: ArrayLike | SparseRows, k: int = 10, ef: int | None = None, *, plan: Plan = "auto"
     ) -> tuple[Ids, Distances]:
         """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
 
@@ -197,10 +184,10 @@ class HnswIndex(RowIndex):
         """
         if self.storage == "sparse":
             matrix = _csr(queries)
-            answer = self._native.search_sparse(*matrix, *_options(k, ef, plan))
+            answer = self._core.search_sparse(*matrix, *_options(k, ef, plan))
             return table(answer, len(matrix[0]) - 1, "f")
         rows = as_rows(queries, self.dim, "queries")  # type: ignore[arg-type]
-        return table(self._native.search(rows, *_options(k, ef, plan)), len(rows), "f")
+        return table(self._core.search(rows, *_options(k, ef, plan)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
         """What it holds.
@@ -208,7 +195,7 @@ class HnswIndex(RowIndex):
         ``index``, ``entries`` (left), ``removed``, ``lingering`` (those of them that are still linked),
         ``dim``, ``storage``, ``layers``, and ``plan``: how a query is answered that does not say.
         """
-        rows, lingering, layers, plan = self._native.figures()
+        rows, lingering, layers, plan = self._core.figures()
         own = {"lingering": lingering, "dim": self.dim, "storage": self.storage, "layers": layers}
         return self._figures("hnsw", rows, **own, plan=plan)
 

@@ -3,7 +3,7 @@
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
 //! `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`], [`simd`],
-//! [`cache`], `whole_file` (ground).
+//! [`cache`], [`index_file`], `whole_file` (ground).
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -24,6 +24,7 @@ pub mod error;
 pub mod fusion;
 pub mod id;
 pub mod index;
+pub mod index_file;
 pub mod json;
 pub mod memory;
 pub mod outline;

@@ -113,10 +113,8 @@ proptest! {
         let pool: Vec<Document> = (0..2_000).map(|_| Document::of(&numbers.text())).collect();
         for number in 0..passages {
             if saved == Some(number) {
-                let directory = tempfile::tempdir().unwrap();
-                let path = directory.path().join("index");
-                index.save(&path, "words").unwrap();
-                index = Bm25Index::load(&path, "words").unwrap();
+                let file = index.to_bytes("words").unwrap();
+                index = Bm25Index::from_bytes(&file, "words").unwrap();
             }
             index.add(&pool[number % pool.len()]);
         }

@@ -67,10 +67,8 @@ impl Plain {
 }
 
 fn saved_and_loaded(index: &HashedTfIndex) -> HashedTfIndex {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("an.index");
-    index.save(&path, "rows").unwrap();
-    HashedTfIndex::load(&path, |label| (label == "rows").then_some(()))
+    let file = index.to_bytes("rows").unwrap();
+    HashedTfIndex::from_bytes(&file, |label| (label == "rows").then_some(()))
         .unwrap()
         .0
 }

@@ -139,10 +139,7 @@ proptest! {
             let found: Vec<_> = index.search(&parsed, limit).iter().map(|hit| (hit.id, hit.score)).collect();
             prop_assert_eq!(found, best);
         }
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("an.index");
-        index.save(&path, "terms").unwrap();
-        let loaded = Bm25Index::load(&path, "terms").unwrap();
+        let loaded = Bm25Index::from_bytes(&index.to_bytes("terms").unwrap(), "terms").unwrap();
         let query = Query::of(&query);
         prop_assert_eq!(bits(&loaded.sums(&query)), bits(&index.sums(&query)));
         prop_assert_eq!(loaded.words(), index.words());

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyList};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored};
+use siltstone_core::index_file;
 
 use crate::error::guard;
 use crate::exact::{Found, Table, check_ids, check_room, row_to_bytes};
@@ -32,12 +34,26 @@ impl Bm25Index {
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let index = guard(py, || Index::load(&path, analyse::ID))?;
+        let index = guard(py, || index_file::load(&path, open))?;
         Ok(Self(RwLock::new(index)))
     }
 
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
+        let index = guard(py, || open(&file))?;
+        Ok(Self(RwLock::new(index)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let file = guard(py, || self.read(|index| index.to_bytes(analyse::ID)))?;
+        Ok(PyBytes::new(py, &file))
+    }
+
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || self.read(|index| index.save(&path, analyse::ID)))
+        guard(py, || {
+            let file = self.read(|index| index.to_bytes(analyse::ID))?;
+            index_file::write(&path, &file)
+        })
     }
 
     fn params(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
@@ -133,4 +149,8 @@ impl Bm25Index {
 
 fn pair(best: &Scored) -> (u32, f64) {
     (best.id, best.score)
+}
+
+fn open(file: &[u8]) -> CoreResult<Index> {
+    Index::from_bytes(file, analyse::ID)
 }

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
-use siltstone_core::index::{
-    FlatRows, Hnsw as Graph, HnswParams, Plan, read_file, storage_of, write_file,
-};
+use siltstone_core::index::{FlatRows, Hnsw as Graph, HnswParams, Plan, storage_of};
+use siltstone_core::index_file;
 use siltstone_core::{Error, Result as CoreResult};
 
 use crate::arrays::{Found, Matrix, Table, known, refuse, rows};
@@ -31,11 +32,21 @@ impl Flat {
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        guard(py, || FlatRows::from_bytes(&read_file(&path)?)).map(Self)
+        guard(py, || index_file::load(&path, FlatRows::from_bytes)).map(Self)
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
+        guard(py, || FlatRows::from_bytes(&file)).map(Self)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || write_file(&path, &self.0.to_bytes()))
+        guard(py, || index_file::write(&path, &self.0.to_bytes()))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let file = guard(py, || Ok(self.0.to_bytes()))?;
+        Ok(PyBytes::new(py, &file))
     }
 
     fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
@@ -127,13 +138,23 @@ impl Hnsw {
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        guard(py, || Any::read(&read_file(&path)?)).map(Self)
+        guard(py, || index_file::load(&path, Any::read)).map(Self)
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
+        guard(py, || Any::read(&file)).map(Self)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         guard(py, || {
-            write_file(&path, &each!(&self.0, index => index.to_bytes()))
+            index_file::write(&path, &each!(&self.0, index => index.to_bytes()))
         })
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let file = guard(py, || Ok(each!(&self.0, index => index.to_bytes())))?;
+        Ok(PyBytes::new(py, &file))
     }
 
     fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {

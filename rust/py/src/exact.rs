@@ -10,10 +10,12 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyList};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::{with_counts, with_embedder};
 use siltstone_core::index::{HashedTfIndex as Index, Neighbor, VectorIndex};
+use siltstone_core::index_file;
 use siltstone_core::simd::Level;
 use siltstone_core::simd::rows::prefetch;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
@@ -57,17 +59,21 @@ impl HashedTfIndex {
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let (index, rule) = guard(py, || Index::load(&path, |rule| rule.parse().ok()))?;
-        Ok(Self {
-            rule,
-            index: RwLock::new(index),
-        })
+        guard(py, || index_file::load(&path, Self::open))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
+        guard(py, || Self::open(&file))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let file = guard(py, || self.file())?;
+        Ok(PyBytes::new(py, &file))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || {
-            self.read(|index| index.save(&path, self.rule.name()))
-        })
+        guard(py, || index_file::write(&path, &self.file()?))
     }
 
     #[getter]
@@ -167,6 +173,18 @@ impl HashedTfIndex {
 }
 
 impl HashedTfIndex {
+    fn open(file: &[u8]) -> CoreResult<Self> {
+        let (index, rule) = Index::from_bytes(file, |rule| rule.parse().ok())?;
+        Ok(Self {
+            rule,
+            index: RwLock::new(index),
+        })
+    }
+
+    fn file(&self) -> CoreResult<Vec<u8>> {
+        self.read(|index| index.to_bytes(self.rule.name()))
+    }
+
     fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
         work(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }

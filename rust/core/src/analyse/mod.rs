@@ -21,7 +21,8 @@ mod terms;
 mod words;
 
 pub use fields::{Fields, for_each_passage};
-pub use terms::{for_each_term, hash, terms, with_sorted_terms};
+pub use normal::hash;
+pub use terms::{for_each_term, terms, with_sorted_terms};
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
 pub const ID: &str = "lexical-1";

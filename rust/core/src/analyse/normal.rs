@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use frostem::{Algorithm, Stemmer};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::irregular::base;
 
@@ -28,6 +29,12 @@ impl Normalizer {
             Cow::Borrowed(word)
         }
     }
+}
+
+/// The number that stands for a normal form everywhere: its term.
+#[must_use]
+pub fn hash(normal: &str) -> u64 {
+    xxh3_64(normal.as_bytes())
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use super::key::{SHORT, is_plain_word, long_key, short_key};
 use super::memo::{Memo, TERMS, Told};
-use super::normal::Normalizer;
+use super::normal::{Normalizer, hash};
 use super::stop::is_stop_word;
-use super::terms::hash;
 use super::words::Scanner;
 
 /// Clusters that are looked up together, and terms that are handed on together.

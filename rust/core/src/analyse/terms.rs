@@ -1,7 +1,5 @@
 //! From a text to its terms: words without those that say nothing, in their normal forms.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::analyser::with_kept;
 use super::normal::Normalizer;
 use super::words::Scanner;
@@ -50,10 +48,4 @@ fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
             }
         });
     }
-}
-
-/// What a term is known by.
-#[must_use]
-pub fn hash(term: &str) -> u64 {
-    xxh3_64(term.as_bytes())
 }

@@ -9,10 +9,12 @@
 
 use std::mem;
 
-use crate::bm25::index::Scored;
+use crate::bm25::index::Bm25Index;
 use crate::bm25::norms::Short;
+use crate::bm25::scored::Scored;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::scratch::{Bounded, Scratch};
+use crate::bm25::terms::Query;
 use crate::postings::{BLOCK, count, entry};
 use crate::simd::Level;
 use crate::simd::reach::{GROUP, Masks, members, reach};
@@ -35,8 +37,18 @@ const SPARSE: usize = 64;
 const SEEDS: usize = 128;
 const SEEDS_OF_EACH: usize = 4;
 
+impl Bm25Index {
+    /// The `limit` best passages that have a term of the query: the best first, ties by number.
+    ///
+    /// A score is the sum by the ceiling, up to 1.
+    #[must_use]
+    pub fn search(&self, query: &Query, limit: usize) -> Vec<Scored> {
+        search(&self.scorer(query), limit)
+    }
+}
+
 /// The `limit` best passages, the best first, ties by number.
-pub(super) fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
+fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
     if limit == 0 {
         return Vec::new();
     }

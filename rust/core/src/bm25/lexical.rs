@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! own(e)   = the largest S(p) over the passages p of the entry
-//! near(e)  = own(e) with what its neighbours have of the query (`near.rs`)
+//! near(e)  = own(e) with what its neighbours have of the query (`neighbours.rs`)
 //! day(e)   = the sum of BM25 of the day of the entry, among all days (`days.rs`)
 //! score(e) = min(1, (near(e) + day(e)) / ceiling), where near(e) is above 0
 //! ```
@@ -20,7 +20,6 @@ use crate::bm25::neighbours::{Parts, Why, shares};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
-use crate::bm25::search::Search;
 use crate::bm25::spare;
 use crate::bm25::terms::{Document, Query};
 
@@ -46,15 +45,6 @@ pub struct LexicalIndex {
     pub(super) uneven: Vec<u32>,
     pub(super) chain: Chain,
     pub(super) days: Days,
-}
-
-/// An entry that has a term of the query, or stands beside one that has.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Match {
-    /// Its number in the index.
-    pub id: u32,
-    /// Above 0, up to 1.
-    pub score: f64,
 }
 
 impl LexicalIndex {
@@ -121,21 +111,6 @@ impl LexicalIndex {
         self.chain.neighbors(id)
     }
 
-    /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
-    pub fn for_each_match(&self, query: &Query, visit: impl FnMut(Match)) {
-        let scorer = self.scorer(query);
-        Search::new(self, query, &scorer).for_each_match(visit);
-    }
-
-    /// Calls `visit` with entries, each at most once and with a score above 0: with all that score what
-    /// `visit` gave last, or more, and with some others.
-    ///
-    /// What `visit` gives is the least score that is still of interest; it must not fall.
-    pub fn for_each_best(&self, query: &Query, visit: impl FnMut(Match) -> f64) {
-        let scorer = self.scorer(query);
-        Search::new(self, query, &scorer).for_each_best(visit);
-    }
-
     /// The largest sum of each entry, of the sums of all passages.
     pub(super) fn largest(&self, sums: &[f64]) -> Vec<f64> {
         let mut own = spare::list();
@@ -185,7 +160,7 @@ impl LexicalIndex {
     }
 
     /// What a query is held against here.
-    fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
+    pub(super) fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
         Scorer::new(&self.passages, query, Weighing::Lexical)
     }
 

@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::mem;
 
-use crate::bm25::index::FREQUENT;
 use crate::bm25::terms::Query;
-use crate::postings::{Block, Hashes, Part, Postings, Removed, TermLists, TermTail, count, entry};
+use crate::postings::{Block, Hashes, Part, Postings, Removed, Tail, TermLists, count, entry};
 use crate::simd::columns::Column;
 use crate::simd::rows::prefetch;
 
+/// From how many passages of a block on a term has a column of counts beside its list, to be looked up in.
+pub(super) const FREQUENT: usize = 512;
 /// Counts of a code.
 pub(super) const COUNTS: usize = 16;
 /// Codes of a line of the caches.
@@ -157,7 +158,7 @@ impl Drop for ListsOfBlocks<'_> {
         // Where the thread ends there is no next one.
         let _ = SPARE.try_with(|cell| {
             cell.set(Spare {
-                // Of nothing into the same kind of thing: the memory stays.
+                // The vector is empty: only its type changes, and its memory stays.
                 lists: lists.into_iter().map_while(|_| None).collect(),
                 starts,
                 slots: cell.take().slots,
@@ -197,7 +198,7 @@ impl<'a> ListsOfBlocks<'a> {
                     }
                 }
             }
-            if let Some(lists) = postings.fresh(number).and_then(TermTail::lists) {
+            if let Some(lists) = postings.fresh(number).and_then(Tail::lists) {
                 for (term, known) in (0..).zip(query.terms()) {
                     let codes = lists.get(known.hash);
                     if !codes.is_empty() {

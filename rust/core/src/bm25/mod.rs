@@ -1,7 +1,7 @@
 //! BM25 over 64-bit hashes of terms: which entries have the query's terms, and how telling those are.
 
+mod arrays;
 mod best;
-mod cached;
 mod chain;
 mod days;
 mod index;
@@ -12,15 +12,18 @@ mod norms;
 mod params;
 mod removal;
 mod score;
+mod scored;
 mod scorer;
 mod scratch;
 mod search;
 mod spare;
 mod terms;
 
-pub use index::{Bm25Index, Scored};
-pub use lexical::{LexicalIndex, Match};
+pub use index::Bm25Index;
+pub use lexical::LexicalIndex;
 pub use neighbours::{Neighbor, Why};
 pub use params::Bm25Params;
+pub use scored::Scored;
 pub use scorer::{Part, Scorer};
+pub use search::Match;
 pub use terms::{Document, Query, QueryTerm};

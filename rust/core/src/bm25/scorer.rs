@@ -64,6 +64,20 @@ struct Known {
     above: [f64; COUNTS],
 }
 
+impl Bm25Index {
+    /// What `query` is held against: its terms, as telling as they are in this index now.
+    #[must_use]
+    pub fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
+        Scorer::new(self, query, Weighing::Plain)
+    }
+
+    /// The sum of each passage, in order; 0 for one that has no term of the query.
+    #[must_use]
+    pub fn sums(&self, query: &Query) -> Vec<f64> {
+        self.scorer(query).sums()
+    }
+}
+
 impl<'a> Scorer<'a> {
     pub(super) fn new(index: &'a Bm25Index, query: &'a Query, weighing: Weighing) -> Self {
         let lists = ListsOfBlocks::of(&index.postings, query);

@@ -38,7 +38,7 @@ impl Scratch<'_> {
     pub(super) fn give_back(mut self) {
         self.bounds.clear();
         SCRATCH.set(Scratch {
-            // Of nothing into the same kind of thing: the memory stays.
+            // The vector is empty: only its type changes, and its memory stays.
             bounds: self.bounds.into_iter().map_while(|_| None).collect(),
             ..self
         });

@@ -7,7 +7,7 @@
 use std::mem;
 
 use crate::bm25::chain::{GROUP, REACH};
-use crate::bm25::lexical::{LexicalIndex, Match};
+use crate::bm25::lexical::LexicalIndex;
 use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, near};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
@@ -21,8 +21,34 @@ const SLACK: f64 = 1.0 + 1e-9;
 /// itself. Few entries are above the first, and few searches get to the last.
 const STEPS: [f64; 9] = [2.4, 1.7, 1.2, 0.85, 0.6, 0.42, 0.3, 0.15, 0.0];
 
+/// An entry that has a term of the query, or stands beside one that has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Match {
+    /// Its number in the index.
+    pub id: u32,
+    /// Above 0, up to 1.
+    pub score: f64,
+}
+
+impl LexicalIndex {
+    /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
+    pub fn for_each_match(&self, query: &Query, visit: impl FnMut(Match)) {
+        let scorer = self.scorer(query);
+        Search::new(self, query, &scorer).for_each_match(visit);
+    }
+
+    /// Calls `visit` with entries, each at most once and with a score above 0: with all that score what
+    /// `visit` gave last, or more, and with some others.
+    ///
+    /// What `visit` gives is the least score that is still of interest; it must not fall.
+    pub fn for_each_best(&self, query: &Query, visit: impl FnMut(Match) -> f64) {
+        let scorer = self.scorer(query);
+        Search::new(self, query, &scorer).for_each_best(visit);
+    }
+}
+
 /// What is known of a query while its entries are ranked.
-pub(super) struct Search<'a> {
+struct Search<'a> {
     index: &'a LexicalIndex,
     ceiling: f64,
     /// How many terms the query has.
@@ -50,7 +76,7 @@ struct Bounds {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(index: &'a LexicalIndex, query: &Query, scorer: &'a Scorer<'a>) -> Self {
+    fn new(index: &'a LexicalIndex, query: &Query, scorer: &'a Scorer<'a>) -> Self {
         let mut sums = spare::zeros(index.passages.len());
         for (number, block) in sums.chunks_mut(BLOCK).enumerate() {
             scorer.add_block(number, block);
@@ -75,7 +101,7 @@ impl<'a> Search<'a> {
     }
 
     /// As [`LexicalIndex::for_each_match`].
-    pub(super) fn for_each_match(&mut self, mut visit: impl FnMut(Match)) {
+    fn for_each_match(&mut self, mut visit: impl FnMut(Match)) {
         for group in 0..self.largest.len() {
             let first = group * GROUP;
             for (id, most) in (first..self.own.len()).zip(self.around(group)) {
@@ -87,7 +113,7 @@ impl<'a> Search<'a> {
     }
 
     /// As [`LexicalIndex::for_each_best`].
-    pub(super) fn for_each_best(&mut self, mut visit: impl FnMut(Match) -> f64) {
+    fn for_each_best(&mut self, mut visit: impl FnMut(Match) -> f64) {
         let mut bounds = self.bounds();
         let mut found = Vec::new();
         // Sums, not scores: the least that is of interest, and what all bounds above were seen.

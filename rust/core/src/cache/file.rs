@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -29,7 +29,8 @@ use crate::cache::array::{Array, Number};
 use crate::cache::map::map;
 
 const MAGIC: &[u8; 8] = b"siltcach";
-const VERSION: u32 = 2;
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 3;
 /// Has other bytes where numbers begin with their other end.
 const ORDER: u32 = 0x0102_0304;
 /// What a section's begin is a multiple of: a line of the processor's cache.
@@ -119,6 +120,13 @@ fn head() -> [u8; LINE] {
     head
 }
 
+/// The version of a file of arrays, as its head tells; None where it is another kind of file.
+#[must_use]
+pub fn version(file: &[u8]) -> Option<u32> {
+    let (version, _) = u32::read_from_prefix(file.strip_prefix(MAGIC)?).ok()?;
+    Some(version)
+}
+
 /// What a file is known by.
 fn checksum(head: &[u8], table: &[u8], end: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
@@ -155,6 +163,15 @@ impl Reader {
             return None;
         }
         Self::of(map(&file).ok()?, checksum)
+    }
+
+    /// A file that was read into memory, if it is whole. It is copied to where its arrays can lie.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let known_by = u64::from_ne_bytes(*bytes.last_chunk()?);
+        let mut memory = MmapMut::map_anon(bytes.len()).ok()?;
+        memory.copy_from_slice(bytes);
+        Self::of(memory.make_read_only().ok()?, known_by)
     }
 
     fn of(map: Mmap, known_by: u64) -> Option<Self> {

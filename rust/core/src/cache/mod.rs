@@ -9,7 +9,7 @@ mod file;
 mod map;
 
 pub use array::{Array, Number, are_bounds};
-pub use file::{Reader, Writer};
+pub use file::{Reader, VERSION, Writer, version};
 
 #[cfg(test)]
 pub(crate) use file::renew;

@@ -5,20 +5,11 @@
 //! with room for its rounding; the distance of a row that passes it is made of the integers, in f64. So
 //! every path of the kernels gives the same rows and the same bits.
 
-use std::path::Path;
-
 use hashbrown::HashMap;
 
-use crate::error::Result;
-use crate::index::base::{Neighbor, VectorIndex};
-use crate::index::exact_search::Search;
-use crate::postings::{self, BLOCK, Buckets, List, Postings, count, entry};
+use crate::postings::{Buckets, Postings};
 use crate::simd::scan::{GROUP, root};
-use crate::top_k::TopK;
-use crate::vector::SparseRow;
 
-/// What the label of a file begins with.
-const KIND: &str = "exact ";
 /// Rows of a block that make a bucket frequent: measured, a column costs less from there on.
 pub(super) const FREQUENT: usize = 512;
 /// From here on, 2^24, an f32 does not hold every integer.
@@ -102,16 +93,6 @@ impl HashedTfIndex {
         self.postings.settle();
     }
 
-    /// Calls `visit` with each row that shares a bucket with `query` and is near enough, in ascending order
-    /// of number.
-    ///
-    /// `visit` gives the largest distance that is of interest from now on, and may be called for some
-    /// that are farther.
-    pub fn for_each_near(&self, query: &SparseRow, visit: impl FnMut(Neighbor) -> f64) {
-        let counts: Vec<_> = query.iter().collect();
-        Search::run(self, &counts, None, visit);
-    }
-
     /// Adds a row of these buckets and counts, each bucket once, in any order.
     ///
     /// # Panics
@@ -131,59 +112,6 @@ impl HashedTfIndex {
             *largest = squared_norm.max(*largest);
         }
         id
-    }
-
-    /// [`search`](VectorIndex::search) for these buckets and counts, each bucket once, in any order.
-    #[must_use]
-    pub fn search_counts(&self, counts: &[(u16, u32)], limit: usize) -> Vec<Neighbor> {
-        let mut nearest: TopK<Neighbor> = TopK::new(limit);
-        if limit > 0 {
-            Search::run(self, counts, Some(limit), |neighbor| {
-                nearest.offer(neighbor);
-                nearest
-                    .least()
-                    .map_or(f64::INFINITY, |farthest| farthest.distance)
-            });
-        }
-        nearest.into_best_first()
-    }
-
-    /// Writes the rows to a file, all of them or nothing. `label` says what they are of.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::StoreIo`](crate::ErrorKind::StoreIo)
-    pub fn save(&self, path: &Path, label: &str) -> Result<()> {
-        postings::save(path, &format!("{KIND}{label}"), &self.postings)
-    }
-
-    /// The rows of a file that was saved with a label which `accept` takes, and what it makes of that.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`postings::load`].
-    pub fn load<T>(path: &Path, accept: impl FnOnce(&str) -> Option<T>) -> Result<(Self, T)> {
-        let accept = |label: &str| accept(label.strip_prefix(KIND)?);
-        let (postings, accepted) = postings::load(path, FREQUENT, accept)?;
-        let mut index = Self::default();
-        let mut squared_norms = vec![0_u64; postings.len()];
-        for (block, norms) in postings
-            .blocks()
-            .iter()
-            .zip(squared_norms.chunks_mut(BLOCK))
-        {
-            for part in block.parts() {
-                for place in 0..part.keys().len() {
-                    add_squares(norms, &part.list_at(place));
-                }
-            }
-            index.largest.push(norms.iter().copied().max().unwrap_or(0));
-        }
-        for (id, &squared_norm) in (0..).zip(&squared_norms) {
-            index.set_norm(id, squared_norm);
-        }
-        index.postings = postings;
-        Ok((index, accepted))
     }
 
     fn set_norm(&mut self, id: u32, squared_norm: u64) {
@@ -212,36 +140,4 @@ impl HashedTfIndex {
         let squared_norm = self.large[&id] as f64;
         squared_norm
     }
-}
-
-impl VectorIndex for HashedTfIndex {
-    fn add(&mut self, row: &SparseRow) -> u32 {
-        let counts: Vec<_> = row.iter().collect();
-        self.add_counts(&counts)
-    }
-
-    fn len(&self) -> usize {
-        self.postings.len()
-    }
-
-    fn for_each_match(&self, query: &SparseRow, visit: &mut dyn FnMut(Neighbor)) {
-        self.for_each_near(query, |neighbor| {
-            visit(neighbor);
-            f64::INFINITY
-        });
-    }
-
-    fn search(&self, query: &SparseRow, limit: usize) -> Vec<Neighbor> {
-        let counts: Vec<_> = query.iter().collect();
-        self.search_counts(&counts, limit)
-    }
-}
-
-/// What the rows of a block have for one bucket, squared.
-fn add_squares(squared_norms: &mut [u64], list: &List<'_>) {
-    list.for_each_code(|code| {
-        let count = u64::from(list.more_of(entry(code))) + u64::from(count(code));
-        let norm = &mut squared_norms[usize::from(entry(code))];
-        *norm = norm.saturating_add(count.saturating_mul(count));
-    });
 }

@@ -3,15 +3,16 @@
 use std::cell::Cell;
 use std::mem;
 
-use crate::index::base::{Neighbor, distance_of};
+use crate::index::base::{Neighbor, VectorIndex, distance_of};
 use crate::index::exact::HashedTfIndex;
-use crate::postings::{BLOCK, Fresh, Newest, Overflow, count, entry};
+use crate::postings::{BLOCK, Fresh, Overflow, Tail, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, set_columns};
 use crate::simd::lanes::{LANES, reached};
 use crate::simd::rows::prefetch;
 use crate::simd::scan::{GROUP, factor, next_above};
-use crate::vector::BUCKETS;
+use crate::top_k::TopK;
+use crate::vector::{BUCKETS, SparseRow};
 
 /// What rounding takes at most of either side of the comparison, and more.
 const ROOM: f64 = 1e-6;
@@ -39,6 +40,56 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
+impl HashedTfIndex {
+    /// Calls `visit` with each row that shares a bucket with `query` and is near enough, in ascending order
+    /// of number.
+    ///
+    /// `visit` gives the largest distance that is of interest from now on, and may be called for some
+    /// that are farther.
+    pub fn for_each_near(&self, query: &SparseRow, visit: impl FnMut(Neighbor) -> f64) {
+        let counts: Vec<_> = query.iter().collect();
+        Search::run(self, &counts, None, visit);
+    }
+
+    /// [`search`](VectorIndex::search) for these buckets and counts, each bucket once, in any order.
+    #[must_use]
+    pub fn search_counts(&self, counts: &[(u16, u32)], limit: usize) -> Vec<Neighbor> {
+        let mut nearest: TopK<Neighbor> = TopK::new(limit);
+        if limit > 0 {
+            Search::run(self, counts, Some(limit), |neighbor| {
+                nearest.offer(neighbor);
+                nearest
+                    .least()
+                    .map_or(f64::INFINITY, |farthest| farthest.distance)
+            });
+        }
+        nearest.into_best_first()
+    }
+}
+
+impl VectorIndex for HashedTfIndex {
+    fn add(&mut self, row: &SparseRow) -> u32 {
+        let counts: Vec<_> = row.iter().collect();
+        self.add_counts(&counts)
+    }
+
+    fn len(&self) -> usize {
+        self.postings.len()
+    }
+
+    fn for_each_match(&self, query: &SparseRow, visit: &mut dyn FnMut(Neighbor)) {
+        self.for_each_near(query, |neighbor| {
+            visit(neighbor);
+            f64::INFINITY
+        });
+    }
+
+    fn search(&self, query: &SparseRow, limit: usize) -> Vec<Neighbor> {
+        let counts: Vec<_> = query.iter().collect();
+        self.search_counts(&counts, limit)
+    }
+}
+
 /// Postings of a bucket, and the weight of it.
 struct Scattered<'a> {
     codes: &'a [u16],
@@ -47,7 +98,7 @@ struct Scattered<'a> {
 }
 
 /// A search on its way through the blocks.
-pub(super) struct Search<'a> {
+struct Search<'a> {
     index: &'a HashedTfIndex,
     /// Buckets and their counts.
     query: &'a [(u16, u32)],
@@ -77,10 +128,10 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    /// Nothing, and the same room.
+    /// No lists, and the same memory.
     fn emptied<'b>(mut self) -> Gathered<'b> {
         self.clear();
-        // Of nothing into the same kind of thing: the memory stays.
+        // The vectors are empty: only their types change, and their memory stays.
         Gathered {
             columns: self.columns.into_iter().map_while(|_| None).collect(),
             lists: self.lists.into_iter().map_while(|_| None).collect(),
@@ -109,7 +160,7 @@ impl<'a> Search<'a> {
     /// distance that is of interest from now on.
     ///
     /// Where `limit` is given, rows that are certainly not among so many of the nearest may be left out.
-    pub(super) fn run(
+    fn run(
         index: &'a HashedTfIndex,
         query: &'a [(u16, u32)],
         limit: Option<usize>,
@@ -217,7 +268,7 @@ impl<'a> Search<'a> {
             }
         }
         let newest = index.postings.fresh(number);
-        if let Some(lists) = newest.and_then(|newest| newest.lists()) {
+        if let Some(lists) = newest.and_then(Tail::lists) {
             for &(bucket, weight) in query {
                 let list = lists.get(bucket);
                 let scattered = Scattered {
@@ -246,7 +297,7 @@ impl<'a> Search<'a> {
             }
         }
         let newest = self.index.postings.fresh(number);
-        if let Some(few) = newest.and_then(|newest| newest.few()) {
+        if let Some(few) = newest.map(Tail::few) {
             self.add_few(few, sums, weights);
         }
     }
@@ -307,7 +358,7 @@ impl<'a> Search<'a> {
             for list in block.lists(bucket) {
                 list.for_each_code(|code| add(code, weight));
             }
-            if let Some(lists) = newest.and_then(|newest| newest.lists()) {
+            if let Some(lists) = newest.and_then(Tail::lists) {
                 lists.get(bucket).for_each_code(|code| add(code, weight));
             }
         }
@@ -316,7 +367,7 @@ impl<'a> Search<'a> {
                 sums[usize::from(above.entry)] += u64::from(weight) * u64::from(above.more);
             }
         }
-        if let Some(few) = newest.and_then(|newest| newest.few()) {
+        if let Some(few) = newest.map(Tail::few) {
             few.for_each(|entry, bucket, count| {
                 let weights = self.query.iter().filter(|&&(hit, _)| hit == bucket);
                 let weight: u64 = weights.map(|&(_, weight)| u64::from(weight)).sum();

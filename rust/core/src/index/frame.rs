@@ -1,13 +1,9 @@
 //! What stands around the contents of an index's file? A name, a version, and a checksum over all of it.
 
-use std::fs;
-use std::path::Path;
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::space::{Bytes, corrupt};
-use crate::whole_file;
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -32,12 +28,13 @@ pub(crate) fn end(mut file: Vec<u8>) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::StoreVersion`] for another version, [`ErrorKind::StoreCorrupt`] for anything else that is
-/// not what was written.
+/// [`ErrorKind::StoreOpen`] for another kind of file, [`ErrorKind::StoreVersion`] for another version,
+/// [`ErrorKind::StoreCorrupt`] for anything else that is not what was written.
 pub(crate) fn open(name: [u8; NAME], file: &[u8]) -> Result<Bytes<'_>> {
     let mut bytes = Bytes(file);
-    if bytes.array::<NAME>()? != name {
-        return Err(corrupt("it does not begin as one of its kind does"));
+    if bytes.array::<NAME>().ok() != Some(name) {
+        let message = "the file of the index does not begin as one of its kind does";
+        return Err(Error::new(ErrorKind::StoreOpen, message));
     }
     let version = bytes.u32()?;
     if version != VERSION {
@@ -52,30 +49,4 @@ pub(crate) fn open(name: [u8; NAME], file: &[u8]) -> Result<Bytes<'_>> {
         return Err(corrupt("its checksum does not match"));
     }
     Ok(Bytes(contents))
-}
-
-/// Puts a file in place, whole or not at all.
-///
-/// # Errors
-///
-/// [`ErrorKind::StoreIo`], with the path.
-pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
-    whole_file::write(path, contents).map_err(|cause| failed("write", path, cause))
-}
-
-/// A file, whole.
-///
-/// # Errors
-///
-/// [`ErrorKind::StoreIo`], with the path.
-pub fn read_file(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|cause| failed("read", path, cause))
-}
-
-fn failed(what: &str, path: &Path, cause: std::io::Error) -> Error {
-    let path = path.display().to_string();
-    let message = format!("could not {what} the index at {path:?}: {cause}");
-    Error::new(ErrorKind::StoreIo, message)
-        .with("path", path)
-        .caused_by(cause)
 }

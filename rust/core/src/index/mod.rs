@@ -1,8 +1,8 @@
 //! Search among rows of counts and of floats: `exact` over inverted lists, `hnsw` over a graph, `scan` over
 //! all rows, `dense` over the vectors of entries, and `flat`, the oracle the others are held against.
 
+mod arrays;
 mod base;
-mod cached;
 mod dense;
 mod exact;
 mod exact_search;
@@ -22,6 +22,5 @@ pub use dense::{DenseIndex, DenseScan, Near};
 pub use exact::HashedTfIndex;
 pub use flat::FlatIndex;
 pub use flat_rows::FlatRows;
-pub use frame::{read_file, write_file};
 pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
 pub use plan::{Plan, SCANNED, SCANNED_ROWS};

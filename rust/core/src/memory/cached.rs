@@ -228,13 +228,6 @@ mod tests {
         assert!(read(&bytes, &row(), HashRule::Poly31).is_none());
     }
 
-    #[test]
-    fn an_index_that_lost_entries_is_not_written() {
-        let mut known = snapshot();
-        known.cosine.as_mut().unwrap().remove(3);
-        assert!(known.write(Vec::new()).is_err());
-    }
-
     /// Of each byte that is another one: what is read of the file, as far as that is in it.
     #[test]
     fn only_what_is_needed_is_looked_at_and_all_of_that_is() {

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Key, Lines, Role, Tie};
+use super::keys::Key;
+use super::lines::{Lines, Role, Tie};
 
 const NONE: usize = usize::MAX;
 

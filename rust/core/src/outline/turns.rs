@@ -1,7 +1,7 @@
 //! Where a turn begins and ends, and whether the newest is still going on.
 
 use super::groups::Calls;
-use super::{Lines, Provenance, Role, Tie};
+use super::lines::{Lines, Provenance, Role, Tie};
 
 /// A user message and all that follows until the next, as a half-open range of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::postings::BLOCK;
-use crate::postings::dictionary::Dictionary;
 use crate::postings::part::{List, Part, entry};
+use crate::postings::tail::{Growing, Tail};
+use crate::simd::columns::BLOCK;
 
 const WORD: usize = 64;
 
@@ -43,6 +43,11 @@ impl Removed {
         self.bits[group % self.bits.len()]
     }
 
+    /// The entries that were removed, in ascending order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = u16> {
+        (0..).take(BLOCK).filter(|&entry| self.has(entry))
+    }
+
     /// These entries, which have left the parts, too.
     pub(super) fn purged(entries: impl Iterator<Item = u16>) -> Self {
         let mut removed = Self::default();
@@ -71,14 +76,14 @@ impl Removed {
 
 /// The postings of up to 4,096 entries.
 #[derive(Clone, Debug)]
-pub struct Block<D: Dictionary> {
+pub struct Block<D: Growing> {
     parts: Vec<Arc<Part<D>>>,
     /// The last of its entries, on their way to be a part.
-    newest: Option<Arc<D::Newest>>,
+    newest: Option<Arc<Tail<D>>>,
     removed: Option<Removed>,
 }
 
-impl<D: Dictionary> Default for Block<D> {
+impl<D: Growing> Default for Block<D> {
     fn default() -> Self {
         Self {
             parts: Vec::new(),
@@ -88,7 +93,7 @@ impl<D: Dictionary> Default for Block<D> {
     }
 }
 
-impl<D: Dictionary> Block<D> {
+impl<D: Growing> Block<D> {
     /// Its parts, in the order of their entries.
     #[must_use]
     pub fn parts(&self) -> &[Arc<Part<D>>] {
@@ -135,11 +140,11 @@ impl<D: Dictionary> Block<D> {
     }
 
     /// Lets these wait until they are a part.
-    pub(super) fn wait(&mut self, newest: D::Newest) {
+    pub(super) fn wait(&mut self, newest: Tail<D>) {
         self.newest = Some(Arc::new(newest));
     }
 
-    pub(super) fn waiting(&self) -> Option<&Arc<D::Newest>> {
+    pub(super) fn waiting(&self) -> Option<&Arc<Tail<D>>> {
         self.newest.as_ref()
     }
 

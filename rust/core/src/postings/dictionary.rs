@@ -4,19 +4,12 @@ use std::fmt::Debug;
 use std::io::{self, Write};
 
 use crate::cache::{Array, Number, Reader, Writer, are_bounds};
-
-use crate::postings::newest::Newest;
-use crate::postings::tail::Tail;
-use crate::postings::term_tail::TermTail;
 use crate::simd::rows::prefetch;
 
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {
     /// What entries are found by.
     type Key: Number + Ord + Into<u64> + TryFrom<u64>;
-
-    /// What the newest entries of a block lie in.
-    type Newest: Newest<Self::Key>;
 
     /// Whether a key that has a column has its codes beside it.
     const KEEPS_CODES: bool;
@@ -60,7 +53,6 @@ pub struct Buckets {
 
 impl Dictionary for Buckets {
     type Key = u16;
-    type Newest = Tail;
 
     const KEEPS_CODES: bool = false;
 
@@ -190,7 +182,6 @@ impl Hashes {
 
 impl Dictionary for Hashes {
     type Key = u64;
-    type Newest = TermTail;
 
     const KEEPS_CODES: bool = true;
 

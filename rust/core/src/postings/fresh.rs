@@ -1,11 +1,9 @@
 //! The newest entries, as they came: too few to be sorted by key.
 
-use std::fmt::Debug;
 use std::iter::Zip;
 use std::slice::Iter;
 
 use crate::postings::dictionary::Dictionary;
-use crate::postings::newest::Newest;
 use crate::postings::part::{Builder, MAX_CODE, code};
 
 /// Entries of a block, each with its keys and counts.
@@ -42,8 +40,9 @@ impl<K: Copy> Fresh<K> {
     }
 }
 
-impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
-    fn new(first: u16) -> Self {
+impl<K: Copy> Fresh<K> {
+    /// No entries; the next one has that place in the block.
+    pub(super) fn new(first: u16) -> Self {
         Self {
             first,
             keys: Vec::new(),
@@ -52,7 +51,8 @@ impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
         }
     }
 
-    fn push(&mut self, row: impl IntoIterator<Item = (K, u32)>) {
+    /// One more entry, with its keys, each once with its count.
+    pub(super) fn push(&mut self, row: impl IntoIterator<Item = (K, u32)>) {
         for (key, count) in row {
             self.keys.push(key);
             self.counts.push(count);
@@ -61,25 +61,35 @@ impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
         self.ends.push(end);
     }
 
-    fn len(&self) -> usize {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    fn postings(&self) -> usize {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many pairs of a key and an entry there are.
+    #[must_use]
+    pub fn postings(&self) -> usize {
         self.keys.len()
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes that they take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.keys.capacity() * size_of::<K>() + (self.counts.capacity() + self.ends.capacity()) * 4
     }
 
-    /// All of them at once: they are few.
-    fn move_to<D: Dictionary<Key = K>>(
-        &self,
-        builder: &mut Builder<D>,
-        _from: usize,
-        _budget: usize,
-    ) -> Option<usize> {
+    /// Gives all postings to `builder`, key by key.
+    pub(super) fn move_to<D: Dictionary<Key = K>>(&self, builder: &mut Builder<D>)
+    where
+        K: Ord,
+    {
         let mut postings = Vec::with_capacity(self.keys.len());
         let mut above = Vec::new();
         self.for_each(|entry, key, count| {
@@ -100,6 +110,5 @@ impl<K: Copy + Ord + Debug> Newest<K> for Fresh<K> {
             }
             builder.end_key(run[0].0);
         }
-        None
     }
 }

@@ -3,24 +3,23 @@
 use std::sync::Arc;
 
 use crate::postings::block::{Block, Removed};
-use crate::postings::dictionary::Dictionary;
-use crate::postings::newest::Newest;
 use crate::postings::part::{Builder, Part, entry};
+use crate::postings::tail::{Growing, Tail};
 
 /// The newest entries of a block on their way to be a part. The block keeps them until they are.
 #[derive(Clone, Debug)]
-pub(super) struct Seal<D: Dictionary> {
+pub(super) struct Seal<D: Growing> {
     /// The number of the block.
     block: usize,
-    newest: Arc<D::Newest>,
+    newest: Arc<Tail<D>>,
     /// Where to go on.
     from: usize,
     builder: Builder<D>,
 }
 
-impl<D: Dictionary> Seal<D> {
+impl<D: Growing> Seal<D> {
     /// What waits in a block that has all its entries.
-    pub(super) fn of(number: usize, newest: &Arc<D::Newest>, frequent: usize) -> Self {
+    pub(super) fn of(number: usize, newest: &Arc<Tail<D>>, frequent: usize) -> Self {
         Self {
             block: number,
             newest: Arc::clone(newest),
@@ -45,7 +44,7 @@ impl<D: Dictionary> Seal<D> {
 
 /// Parts of one block on their way to be one. The block keeps them until it is done.
 #[derive(Clone, Debug)]
-pub(super) struct Merge<D: Dictionary> {
+pub(super) struct Merge<D: Growing> {
     /// The number of the block.
     block: usize,
     parts: Vec<Arc<Part<D>>>,
@@ -56,7 +55,7 @@ pub(super) struct Merge<D: Dictionary> {
     builder: Builder<D>,
 }
 
-impl<D: Dictionary> Merge<D> {
+impl<D: Growing> Merge<D> {
     /// All parts of a block that has all its entries, with columns for frequent keys.
     pub(super) fn of_block(number: usize, block: &Block<D>, frequent: usize) -> Self {
         let parts = block.parts();

@@ -2,7 +2,7 @@
 
 use crate::cache::Array;
 use crate::postings::dictionary::Dictionary;
-use crate::simd::columns::{Column, MAX_COUNT};
+use crate::simd::columns::{BLOCK, Column, MAX_COUNT};
 use crate::simd::rows::prefetch;
 
 const COUNT_BITS: u32 = 4;
@@ -249,7 +249,7 @@ impl<D: Dictionary> Part<D> {
             + size_of_val(&self.codes[..])
             + size_of_val(&self.overflow[..])
             + size_of_val(&self.special[..])
-            + self.dense.len() * (size_of::<Dense>() + crate::postings::BLOCK / 2)
+            + self.dense.len() * (size_of::<Dense>() + BLOCK / 2)
     }
 }
 
@@ -295,8 +295,8 @@ impl<D: Dictionary> Builder<D> {
             // Each entry is written, and what has no count is overwritten by what comes next: whether it has
             // one is a coin toss for the processor.
             let mut end = self.codes.len();
-            self.codes.resize(end + crate::postings::BLOCK, 0);
-            for entry in (0..).take(crate::postings::BLOCK) {
+            self.codes.resize(end + BLOCK, 0);
+            for entry in (0..).take(BLOCK) {
                 let count = column.get(entry);
                 self.codes[end] = code(entry, count.into());
                 end += usize::from(count > 0);

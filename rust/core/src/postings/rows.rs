@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::postings::BLOCK;
 use crate::postings::dictionary::Dictionary;
-use crate::postings::newest::Newest;
 use crate::postings::part::{Part, count, entry};
 use crate::postings::store::Postings;
+use crate::postings::tail::Growing;
+use crate::simd::columns::BLOCK;
 
 /// The entries of one block, by their places in it.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl<K> Rows<K> {
     }
 }
 
-impl<D: Dictionary> Postings<D> {
+impl<D: Growing> Postings<D> {
     /// The entries of a block.
     #[must_use]
     pub fn rows(&self, number: usize) -> Rows<D::Key> {

@@ -3,21 +3,20 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use crate::postings::BLOCK;
 use crate::postings::block::{Block, Removed};
-use crate::postings::dictionary::Dictionary;
 use crate::postings::merge::{Merge, Seal};
-use crate::postings::newest::Newest;
 use crate::postings::part::Part;
+use crate::postings::tail::{Growing, Tail};
+use crate::simd::columns::BLOCK;
 
 /// Postings that an insert moves on behalf of a merge: several times what it adds, so merges keep up.
 const BUDGET: usize = 1024;
 
 /// The postings of entries, numbered from 0 in the order they came. Numbers are not used again.
 #[derive(Clone, Debug)]
-pub struct Postings<D: Dictionary> {
+pub struct Postings<D: Growing> {
     blocks: Vec<Block<D>>,
-    fresh: D::Newest,
+    fresh: Tail<D>,
     work: Option<Work<D>>,
     /// Whole blocks whose newest entries wait, that have several parts, or much that was removed.
     due: VecDeque<usize>,
@@ -29,18 +28,18 @@ pub struct Postings<D: Dictionary> {
 
 /// What is done a little with each insert.
 #[derive(Clone, Debug)]
-enum Work<D: Dictionary> {
+enum Work<D: Growing> {
     Seal(Seal<D>),
     Merge(Merge<D>),
 }
 
-impl<D: Dictionary> Postings<D> {
+impl<D: Growing> Postings<D> {
     /// No entries. Keys of at least `frequent` entries of a block get a column in it.
     #[must_use]
     pub fn new(frequent: usize) -> Self {
         Self {
             blocks: Vec::new(),
-            fresh: D::Newest::new(0),
+            fresh: Tail::new(0),
             work: None,
             due: VecDeque::new(),
             len: 0,
@@ -87,7 +86,7 @@ impl<D: Dictionary> Postings<D> {
 
     /// The newest entries of that block, which are in no part yet.
     #[must_use]
-    pub fn fresh(&self, block: usize) -> Option<&D::Newest> {
+    pub fn fresh(&self, block: usize) -> Option<&Tail<D>> {
         let waiting = self.blocks[block].waiting().map(AsRef::as_ref);
         waiting.or_else(|| Some(&self.fresh).filter(|_| block + 1 == self.blocks.len()))
     }
@@ -133,7 +132,7 @@ impl<D: Dictionary> Postings<D> {
 
     /// Lets the newest entries of a block that has all wait until they are a part.
     fn end_newest(&mut self) {
-        let newest = mem::replace(&mut self.fresh, D::Newest::new(0));
+        let newest = mem::replace(&mut self.fresh, Tail::new(0));
         let number = self.blocks.len() - 1;
         self.blocks[number].wait(newest);
         self.due.push_back(number);
@@ -176,7 +175,7 @@ impl<D: Dictionary> Postings<D> {
         self.len += len;
         self.removed += removed.as_ref().map_or(0, Removed::count);
         self.blocks.push(Block::of(part, removed));
-        self.fresh = D::Newest::new(place(self.len));
+        self.fresh = Tail::new(place(self.len));
     }
 
     /// Works at what is due; false where nothing is.

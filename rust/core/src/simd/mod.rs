@@ -1,8 +1,8 @@
 //! Kernels for the instructions that the processor at hand has: one kernel a file, beside its scalar twin.
 //!
 //! [`level`] says what the processor has and which path is taken. A kernel is a safe function that takes
-//! a [`Level`], and that gives the same on every level; its file has the only unsafe code of the crate,
-//! each piece of it with the reason why it is sound, and a test at every level against the twin.
+//! a [`Level`], and that gives the same on every level. Unsafe code is here, each piece with the reason why
+//! it is sound and a test at every level against the twin, and where `cache` maps a file; nowhere else.
 //! [`rows`] is the memory that kernels read rows from while a writer appends.
 
 pub mod classify;

@@ -1,31 +1,28 @@
-//! Postings in a cache: the arrays of each part as they lie in memory, so that a part of the file is a part.
+//! Postings in a file: the arrays of each part as they lie in memory, so that a part of the file is a part.
 //!
-//! `file.rs` writes the same in half the bytes, and takes it apart again; this is for being quick.
-//! What is read is believed as far as the checksum goes. What could lead out of an array is looked at beside.
+//! A cache of a store and an index that a user saves have the same arrays. The checksums of the file say that
+//! they are as they were written; all that could lead out of an array is checked beside that.
 
 use std::io::{self, Write};
 
 use crate::cache::{Reader, Writer, are_bounds};
-use crate::postings::BLOCK;
+use crate::postings::block::Removed;
 use crate::postings::dictionary::Dictionary;
-use crate::postings::newest::Newest;
-use crate::postings::part::{Dense, Overflow, Part, entry};
+use crate::postings::part::{Dense, MAX_CODE, Overflow, Part, entry};
 use crate::postings::store::Postings;
-use crate::simd::columns::Column;
+use crate::postings::tail::Growing;
+use crate::simd::columns::{BLOCK, Column};
 
 /// Words of a column.
 const WORDS: usize = BLOCK / 4;
 
-impl<D: Dictionary> Postings<D> {
-    /// Writes all of them. Entries that were removed are not known to a cache: there may be none.
+impl<D: Growing> Postings<D> {
+    /// Writes all of them, and which entries were removed.
     ///
     /// # Errors
     ///
     /// Those of the file.
     pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
-        if self.removed() > 0 {
-            return Err(io::Error::other("entries were removed"));
-        }
         let mut settled = self.clone(); // parts are shared
         settled.settle();
         to.put(&[settled.len() as u64])?;
@@ -33,8 +30,15 @@ impl<D: Dictionary> Postings<D> {
             let is_fresh = settled
                 .fresh(number)
                 .is_some_and(|fresh| fresh.postings() > 0);
+            let removed = block.removed();
+            let is_whole = !is_fresh && !removed.is_some_and(Removed::has_postings);
+            let removed: Vec<u16> = removed
+                .iter()
+                .flat_map(|removed| removed.entries())
+                .collect();
+            to.put(&removed)?;
             match block.parts() {
-                [part] if !is_fresh => part.write(to)?,
+                [part] if is_whole => part.write(to)?,
                 _ => settled.whole(number).write(to)?,
             }
         }
@@ -48,17 +52,27 @@ impl<D: Dictionary> Postings<D> {
         let [len] = from.array::<u64>()?[..] else {
             return None;
         };
-        let mut left = usize::try_from(len)
+        let mut remaining = usize::try_from(len)
             .ok()
             .filter(|&len| u32::try_from(len).is_ok())?;
         let mut postings = Self::new(frequent);
-        while left > 0 {
-            let len = left.min(BLOCK);
-            postings.push_block(len, Part::read(from, len)?, None);
-            left -= len;
+        while remaining > 0 {
+            let len = remaining.min(BLOCK);
+            let removed = read_removed(from, len)?;
+            let part = Part::read(from, len)?;
+            postings.push_block(len, part, (removed.count() > 0).then_some(removed));
+            remaining -= len;
         }
         Some(postings)
     }
+}
+
+/// Which of the `len` entries of a block were removed.
+fn read_removed(from: &mut Reader, len: usize) -> Option<Removed> {
+    let entries = from.array::<u16>()?;
+    let ascends = entries.is_sorted_by(|one, next| one < next);
+    let is_inside = entries.last().is_none_or(|&last| usize::from(last) < len);
+    (ascends && is_inside).then(|| Removed::purged(entries.iter().copied()))
 }
 
 impl<D: Dictionary> Part<D> {
@@ -102,7 +116,7 @@ impl<D: Dictionary> Part<D> {
         for ((&place, &entry), &more) in places.iter().zip(&entries[..]).zip(&more[..]) {
             let entry = u16::try_from(entry)
                 .ok()
-                .filter(|&entry| is_inside(entry))?;
+                .filter(|&entry| is_inside(entry) && more <= u32::MAX - MAX_CODE)?;
             overflow.push(Overflow { place, entry, more });
         }
 

@@ -1,14 +1,38 @@
-//! The rows of exact search in a cache.
+//! The rows of exact search as arrays of a file: a cache of a store, or an index that a user saves.
 
 use std::io::{self, Write};
 
 use crate::cache::{Reader, Writer};
+use crate::error::Result;
 use crate::index::exact::{FREQUENT, HashedTfIndex, LARGE};
+use crate::index_file;
 use crate::postings::{BLOCK, Postings};
 use crate::simd::scan::{GROUP, root};
 
+/// What the label of a saved file begins with.
+const KIND: &str = "exact ";
+
 impl HashedTfIndex {
-    /// Writes all rows to a cache.
+    /// The index as a file. `label` says what the rows are of.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`index_file::to_bytes`].
+    pub fn to_bytes(&self, label: &str) -> Result<Vec<u8>> {
+        index_file::to_bytes(&format!("{KIND}{label}"), |to| self.write(to))
+    }
+
+    /// The index of a file whose label `accept` takes, and what it makes of that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`index_file::from_bytes`].
+    pub fn from_bytes<T>(file: &[u8], accept: impl FnOnce(&str) -> Option<T>) -> Result<(Self, T)> {
+        let accept = |label: &str| accept(label.strip_prefix(KIND)?);
+        index_file::from_bytes(file, accept, Self::read)
+    }
+
+    /// Writes all rows.
     ///
     /// # Errors
     ///
@@ -46,10 +70,8 @@ impl HashedTfIndex {
             postings,
             largest,
         };
-        let beside = (0..).zip(index.norms.as_flattened());
-        let mut beside = beside.filter(|&(_, &norm)| norm >= LARGE);
-        beside
-            .all(|(id, _)| index.large.contains_key(&id))
-            .then_some(index)
+        let mut beside = (0..).zip(index.norms.as_flattened());
+        let is_known = |(id, norm): (u32, &f32)| *norm < LARGE || index.large.contains_key(&id);
+        beside.all(is_known).then_some(index)
     }
 }

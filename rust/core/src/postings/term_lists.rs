@@ -1,121 +1,23 @@
 //! The newest entries of a block, term by term: lists that grow where they lie.
 //!
-//! As [`Tail`](crate::postings::Tail) has them for buckets, but terms are hashes, and most of them are rare.
-//! So they are looked up in tables, one for all that share their first bits: a table is small enough to be
-//! made larger, or to be put in order, while an insert waits. Up to [`INLINE`] codes lie in the table itself,
-//! and more of them in a pool: room for 4, 16, 64 and so on; what a list leaves is given to the next one of
-//! that size. Counts above 15 are beside the codes, as they are in a part.
+//! Terms are hashes, and most of them are rare. So they are looked up in tables, one for all that share their
+//! first bits: a table is small enough to be made larger, or to be put in order, while an insert waits. Up to
+//! [`INLINE`] codes lie in the table itself, and more of them in a pool. Counts above 15 are beside the codes,
+//! as they are in a part.
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::hash::BuildHasher;
 
-use crate::postings::dictionary::Dictionary;
-use crate::postings::fresh::Fresh;
-use crate::postings::newest::Newest;
+use crate::postings::dictionary::Hashes;
 use crate::postings::part::{Builder, MAX_CODE, code, count, entry};
-use crate::simd::columns::BLOCK;
+use crate::postings::pool::Pool;
+use crate::postings::tail::{Growing, Lists};
 
-/// Entries that lie as they came: fewer bytes, and a query reads them nearly as fast.
-const FEW: usize = 32;
 /// Bits of a term that say in which table it is.
 const TABLE_BITS: u32 = 6;
 const TABLES: usize = 1 << TABLE_BITS;
 /// Codes that lie in the table.
 const INLINE: u16 = 2;
-/// The room of a list in the pool at first, and how many times as much it gets when it moves.
-const SMALLEST: u16 = 4;
-const GROWTH: u16 = 4;
-const SIZES: usize = (BLOCK / SMALLEST as usize).ilog(GROWTH as usize) as usize + 1;
-
-/// The newest entries of a block.
-#[derive(Clone, Debug)]
-pub struct TermTail {
-    first: u16,
-    len: u16,
-    few: Fresh<u64>,
-    lists: Option<Box<TermLists>>,
-}
-
-impl TermTail {
-    /// The entries that lie as they came; there are none where there are lists.
-    #[must_use]
-    pub fn few(&self) -> &Fresh<u64> {
-        &self.few
-    }
-
-    /// The lists, where there are some.
-    #[must_use]
-    pub fn lists(&self) -> Option<&TermLists> {
-        self.lists.as_deref()
-    }
-
-    /// Calls `visit` with each term, with some more than once.
-    pub fn for_each_term(&self, mut visit: impl FnMut(u64)) {
-        self.few.for_each(|_, term, _| visit(term));
-        let tables = self.lists.iter().flat_map(|lists| lists.tables.iter());
-        tables.flatten().for_each(|slot| visit(slot.term));
-    }
-}
-
-impl Newest<u64> for TermTail {
-    fn new(first: u16) -> Self {
-        Self {
-            first,
-            len: 0,
-            few: Fresh::new(first),
-            lists: None,
-        }
-    }
-
-    fn push(&mut self, row: impl IntoIterator<Item = (u64, u32)>) {
-        let entry = self.first + self.len;
-        self.len += 1;
-        if let Some(lists) = &mut self.lists {
-            lists.push(entry, row);
-            return;
-        }
-        self.few.push(row);
-        if self.few.len() > FEW {
-            let mut lists = Box::new(TermLists::default());
-            self.few
-                .for_each(|entry, term, count| lists.push(entry, [(term, count)]));
-            self.lists = Some(lists);
-            self.few = Fresh::new(self.first);
-        }
-    }
-
-    fn len(&self) -> usize {
-        usize::from(self.len)
-    }
-
-    fn postings(&self) -> usize {
-        let lists = self.lists.as_ref().map_or(0, |lists| lists.postings);
-        self.few.postings() + lists
-    }
-
-    fn bytes(&self) -> usize {
-        self.few.bytes() + self.lists.as_ref().map_or(0, |lists| lists.bytes())
-    }
-
-    fn move_to<D: Dictionary<Key = u64>>(
-        &self,
-        builder: &mut Builder<D>,
-        from: usize,
-        budget: usize,
-    ) -> Option<usize> {
-        let Some(lists) = &self.lists else {
-            return self.few.move_to(builder, from, budget);
-        };
-        let mut moved = 0;
-        for (number, table) in lists.tables.iter().enumerate().skip(from) {
-            if moved >= budget {
-                return Some(number);
-            }
-            moved += lists.move_table(table, builder);
-        }
-        None
-    }
-}
 
 /// A term, and where its codes lie.
 #[derive(Clone, Debug)]
@@ -131,6 +33,19 @@ impl Slot {
     fn start(&self) -> usize {
         let [low, high] = self.place;
         usize::from(high) << u16::BITS | usize::from(low)
+    }
+
+    /// Gives a list that is full more room.
+    fn grow(&mut self, pool: &mut Pool) {
+        let from = if self.room == 0 { 0 } else { self.start() };
+        let (start, room) = pool.grow(from, self.room);
+        if self.room == 0 {
+            let len = usize::from(self.len);
+            pool.codes[start as usize..][..len].copy_from_slice(&self.place[..len]);
+        }
+        let [low0, low1, high0, high1] = start.to_le_bytes();
+        self.place = [[low0, low1], [high0, high1]].map(u16::from_le_bytes);
+        self.room = room;
     }
 }
 
@@ -173,22 +88,18 @@ impl TermLists {
         self.above.get(&(term, entry)).copied().unwrap_or(0)
     }
 
+    /// Calls `visit` with each term.
+    pub fn for_each_term(&self, mut visit: impl FnMut(u64)) {
+        let slots = self.tables.iter().flatten();
+        slots.for_each(|slot| visit(slot.term));
+    }
+
     #[inline]
     fn codes<'a>(&'a self, slot: &'a Slot) -> &'a [u16] {
         if slot.room == 0 {
             &slot.place[..usize::from(slot.len)]
         } else {
             &self.pool.codes[slot.start()..][..usize::from(slot.len)]
-        }
-    }
-
-    fn push(&mut self, entry: u16, row: impl IntoIterator<Item = (u64, u32)>) {
-        for (term, count) in row {
-            self.postings += 1;
-            if count > MAX_CODE {
-                self.above.insert((term, entry), count - MAX_CODE);
-            }
-            self.push_code(term, code(entry, count));
         }
     }
 
@@ -213,7 +124,7 @@ impl TermLists {
             slot.place[usize::from(slot.len)] = code;
         } else {
             if slot.len >= slot.room {
-                self.pool.move_list(slot);
+                slot.grow(&mut self.pool);
             }
             self.pool.codes[slot.start() + usize::from(slot.len)] = code;
         }
@@ -221,11 +132,7 @@ impl TermLists {
     }
 
     /// Gives the postings of a table to `builder`, and says how much work that was.
-    fn move_table<D: Dictionary<Key = u64>>(
-        &self,
-        table: &HashTable<Slot>,
-        builder: &mut Builder<D>,
-    ) -> usize {
+    fn move_table(&self, table: &HashTable<Slot>, builder: &mut Builder<Hashes>) -> usize {
         let mut slots: Vec<&Slot> = table.iter().collect();
         slots.sort_unstable_by_key(|slot| slot.term);
         let mut moved = slots.len() + 1;
@@ -247,6 +154,28 @@ impl TermLists {
         }
         moved
     }
+}
+
+impl Growing for Hashes {
+    type Lists = TermLists;
+}
+
+impl Lists<Hashes> for TermLists {
+    const FEW: usize = 32;
+
+    fn push(&mut self, entry: u16, row: impl IntoIterator<Item = (u64, u32)>) {
+        for (term, count) in row {
+            self.postings += 1;
+            if count > MAX_CODE {
+                self.above.insert((term, entry), count - MAX_CODE);
+            }
+            self.push_code(term, code(entry, count));
+        }
+    }
+
+    fn postings(&self) -> usize {
+        self.postings
+    }
 
     fn bytes(&self) -> usize {
         let tables = self.tables.iter().map(HashTable::allocation_size);
@@ -255,66 +184,21 @@ impl TermLists {
             + self.pool.bytes()
             + self.above.allocation_size()
     }
+
+    fn move_to(&self, builder: &mut Builder<Hashes>, from: usize, budget: usize) -> Option<usize> {
+        let mut moved = 0;
+        for (number, table) in self.tables.iter().enumerate().skip(from) {
+            if moved >= budget {
+                return Some(number);
+            }
+            moved += self.move_table(table, builder);
+        }
+        None
+    }
 }
 
 fn table_of(term: u64) -> usize {
     usize::try_from(term >> (u64::BITS - TABLE_BITS)).unwrap_or(0) % TABLES
-}
-
-/// Where the codes lie of terms that have more than a few.
-#[derive(Clone, Debug, Default)]
-struct Pool {
-    codes: Vec<u16>,
-    /// Places that lists have left, by size.
-    left: [Vec<u32>; SIZES],
-}
-
-impl Pool {
-    /// Gives a list that is full more room.
-    fn move_list(&mut self, slot: &mut Slot) {
-        let room = (GROWTH * slot.room).max(SMALLEST);
-        let len = usize::from(slot.len);
-        let start = self.take(room) as usize;
-        if slot.room == 0 {
-            self.codes[start..start + len].copy_from_slice(&slot.place[..len]);
-        } else {
-            let from = slot.start();
-            self.codes.copy_within(from..from + len, start);
-            self.left[size(slot.room)].push(narrow(from));
-        }
-        let [low0, low1, high0, high1] = narrow(start).to_le_bytes();
-        slot.place = [[low0, low1], [high0, high1]].map(u16::from_le_bytes);
-        slot.room = room;
-    }
-
-    /// Room for that many codes.
-    fn take(&mut self, room: u16) -> u32 {
-        if let Some(start) = self.left[size(room)].pop() {
-            return start;
-        }
-        let start = self.codes.len();
-        let end = start + usize::from(room);
-        if end > self.codes.capacity() {
-            // A quarter more, not twice as much: it is one large piece of memory.
-            self.codes.reserve_exact((start / 4).max(BLOCK));
-        }
-        self.codes.resize(end, 0);
-        narrow(start)
-    }
-
-    fn bytes(&self) -> usize {
-        let left = self.left.iter().map(|left| left.capacity() * 4);
-        self.codes.capacity() * 2 + left.sum::<usize>()
-    }
-}
-
-/// The number of a size of lists.
-fn size(room: u16) -> usize {
-    (room / SMALLEST).ilog(GROWTH) as usize
-}
-
-fn narrow(place: usize) -> u32 {
-    u32::try_from(place).expect("the lists of a block have fewer than 2^32 codes")
 }
 
 #[cfg(test)]
@@ -325,7 +209,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::postings::Hashes;
+    use crate::postings::fresh::Fresh;
+    use crate::postings::tail::Tail;
 
     /// Terms that many entries have, that share a table, and that are anywhere.
     fn row() -> impl Strategy<Value = BTreeMap<u64, u32>> {
@@ -344,7 +229,7 @@ mod tests {
             rows in prop_oneof![vec(row(), 0..60), vec(row(), 100..1_200)],
             budget in 1_usize..300,
         ) {
-            let (mut tail, mut plain) = (TermTail::new(first), Fresh::new(first));
+            let (mut tail, mut plain) = (Tail::<Hashes>::new(first), Fresh::new(first));
             let mut expected = BTreeMap::<u64, Vec<(u16, u32)>>::new();
             for (entry, row) in (first..).zip(&rows) {
                 tail.push(row.iter().map(|(&term, &count)| (term, count)));
@@ -355,7 +240,7 @@ mod tests {
             }
             prop_assert_eq!(tail.len(), rows.len());
             prop_assert_eq!(tail.postings(), plain.postings());
-            prop_assert_eq!(tail.lists().is_some(), rows.len() > FEW);
+            prop_assert_eq!(tail.lists().is_some(), rows.len() > TermLists::FEW);
             if let Some(lists) = tail.lists() {
                 prop_assert_eq!(tail.few().postings(), 0);
                 let absent = (1..=20_000).find(|term| !expected.contains_key(term));
@@ -369,7 +254,10 @@ mod tests {
                 }
             }
             let mut terms = BTreeSet::new();
-            tail.for_each_term(|term| { terms.insert(term); });
+            tail.few().for_each(|_, term, _| { terms.insert(term); });
+            if let Some(lists) = tail.lists() {
+                lists.for_each_term(|term| { terms.insert(term); });
+            }
             prop_assert!(terms.iter().eq(expected.keys()));
 
             let mut builder = Builder::<Hashes>::new(usize::MAX, 0);
@@ -377,7 +265,9 @@ mod tests {
             while let Some(next) = from {
                 from = tail.move_to(&mut builder, next, budget);
             }
-            let (part, twin) = (builder.finish(), plain.to_part::<Hashes>(usize::MAX));
+            let mut twin = Builder::<Hashes>::new(usize::MAX, 0);
+            plain.move_to(&mut twin);
+            let (part, twin) = (builder.finish(), twin.finish());
             prop_assert_eq!(part.keys(), twin.keys());
             for place in 0..part.keys().len() {
                 let (list, other) = (part.list_at(place), twin.list_at(place));

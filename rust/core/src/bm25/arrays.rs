@@ -1,18 +1,50 @@
-//! The index over passages, and that over entries, in a cache. What follows from the rest is made of it.
+//! Indexes of passages and of entries as arrays of a file: a cache of a store, or an index that a user saves.
+//! Arrays that follow from others are computed when a file is read.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use crate::bm25::chain::Chain;
 use crate::bm25::days::Days;
-use crate::bm25::index::{Bm25Index, FREQUENT};
+use crate::bm25::index::Bm25Index;
 use crate::bm25::lexical::LexicalIndex;
+use crate::bm25::lists::FREQUENT;
 use crate::bm25::norms::short;
 use crate::bm25::params::Bm25Params;
 use crate::cache::{Reader, Writer};
+use crate::error::Result;
+use crate::index_file;
 use crate::postings::Postings;
 
 impl Bm25Index {
+    /// The index as a file. `label` says how terms were made of texts.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`index_file::to_bytes`].
+    pub fn to_bytes(&self, label: &str) -> Result<Vec<u8>> {
+        let (k1, b) = (self.params.k1(), self.params.b());
+        index_file::to_bytes(&format!("bm25 {k1:?} {b:?} {label}"), |to| self.write(to))
+    }
+
+    /// The index of a file that was saved with `label`, and its parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`index_file::from_bytes`].
+    pub fn from_bytes(file: &[u8], label: &str) -> Result<Self> {
+        let accept = |found: &str| {
+            let mut words = found.strip_prefix("bm25 ")?.splitn(3, ' ');
+            let mut number = || words.next()?.parse().ok();
+            let params = Bm25Params::new(number()?, number()?).ok()?;
+            (words.next()? == label).then_some(params)
+        };
+        // The parameters are known before the arrays are read, and are no part of them.
+        let read = |from: &mut Reader| Self::read(from, Bm25Params::default());
+        let (index, params) = index_file::from_bytes(file, accept, read)?;
+        Ok(Self { params, ..index })
+    }
+
     fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         self.postings.write(to)?;
         to.put(&self.lengths)
@@ -21,10 +53,12 @@ impl Bm25Index {
     fn read(from: &mut Reader, params: Bm25Params) -> Option<Self> {
         let postings = Postings::read(from, FREQUENT)?;
         let lengths = from.numbers::<u32>()?;
+        let words = (0..).zip(&lengths).filter(|&(id, _)| postings.has(id));
+        let words = words.map(|(_, &length)| u64::from(length)).sum();
         (lengths.len() == postings.len()).then(|| Self {
             params,
+            words,
             postings,
-            words: lengths.iter().copied().map(u64::from).sum(),
             shorts: lengths.iter().copied().map(short).collect(),
             norms: OnceLock::new(),
             lengths,
@@ -33,7 +67,7 @@ impl Bm25Index {
 }
 
 impl LexicalIndex {
-    /// Writes all entries to a cache, but not the parameters.
+    /// Writes all entries, but not the parameters.
     ///
     /// # Errors
     ///

@@ -1,0 +1,36 @@
+//! A passage that was found, and which of two is the better one.
+
+use std::cmp::Ordering;
+
+/// A passage that was found.
+///
+/// The order is that of preference: the higher score is greater, and of equal ones the smaller id.
+#[derive(Clone, Copy, Debug)]
+pub struct Scored {
+    /// Its number in the index.
+    pub id: u32,
+    /// Above 0, up to 1.
+    pub score: f64,
+}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then_with(|| other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scored {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Scored {}
