@@ -9,7 +9,7 @@ from typing import Any
 from siltstone import llm
 from siltstone.compaction import Compaction, CompactionConfig, Compactor, Skip, ThresholdCompactor, Trigger
 from siltstone.llm import CompletionRequest
-from siltstone.messages import Message, groups, read_history
+from siltstone.messages import Message, SubstituteMessage, groups, read_history
 from siltstone.tokens import rule
 
 Raw = dict[str, Any]
@@ -74,15 +74,13 @@ def outcome(
 ) -> tuple[list[Message], Compaction | Skip]:
     """Like :func:`run`, and a skip is a result."""
     history = [raw for raw in raws if isinstance(raw, Message)] or read_history(raws)
-    return history, llm.run(policy.flow(history, trigger or Trigger("manual")), model)
+    return history, llm.run(policy.flow(history, trigger or Trigger("manual", keeps_substitutes=True)), model)
 
 
 def shape(compaction: Compaction) -> list[str]:
-    """The view in short: ``S`` for the summary, a source's sequence number for what stayed."""
-    return [
-        "S" if message.provenance == "compaction_summary" else str(message.seq)
-        for message in compaction.messages
-    ]
+    """The view in short: ``S`` for the summary, a message's number for what stayed, ``4-`` for one cut."""
+    short = {"compaction_summary": "S", "substitute": "{}-"}
+    return [short.get(message.provenance, "{}").format(message.seq) for message in compaction.messages]
 
 
 def assert_lawful(history: Sequence[Message], compaction: Compaction) -> None:
@@ -94,9 +92,18 @@ def assert_lawful(history: Sequence[Message], compaction: Compaction) -> None:
     assert [id(m) for m in parted[1]] == [id(m) for m in compaction.discarded]
     assert len(retained) + len(discarded) == len(history)
 
-    view = [m for m in compaction.messages if id(m) in retained]
-    assert [id(m) for m in view] == [id(m) for m in compaction.retained]
-    (summary,) = (m for m in compaction.messages if id(m) not in retained)
+    originals = {id(each.message): each.original for each in compaction.substitutes}
+    sent = [originals.get(id(m), m) for m in compaction.messages]
+    assert [id(m) for m in sent if id(m) in retained] == [id(m) for m in compaction.retained]
+    for each in compaction.substitutes:
+        assert each.message.seq == each.original.seq
+        assert isinstance(each.message.raw, SubstituteMessage)
+        assert each.message.raw != each.original.raw
+    if not discarded:
+        assert compaction.substitutes
+        assert (compaction.summary, compaction.covers) == ("", ())
+        return
+    (summary,) = (m for m in sent if id(m) not in retained)
     first = next(at for at, m in enumerate(history) if id(m) in discarded)
     assert compaction.messages.index(summary) == first
     assert summary.role == "user"

@@ -358,6 +358,7 @@ class _Attempt:
             suspect=compaction.suspect,
             compaction_id=compaction_id,
             injected=tuple(message.raw for message in compaction.injected),
+            substituted=tuple(each.original.raw for each in compaction.substitutes),
         )
 
     def _emit(self, event: Event) -> None:
@@ -388,7 +389,8 @@ def _manual(
 ) -> tuple[History, Trigger]:
     if context_window is not None and context_window <= 0:
         _refuse("context_window", context_window)
-    return History(messages), Trigger("manual", focus=focus, context_window=context_window)
+    trigger = Trigger("manual", focus=focus, context_window=context_window, keeps_substitutes=True)
+    return History(messages), trigger
 
 
 def _refuse(field: str, value: Any) -> NoReturn:

@@ -57,6 +57,8 @@ class Compacted(_Outcome):
         suspect: The summary is remarkably short for what it stands for.
         compaction_id: In a session: the id of the committed compaction.
         injected: What ``on_after_compact`` added to the end of ``messages``.
+        substituted: Those of ``retained`` that were too large, in order: ``messages`` has a shorter one in
+            the place of each.
     """
 
     summary: str = ""
@@ -68,6 +70,7 @@ class Compacted(_Outcome):
     suspect: bool = False
     compaction_id: int | None = None
     injected: tuple[RawMessage, ...] = ()
+    substituted: tuple[RawMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ FAMILIES = {
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
         "base prompts clip refusal",
+        "clamp",
         "config estimate guard dry_run render select",
         "calls mechanical rewrite transcript_reader",
         "material validate",

@@ -13,6 +13,7 @@ from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
 __all__ = [
+    "SAID",
     "Compaction",
     "CompactionContext",
     "CompactionError",
@@ -23,6 +24,7 @@ __all__ = [
     "RequestReader",
     "Resummarizer",
     "Skip",
+    "Substitute",
     "Trigger",
     "request_rule_of",
     "rules_in_force",
@@ -88,6 +90,10 @@ class Trigger:
         threshold: The effective threshold in tokens; None for a call that asked for none.
         focus: What the summary should look at in particular, for a manual call.
         instructions: What the summariser is told beside its prompt: the word of a hook.
+        reader: The tool by which the agent can read what was cut from a message, such as ``memory_get``;
+            empty where there is none.
+        keeps_substitutes: The caller keeps the substitutes of a rewrite. Without that a rewrite has none:
+            whoever reads the original again has another view, and perhaps a result without its call.
         context_window: The model's window in tokens, None where unknown.
         reserved_tokens: Tokens of what is sent beside the history, which the window has to hold too.
         pins: Sequence numbers of messages that stay whatever happens.
@@ -102,6 +108,8 @@ class Trigger:
     reserved_tokens: int = 0
     pins: frozenset[int] = frozenset()
     instructions: str = ""
+    reader: str = ""
+    keeps_substitutes: bool = False
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""
@@ -121,14 +129,37 @@ class Skip:
     message: str = ""
 
 
+SAID = frozenset({"original", "substitute"})
+"""The provenances of what somebody said, whole or cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """A message that stands in the place of a larger one, and has its number.
+
+    Either it answers and calls as its original does, or it does neither and the rest of its group left.
+
+    Attributes:
+        original: The message of the history.
+        message: What stands in its place: of the provenance ``substitute``, its raw message a
+            ``SubstituteMessage``.
+    """
+
+    original: Message
+    message: Message
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """A rewrite of a history: the whole of it is in ``retained`` and ``discarded``.
 
+    A rewrite that has substitutes may discard nothing; then it has no summary, and covers nothing.
+
     Attributes:
         messages: The new view: what is retained, in order, and the summary at the place of the first
             message that was discarded.
-        retained: The messages that stay, the same objects.
+        retained: The messages that stay, the same objects; of a message that a substitute stands for,
+            the original.
         discarded: Those that leave, earlier summaries included, in order.
         summary: The summary's text as the model gave it, without the frame.
         covers: The ranges of original messages that the summary stands for, those of the summaries it
@@ -138,6 +169,7 @@ class Compaction:
         degraded: No model that the caller named made the summary.
         suspect: The summary is remarkably short for what it stands for.
         injected: What ``on_after_compact`` added to the end of ``messages``.
+        substitutes: The messages of the view that this rewrite put in the place of larger ones, in order.
     """
 
     messages: Sequence[Message]
@@ -150,6 +182,7 @@ class Compaction:
     degraded: bool = False
     suspect: bool = False
     injected: tuple[Message, ...] = ()
+    substitutes: tuple[Substitute, ...] = ()
 
 
 class CompactionError(SiltstoneError, RuntimeError):

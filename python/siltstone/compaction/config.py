@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
+from siltstone.compaction.clamp import LEAST_RESULT
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
 from siltstone.messages import RawMessage, RequestRule, is_request
@@ -14,7 +15,8 @@ from siltstone.tokens import TokenRule, rule
 
 __all__ = ["CompactionConfig", "Curator"]
 
-AUTO: Final = "auto"  # of a budget: half the effective threshold
+AUTO: Final = "auto"  # of a budget: a share of the effective threshold
+RESULT_SHARE = 6  # of the effective threshold, a message with results has at most a sixth
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
 SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
 
@@ -61,6 +63,9 @@ class CompactionConfig:
             ``degraded``. ``"fail"``: the attempt fails.
         curator: Writes the summary instead of a model: takes the discarded messages, gives a text. When
             it raises or its text is blank, the attempt fails.
+        max_result_tokens: The most tokens of a tool's results in one message of the rewrite: what is larger
+            keeps its head and its tail. Where that is enough, nothing is discarded and no model is asked.
+            ``"auto"``: a sixth of the effective threshold. None: no bound.
         request_rule: Says of a user's text that stands beside tool results whether it is a request. The
             default takes each for one that does not begin with one of ``siltstone.messages.REMINDER_TAGS``.
         prefix_preserving: Where the whole history fits the summariser's window, the request is the live
@@ -93,6 +98,7 @@ class CompactionConfig:
     keep_user_messages: bool = False
     retry_delay: float = 0.5
     request_rule: RequestRule = is_request
+    max_result_tokens: int | Literal["auto"] | None = AUTO
 
     def __post_init__(self) -> None:
         _positive("auto_compact_threshold", self.auto_compact_threshold)
@@ -139,6 +145,8 @@ class CompactionConfig:
         _one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
         if self.curator is not None and not callable(self.curator):
             _refuse("curator", "None or a function of the discarded messages", self.curator)
+        if self.max_result_tokens is not None and self.max_result_tokens != AUTO:
+            _at_least("max_result_tokens", self.max_result_tokens, LEAST_RESULT, or_else="'auto', None or ")
         if not callable(self.request_rule):
             _refuse("request_rule", "a function of a text", self.request_rule)
         if not isinstance(self.prefix_preserving, bool):
@@ -163,6 +171,12 @@ class CompactionConfig:
         """The least of ``max_summary_tokens`` and an eighth of each window, of those that are known."""
         windows = [window for window in (context_window, self.summarizer_window) if window is not None]
         return max(SHORTEST_SUMMARY, min([self.max_summary_tokens, *(window // 8 for window in windows)]))
+
+    def result_tokens(self, threshold: int) -> int | None:
+        """The most tokens of a message with results under an effective *threshold*; None: no bound."""
+        if self.max_result_tokens != AUTO:
+            return self.max_result_tokens
+        return max(LEAST_RESULT, threshold // RESULT_SHARE)
 
     def retained_tokens(self, threshold: int) -> int | None:
         """The budget of retained turns under an effective *threshold*; None where there is no bound."""

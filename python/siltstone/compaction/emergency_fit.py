@@ -1,30 +1,45 @@
 """The emergency net: whatever came before, a history is made to fit its window, without a model.
 
-What must stay stays: system and developer messages, pinned ones, the request of the turn in flight, groups
-with a pending call. Of the rest the newest groups stay longest; a group that is too large by itself goes even
-if it is the newest, and is quoted in the mechanical summary that takes the place of what left.
+Results that are too large are cut first. Where that is not enough the oldest groups leave. What must stay
+stays: system and developer messages, pinned ones, the user's newest words, groups with a pending call. Of the
+rest the newest groups stay longest; a group that is too large by itself even when its results are cut goes
+even if it is the newest, and is quoted in the mechanical summary that takes the place of what left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from siltstone.compaction.base import RULE_ROLES, Compaction, Trigger, rules_in_force
+from siltstone.compaction.base import RULE_ROLES, SAID, Compaction, Substitute, Trigger, rules_in_force
+from siltstone.compaction.clamp import LEAST_RESULT, clamp, clamped_alone
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, rewrite, summary_message
 from siltstone.compaction.select import Selection, closed, parted
 from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
-from siltstone.messages import Message, RequestRule, groups, in_flight, is_request, turns
+from siltstone.messages import (
+    Message,
+    RequestRule,
+    groups,
+    in_flight,
+    is_request,
+    read_substitute,
+    turns,
+    words_alone,
+)
 from siltstone.tokens import TokenRule
 
-__all__ = ["check_room", "fit"]
+__all__ = ["WORDS", "check_room", "fit"]
 
-# Eighths of the window. What stays is aimed at five and the summary has one, so that a quarter is left
-# and the next message is not an emergency again.
+WORDS = "words"  #: the kind of a substitute that is a user's words without the results they stood beside
+
+# Eighths of the window. Where results alone are cut, what stays is aimed at six. Where groups leave, it is
+# aimed at five and the summary has one. So a quarter is left, and the next message is not an emergency again.
+CUT_EIGHTHS = 6
 STAYING_EIGHTHS = 5
 SUMMARY_EIGHTHS = 1
+RESULT_EIGHTHS = 1  # the least that the largest results are cut to before any group leaves
 
 
 def fit(
@@ -54,13 +69,9 @@ def fit(
     net = _Net(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule)
     if token_rule.tokens(sum(net.units)) <= net.window:
         return None
-    if net.least > net.window:
-        raise _overflow(net.least + reserved_tokens, context_window)
-    kept = net.select()
-    selection = parted(history, kept)
-    summary = net.summary(selection, kept)
-    compaction = rewrite(history, selection, summary, summary_prefix, degraded=True)
-    validate(history, compaction, framed(summary_prefix, summary), trigger)
+    compaction = net.cut() or net.shortened(reserved_tokens, context_window)
+    content = framed(summary_prefix, compaction.summary) if compaction.summary else ""
+    validate(history, compaction, content, trigger)
     return compaction
 
 
@@ -79,8 +90,8 @@ def check_room(
     net = _Net(
         history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
     )
-    if net.least > net.window:
-        raise _overflow(net.least + trigger.reserved_tokens, context_window)
+    if token_rule.tokens(sum(net.units)) > net.window:
+        net.make_room(trigger.reserved_tokens, context_window)
 
 
 class _Net:
@@ -101,24 +112,119 @@ class _Net:
         self._rule, self._prefix = token_rule, summary_prefix
         self._groups = groups(history)
         self._request_rule = request_rule
+        self._substitutes: dict[int, Substitute] = {}
         self._fixed = self._must_stay()
-        self._fixed_units = sum(self.units[at] for at in self._fixed)
-        going = [message for at, message in enumerate(history) if at not in self._fixed]
-        self._least_summary = self._least_summary_units(going)
+
+    def cut(self) -> Compaction | None:
+        """The history with its largest results cut, where that is enough; None where groups have to leave.
+
+        The largest are cut to one size, an eighth of the window at least.
+        """
+        substitutes = self._clamped(range(len(self.history)), self._common_size())
+        if not substitutes:
+            return None
+        compaction = clamped_alone(self.history, substitutes)
+        fits = self._rule.count(compaction.messages) <= self.window * (CUT_EIGHTHS + 1) // 8
+        return compaction if fits else None
+
+    def shortened(self, reserved_tokens: int, context_window: int) -> Compaction:
+        """The history without its oldest groups, and with large results cut.
+
+        Raises:
+            ContextOverflowError: what must stay is larger than the window by itself.
+        """
+        self.make_room(reserved_tokens, context_window)
+        kept = self._select()
+        selection = parted(self.history, kept)
+        summary = self._summary(selection, kept)
+        return rewrite(
+            self.history, selection, summary, self._prefix, degraded=True, substitutes=self._substitutes
+        )
+
+    def make_room(self, reserved_tokens: int, context_window: int) -> None:
+        """Cuts results until what must stay fits the window with the shortest note on everything else.
+
+        Raises:
+            ContextOverflowError: it does not, whatever is cut.
+        """
+        size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
+        self._replace(self._clamped(range(len(self.history)), size))
+        while self._least > self.window and size > LEAST_RESULT:
+            size = max(LEAST_RESULT, size // 2)
+            self._replace(self._clamped(self._fixed, size))
+        if self._least > self.window:
+            self._let_words_stand_alone()
+        if self._least > self.window:
+            raise _overflow(self._least + reserved_tokens, context_window)
 
     @property
-    def least(self) -> int:
+    def _least(self) -> int:
         """Tokens of what must stay, and of the shortest note on everything else."""
         return self._rule.tokens(self._fixed_units + self._least_summary)
 
-    def select(self) -> set[int]:
+    @property
+    def _fixed_units(self) -> int:
+        return sum(self.units[at] for at in self._fixed)
+
+    @property
+    def _least_summary(self) -> int:
+        """Units of the shortest note on what need not stay."""
+        going = [message for at, message in enumerate(self.history) if at not in self._fixed]
+        if not going:
+            return 0
+        covers = covered(going)
+        return self._rule.units(summary_message(framed(self._prefix, roomiest_note(covers)), covers))
+
+    def _common_size(self) -> int:
+        """Tokens to which the largest messages with results are cut, so that all is well below the window."""
+        size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
+        results = [at for at in range(len(self.history)) if self._has_results(at)]
+        sizes = sorted((self._rule.tokens(self.units[at]) for at in results), reverse=True)
+        beside = self._rule.tokens(sum(self.units)) - sum(sizes)
+        room = self.window * CUT_EIGHTHS // 8 - beside
+        for count in range(1, len(sizes) + 1):  # the largest so many share what the others leave
+            share = (room - sum(sizes[count:])) // count
+            if share >= (sizes[count] if count < len(sizes) else 0):
+                return max(size, share)
+        return size
+
+    def _has_results(self, at: int) -> bool:
+        message = self.history[at]
+        return message.provenance in SAID and any(part.kind == "tool_result" for part in message.parts)
+
+    def _clamped(self, positions: Iterable[int], tokens: int) -> dict[int, Substitute]:
+        large = [at for at in positions if self._rule.tokens(self.units[at]) > tokens]
+        return clamp(((at, self.history[at]) for at in large), tokens, self._rule, self._trigger)
+
+    def _replace(self, substitutes: Mapping[int, Substitute]) -> None:
+        for at, substitute in substitutes.items():
+            self._substitutes[at] = substitute
+            self.units[at] = self._rule.units(substitute.message)
+
+    def _let_words_stand_alone(self) -> None:
+        """Parts the user's newest words from the results they stand beside, whose group may then leave."""
+        request = self._request
+        if request is None or not self._trigger.keeps_substitutes:
+            return
+        group = next(each for each in self._groups if request in each.positions)
+        fields = words_alone(self.history[request])
+        held = any(self._trigger.holds(self.history[at]) for at in group.positions)
+        if fields is None or group.pending or held:
+            return
+        message = read_substitute(self.history[request], fields, WORDS)
+        self._fixed.difference_update(group.positions)
+        self._fixed.add(request)
+        self._replace({request: Substitute(self.history[request], message)})
+
+    def _select(self) -> set[int]:
         """The positions that stay: the newest groups that fit the aim, the very newest if it fits at all."""
         kept, used = set(self._fixed), self._fixed_units
+        least_summary = self._least_summary
         aim = self.window * STAYING_EIGHTHS // 8
         is_newest = True
         for positions in self._newest_first():
             units = sum(self.units[at] for at in positions)
-            holds = self._rule.tokens(used + units + self._least_summary) <= self.window
+            holds = self._rule.tokens(used + units + least_summary) <= self.window
             if holds and (is_newest or self._rule.tokens(used + units) <= aim):
                 kept.update(positions)
                 used += units
@@ -127,7 +233,7 @@ class _Net:
             is_newest = False
         return kept
 
-    def summary(self, selection: Selection, kept: set[int]) -> str:
+    def _summary(self, selection: Selection, kept: set[int]) -> str:
         """The mechanical summary, as detailed as its share and the window allow."""
         covers = covered(selection.discarded)
         staying = sum(self.units[at] for at in kept)
@@ -144,15 +250,11 @@ class _Net:
         kept = rules_in_force(self.history)
         kept.update(at for at, message in enumerate(self.history) if self._trigger.holds(message))
         kept.update(at for group in self._groups if group.pending for at in group.positions)
+        self._request: int | None = None
         if in_flight(self.history, self._request_rule):
-            kept.add(turns(self.history, self._request_rule)[-1].request)
+            self._request = turns(self.history, self._request_rule)[-1].request
+            kept.add(self._request)
         return closed(self._groups, kept)
-
-    def _least_summary_units(self, going: Sequence[Message]) -> int:
-        if not going:
-            return 0
-        covers = covered(going)
-        return self._rule.units(summary_message(framed(self._prefix, roomiest_note(covers)), covers))
 
     def _newest_first(self) -> list[tuple[int, ...]]:
         """The groups that may stay or go. An earlier summary always goes."""

@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, overload
 
+from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Excerpt, Message, Part, Role, render_messages
 
@@ -114,7 +115,7 @@ def _items(message: Message) -> Iterator[str]:
 def _said(message: Message, part: Part) -> Iterator[str]:
     if not part.text:
         return
-    if message.provenance == "original":
+    if message.provenance in SAID:
         yield f"{_SPEAKERS[message.role]}: {part.text}"
     else:
         yield f"[Injected context: {part.text}]"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from siltstone.compaction.base import Compaction, Range
+from siltstone.compaction.base import Compaction, Range, Substitute
+from siltstone.compaction.clamp import with_substitutes
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.select import Selection
 from siltstone.messages import Excerpt, Message, Part, SummaryMessage
@@ -22,13 +23,18 @@ def rewrite(
     usage: tuple[UsageRecord, ...] = (),
     degraded: bool = False,
     suspect: bool = False,
+    substitutes: Mapping[int, Substitute] | None = None,
 ) -> Compaction:
-    """Puts *summary* in the place of what *selection* discards; something must be discarded."""
+    """Puts *summary* in the place of what *selection* discards; something must be discarded.
+
+    Of *substitutes*, by position, those stand in the view whose originals are retained.
+    """
     covers = covered(selection.discarded)
     level = 1 + max((_level(message) for message in summaries(selection.discarded)), default=0)
     message = summary_message(framed(prefix, summary), covers, level)
+    chosen = _of_retained(selection, substitutes or {})
     return Compaction(
-        messages=_spliced(history, selection, message),
+        messages=with_substitutes(_spliced(history, selection, message), chosen),
         retained=selection.retained,
         discarded=selection.discarded,
         summary=summary,
@@ -37,7 +43,15 @@ def rewrite(
         usage=usage,
         degraded=degraded,
         suspect=suspect,
+        substitutes=chosen,
     )
+
+
+def _of_retained(selection: Selection, substitutes: Mapping[int, Substitute]) -> tuple[Substitute, ...]:
+    if not substitutes:
+        return ()
+    stays = {id(message) for message in selection.retained}
+    return tuple(substitutes[at] for at in sorted(substitutes) if id(substitutes[at].original) in stays)
 
 
 def _spliced(history: Sequence[Message], selection: Selection, message: Message) -> Sequence[Message]:

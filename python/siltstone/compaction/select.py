@@ -7,10 +7,10 @@ newest one; and only if all of it fits, the newest complete turns that still fit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from siltstone.compaction.base import RULE_ROLES, rules_in_force
+from siltstone.compaction.base import RULE_ROLES, Substitute, rules_in_force
 from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 
@@ -43,17 +43,30 @@ class Selection:
 class Room:
     """What may still be retained: each limit is a rule to count by and the most tokens by it."""
 
-    def __init__(self, history: History, limits: Iterable[tuple[TokenRule, int]]) -> None:
+    def __init__(
+        self,
+        history: History,
+        limits: Iterable[tuple[TokenRule, int]],
+        substitutes: Mapping[int, Substitute] | None = None,
+    ) -> None:
         self._limits = [(token_rule, most, history.sums(token_rule)) for token_rule, most in limits]
         self._units = [0] * len(self._limits)
+        self._substitutes = substitutes or {}
 
-    def take(self, positions: Iterable[int], *, anyway: bool = False) -> bool:
-        """Takes room for the messages at *positions* if all of them fit, or *anyway*; whether they did."""
+    def take(self, positions: Iterable[int], *, anyway: bool = False, cut: bool = False) -> bool:
+        """Takes room for the messages at *positions* if all of them fit, or *anyway*; whether they did.
+
+        Those that have a substitute are measured by it if they are *cut*.
+        """
         positions = tuple(positions)
         units = [
             taken + sum([sums[at + 1] - sums[at] for at in positions])
             for taken, (_, _, sums) in zip(self._units, self._limits, strict=True)
         ]
+        for at in self._substitutes.keys() & positions if cut else ():
+            each = self._substitutes[at]
+            for place, (token_rule, _, _) in enumerate(self._limits):
+                units[place] -= token_rule.units(each.original) - token_rule.units(each.message)
         fits = all(
             token_rule.tokens(needed) <= most
             for needed, (token_rule, most, _) in zip(units, self._limits, strict=True)
@@ -71,6 +84,7 @@ def select(
     *,
     keep_requests: bool = False,
     request_rule: RequestRule = is_request,
+    substitutes: Mapping[int, Substitute] | None = None,
 ) -> Selection:
     """Parts *history*: at most *turn_budget* complete turns stay, as far as the room allows.
 
@@ -81,9 +95,11 @@ def select(
         pins: Numbers of messages that stay with their groups, and take no room where their turn goes.
         keep_requests: So do the messages that open turns.
         request_rule: Which text beside tool results opens one.
+        substitutes: What would stand in the place of messages that stay, by position. A turn in flight is
+            measured so; a finished turn is as large as it was.
     """
     read = as_history(history, request_rule)
-    choice = _Choice(read, Room(read, limits))
+    choice = _Choice(read, Room(read, limits, substitutes or {}))
     choice.kept.update(read.positions_of(pins))
     if keep_requests:
         choice.kept.update(read.outline.requests)
@@ -115,7 +131,7 @@ class _Choice:
     def retain_newest_groups(self, start: int, request: int | None) -> bool:
         """Adds what stays of the turn in flight from *start* on; whether all of it does."""
         if request is not None:
-            self._room.take([request], anyway=True)
+            self._room.take([request], anyway=True, cut=True)
             self.kept.add(request)
         newest_stays = False
         for last in range(len(self._outline) - 1, start - 1, -1):
@@ -123,7 +139,7 @@ class _Choice:
             positions = [at for at in group or () if at not in self._fixed and at != request]
             if not positions:
                 continue
-            if not self._room.take(positions, anyway=not newest_stays) and newest_stays:
+            if not self._room.take(positions, anyway=not newest_stays, cut=True) and newest_stays:
                 return False
             self.kept.update(positions)
             newest_stays = newest_stays or not self._unoriginal.issuperset(positions)

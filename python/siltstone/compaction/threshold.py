@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,11 @@ from siltstone.compaction.base import (
     CompactionError,
     Reason,
     Skip,
+    Substitute,
     Trigger,
 )
 from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.clamp import clamp, clamped_alone
 from siltstone.compaction.clip import clip
 from siltstone.compaction.config import CompactionConfig, Curator
 from siltstone.compaction.mechanical import mechanical_summary
@@ -24,7 +26,7 @@ from siltstone.compaction.select import Selection, select
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.errors import ConfigError, ModelError
 from siltstone.llm import CompletionRequest, Flow
-from siltstone.messages import Message, RequestRule
+from siltstone.messages import Message, RequestRule, as_history
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
 
@@ -32,6 +34,8 @@ __all__ = ["ThresholdCompactor"]
 
 BREAKER_ATTEMPTS = 3  # attempts in a row of low yield after which the breaker opens
 BREAKER_COOLDOWN = 10  # boundaries between two attempts while it is open
+
+_OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"})
 
 SUSPECT_FROM = 1_000  # tokens discarded: a short summary of less is no surprise
 
@@ -98,8 +102,13 @@ class ThresholdCompactor:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
                 ``summarizer_overflow`` or ``no_reduction``.
         """
-        selection = self._select(history, trigger)
+        substitutes = self._clamped(history, trigger)
+        if substitutes and self._is_enough(substitutes, trigger):
+            return clamped_alone(history, substitutes)
+        selection = self._select(history, trigger, substitutes)
         if not selection.is_worthwhile:
+            if substitutes:
+                return clamped_alone(history, substitutes)
             return Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
         brief = self._brief(history, trigger)
         config = self.config
@@ -125,6 +134,7 @@ class ThresholdCompactor:
             usage=tuple(calls.usage),
             degraded=calls.degraded or overflowed,
             suspect=self._is_suspect(selection, summary),
+            substitutes=substitutes,
         )
         self._check_shrunk(history, compaction)
         return compaction
@@ -229,8 +239,34 @@ class ThresholdCompactor:
         is_open = context.low_yield_attempts >= BREAKER_ATTEMPTS
         return is_open and since is not None and since < BREAKER_COOLDOWN
 
-    def _select(self, history: Sequence[Message], trigger: Trigger) -> Selection:
-        threshold = trigger.threshold or self.config.effective_threshold(trigger.context_window)
+    def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
+        """What stands in the place of results that are too large, by position."""
+        most = self.config.result_tokens(self._threshold(trigger))
+        if most is None:
+            return {}
+        sums = as_history(history).sums(self.token_rule)
+        large = (
+            (at, history[at])
+            for at in range(len(history))
+            if self.token_rule.tokens(sums[at + 1] - sums[at]) > most
+        )
+        return clamp(large, most, self.token_rule, trigger)
+
+    def _is_enough(self, substitutes: Mapping[int, Substitute], trigger: Trigger) -> bool:
+        """Whether the history is well below its threshold again once large results are cut."""
+        if trigger.reason not in _OF_TOKENS:
+            return False
+        count = self.token_rule.count
+        reclaimed = sum(count([each.original]) - count([each.message]) for each in substitutes.values())
+        return trigger.tokens - reclaimed <= self._threshold(trigger) * 4 // 5
+
+    def _threshold(self, trigger: Trigger) -> int:
+        return trigger.threshold or self.config.effective_threshold(trigger.context_window)
+
+    def _select(
+        self, history: Sequence[Message], trigger: Trigger, substitutes: Mapping[int, Substitute]
+    ) -> Selection:
+        threshold = self._threshold(trigger)
         limits = []
         tokens = self.config.retained_tokens(max(1, threshold - trigger.reserved_tokens))
         if tokens is not None:
@@ -244,6 +280,7 @@ class ThresholdCompactor:
             trigger.pins,
             keep_requests=self.config.keep_user_messages,
             request_rule=self.config.request_rule,
+            substitutes=substitutes,
         )
 
     def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:

@@ -6,13 +6,24 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from siltstone.compaction.base import (
+    RULE_ROLES,
+    SAID,
     Compaction,
     CompactionError,
+    Substitute,
     Trigger,
     rules_in_force,
 )
 from siltstone.compaction.rewrite import covered
-from siltstone.messages import Excerpt, History, Message, SummaryMessage, as_history, groups
+from siltstone.messages import (
+    Excerpt,
+    History,
+    Message,
+    SubstituteMessage,
+    SummaryMessage,
+    as_history,
+    groups,
+)
 
 __all__ = ["validate"]
 
@@ -44,14 +55,22 @@ def _faults(
     yield from _strangers(places, compaction)
     retained, discarded = places.of(compaction.retained), places.of(compaction.discarded)
     yield from _disorder(retained, discarded)
-    yield from _holes(len(history), retained, discarded)
+    yield from _holes(len(history), retained, discarded, bool(compaction.substitutes))
     read, stays = as_history(history), set(retained)
-    yield from _losses(read, stays)
+    alone = _without_ties(places, compaction)
+    if discarded:
+        yield from _kept_summaries(read, stays)
+    yield from _losses(read, stays, alone)
     pinned = read.positions_of(trigger.pins) if trigger is not None else []
     yield from _outdated(read, stays, pinned)
     for at in pinned:
         if at not in stays:
             yield f"message {history[at].seq} is pinned and is discarded"
+    for substitute in compaction.substitutes:
+        yield from _false_substitute(places, substitute, stays, pinned, alone)
+    if not discarded:
+        yield from _without_summary(places, compaction, retained)
+        return
     yield from _misplaced(places, compaction, retained, discarded[0])
     yield from _false_summary(compaction, discarded[0], content)
 
@@ -71,6 +90,17 @@ class _Places:
             self._known = {id(message): at for at, message in enumerate(self._history)}
         return [self._known.get(id(message), -1) for message in messages]
 
+    def of_view(self, compaction: Compaction) -> list[int]:
+        """The same for a view: a substitute stands where its original does."""
+        found = self.of(compaction.messages)
+        if compaction.substitutes:
+            originals = self.of([each.original for each in compaction.substitutes])
+            known = {id(each.message): at for each, at in zip(compaction.substitutes, originals, strict=True)}
+            for place, at in enumerate(found):
+                if at < 0:
+                    found[place] = known.get(id(compaction.messages[place]), -1)
+        return found
+
 
 def _strangers(places: _Places, compaction: Compaction) -> Iterator[str]:
     for messages in (compaction.retained, compaction.discarded):
@@ -88,8 +118,8 @@ def _disorder(retained: list[int], discarded: list[int]) -> Iterator[str]:
                 yield f"position {following} follows position {one} in what is {what}"
 
 
-def _holes(length: int, retained: list[int], discarded: list[int]) -> Iterator[str]:
-    if not discarded:
+def _holes(length: int, retained: list[int], discarded: list[int], cut: bool) -> Iterator[str]:
+    if not discarded and not cut:
         yield "nothing is discarded"
     if sorted(retained + discarded) == list(range(length)):
         return
@@ -99,16 +129,20 @@ def _holes(length: int, retained: list[int], discarded: list[int]) -> Iterator[s
         yield f"position {position} is neither retained nor discarded"
 
 
-def _losses(history: History, stays: set[int]) -> Iterator[str]:
+def _kept_summaries(history: History, stays: set[int]) -> Iterator[str]:
     for at in history.summaries:
         if at in stays:
             yield f"the earlier summary at position {at} is retained"
+
+
+def _losses(history: History, stays: set[int], alone: set[int]) -> Iterator[str]:
     for at in sorted(rules_in_force(history)):
         if at not in stays:
             yield f"the {history[at].role} message at position {at} is discarded"
-    for start, end in history.outline.closed(list(stays)):
+    bound = stays - alone
+    for start, end in history.outline.closed(list(bound)):
         for at in range(start, end):
-            if at not in stays:
+            if at not in bound:
                 yield f"the group of positions {_group_of(history, at)} is split"
     for at in history.outline.pending:
         if at not in stays:
@@ -124,9 +158,51 @@ def _group_of(history: History, position: int) -> tuple[int, ...]:
     return next(group.positions for group in groups(history) if position in group.positions)
 
 
+def _without_ties(places: _Places, compaction: Compaction) -> set[int]:
+    """Where originals stand whose substitutes neither call nor answer, so that their groups may leave."""
+    cut = [
+        each.original for each in compaction.substitutes if _ties(each.original) and not _ties(each.message)
+    ]
+    return set(places.of(cut))
+
+
+def _false_substitute(
+    places: _Places, substitute: Substitute, stays: set[int], pinned: Sequence[int], alone: set[int]
+) -> Iterator[str]:
+    """A substitute has the place, the ties and the words of its original, or words and no ties."""
+    original, message = substitute.original, substitute.message
+    (at,) = places.of([original])
+    if at not in stays:
+        yield f"message {message.seq} stands for one that is not retained"
+    if at in pinned or original.provenance not in SAID or original.role in RULE_ROLES:
+        yield f"message {original.seq} may not be cut: it is pinned, carries rules or was not said"
+    if not isinstance(message.raw, SubstituteMessage) or message.provenance != "substitute":
+        yield f"message {message.seq} is a {type(message.raw).__name__}, not a SubstituteMessage"
+    if message.seq != original.seq or message.role != original.role:
+        yield f"message {message.seq} of {message.role!r} stands for {original.seq} of {original.role!r}"
+    if at not in alone and _ties(message) != _ties(original):
+        yield f"message {message.seq} calls or answers otherwise than its original"
+    words = [part.text for part in message.parts if part.kind == "text"]
+    if original.role == "user" and any(
+        part.text not in words for part in original.parts if part.kind == "text"
+    ):
+        yield f"message {message.seq} has not the user's words"
+
+
+def _ties(message: Message) -> list[tuple[str, str | None]]:
+    return [(part.kind, part.call_id) for part in message.parts if part.kind in ("tool_call", "tool_result")]
+
+
+def _without_summary(places: _Places, compaction: Compaction, retained: list[int]) -> Iterator[str]:
+    if places.of_view(compaction) != retained:
+        yield "the view is not what is retained, and nothing is discarded"
+    if compaction.summary or compaction.covers:
+        yield "nothing is discarded, and there is a summary"
+
+
 def _misplaced(places: _Places, compaction: Compaction, retained: list[int], place: int) -> Iterator[str]:
     """All that stands before *place*, where the first discarded message stood, is retained."""
-    view = places.of(compaction.messages)
+    view = places.of_view(compaction)
     if len(view) != len(retained) + 1:
         yield f"{len(view)} messages are not the {len(retained)} retained and one summary"
     if view[:place] + view[place + 1 :] != retained:

@@ -20,11 +20,13 @@ from siltstone.messages.message import (
     RawMessage,
     RepairedMessage,
     Role,
+    SubstituteMessage,
     SummaryMessage,
 )
 from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
+from siltstone.messages.results import read_substitute, with_result_texts, words_alone
 from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone
 from siltstone.messages.turns import (
     REMINDER_TAGS,
@@ -61,6 +63,7 @@ __all__ = [
     "RepairedMessage",
     "RequestRule",
     "Role",
+    "SubstituteMessage",
     "SummaryMessage",
     "Turn",
     "as_history",
@@ -78,6 +81,7 @@ __all__ = [
     "opens_turn",
     "read_history",
     "read_message",
+    "read_substitute",
     "render_messages",
     "rendered_tokens",
     "repair",
@@ -87,4 +91,6 @@ __all__ = [
     "validate",
     "validate_history",
     "well_formed",
+    "with_result_texts",
+    "words_alone",
 ]

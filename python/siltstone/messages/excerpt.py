@@ -147,7 +147,7 @@ class Excerpt(Sequence[Message]):
         """Whether anything among them was said, and not written by us."""
         others = self.history.unoriginal
         return any(
-            piece.provenance == "original"
+            piece.provenance in ("original", "substitute")
             if isinstance(piece, Message)
             else count_between(others, *piece) < piece[1] - piece[0]
             for piece in self.pieces

@@ -20,6 +20,7 @@ __all__ = [
     "RawMessage",
     "RepairedMessage",
     "Role",
+    "SubstituteMessage",
     "SummaryMessage",
     "provenance_of",
 ]
@@ -148,6 +149,21 @@ class RepairedMessage(dict[str, Any]):
     """
 
 
+class SubstituteMessage(dict[str, Any]):
+    """The raw message that stands in the place of one that is larger: a plain dict to every SDK.
+
+    It is known to us by its type, and read with the provenance ``substitute``: it opens a turn where its
+    original does, and is never indexed. Through JSON it is a message as any other.
+
+    Attributes:
+        kind: What became of the original: ``clamped``, ``words``, or what a policy calls it.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], kind: str) -> None:
+        super().__init__(fields)
+        self.kind = kind
+
+
 class InjectedMessage(dict[str, Any]):
     """The raw message that a hook has added: a plain dict to every SDK, known to us by its type.
 
@@ -184,4 +200,6 @@ def provenance_of(raw: RawMessage) -> Provenance:
     """What the type of *raw* says of where it came from; ``original`` where it says nothing."""
     if isinstance(raw, RepairedMessage):
         return "repaired"
+    if isinstance(raw, SubstituteMessage):
+        return "substitute"
     return "injected_context" if isinstance(raw, InjectedMessage) else "original"

@@ -1,0 +1,147 @@
+"""How is a tool's result that is too large cut in its place?
+
+It keeps its head and its tail; between them stands a line that says how much was cut, and how to read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from siltstone.compaction.base import SAID, Compaction, Substitute, Trigger
+from siltstone.compaction.clip import near_end
+from siltstone.messages import Excerpt, History, Message, read_substitute, with_result_texts
+from siltstone.tokens import TokenRule
+
+__all__ = ["CLAMPED", "LEAST_RESULT", "clamp", "clamp_result", "clamped_alone", "with_substitutes"]
+
+CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
+
+LEAST_RESULT = 64  # tokens: below this a result says nothing but that it was cut
+SHORTEST_TEXT = 40  # code points of a text that are kept whatever room there is
+
+_CUT = re.compile(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)
+
+
+def clamp(
+    history: Iterable[tuple[int, Message]], tokens: int, token_rule: TokenRule, trigger: Trigger
+) -> dict[int, Substitute]:
+    """Substitutes for those of *history* whose results are larger than *tokens*, by position.
+
+    Args:
+        history: Messages with their positions.
+        tokens: The most that one message with results shall have.
+        token_rule: How tokens are counted.
+        trigger: Its pins are left alone; its ``reader`` is named as what reads what was cut. Where its caller
+            keeps no substitutes, there are none.
+    """
+    found: dict[int, Substitute] = {}
+    if not trigger.keeps_substitutes:
+        return found
+    for at, message in history:
+        if message.provenance in SAID and not trigger.holds(message):
+            cut = clamp_result(message, tokens, token_rule, trigger.reader)
+            if cut is not None:
+                found[at] = Substitute(message, cut)
+    return found
+
+
+def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: str = "") -> Message | None:
+    """*message* with its results cut so that all of it has *tokens*; None where nothing is to be cut.
+
+    It may stay larger, where what is beside the results (words, media) is: each text keeps
+    ``SHORTEST_TEXT`` code points.
+    """
+    before = token_rule.count([message])
+    if before <= tokens:
+        return None
+    texts: list[str] = []
+
+    def seen(text: str) -> str:
+        texts.append(text)
+        return ""
+
+    if with_result_texts(message, seen) is None:
+        return None
+    low, high = SHORTEST_TEXT, max(map(len, texts))
+    cut = _cut_to(message, low, token_rule, reader)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        longer = _cut_to(message, middle, token_rule, reader)
+        if longer is not None and token_rule.count([longer]) <= tokens:
+            low, cut = middle, longer
+        else:
+            high = middle
+    return cut if cut is not None and token_rule.count([cut]) < before else None
+
+
+def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitute]) -> Compaction:
+    """A rewrite that discards nothing: the *substitutes* stand in the place of their originals."""
+    retained = _whole(history)
+    return Compaction(
+        messages=with_substitutes(retained, substitutes.values()),
+        retained=retained,
+        discarded=(),
+        summary="",
+        covers=(),
+        level=0,
+        substitutes=tuple(substitutes[at] for at in sorted(substitutes)),
+    )
+
+
+def with_substitutes(messages: Sequence[Message], substitutes: Iterable[Substitute]) -> Sequence[Message]:
+    """*messages* with each substitute in the place of its original."""
+    by_original = {id(each.original): each.message for each in substitutes}
+    if not by_original:
+        return messages
+    if not isinstance(messages, Excerpt):
+        return tuple(by_original.get(id(message), message) for message in messages)
+    pieces: list[tuple[int, int] | Message] = []
+    history = messages.history
+    seqs = {message.seq for message in by_original.values()}
+    places = [at for at in history.positions_of(seqs) if id(history[at]) in by_original]
+    for piece in messages.pieces:
+        if isinstance(piece, Message):
+            pieces.append(piece)
+            continue
+        start, end = piece
+        for at in places:
+            if start <= at < end:
+                pieces += [(start, at)] if start < at else []
+                pieces.append(by_original[id(history[at])])
+                start = at + 1
+        pieces += [(start, end)] if start < end else []
+    return Excerpt(history, pieces)
+
+
+def _whole(history: Sequence[Message]) -> Sequence[Message]:
+    return Excerpt(history, [(0, len(history))]) if isinstance(history, History) else tuple(history)
+
+
+def _cut_to(message: Message, length: int, token_rule: TokenRule, reader: str) -> Message | None:
+    """*message* with each text of its results cut to about *length* code points."""
+    handle = f'; {reader}("m{message.seq}") reads them' if reader else ""
+    fields = with_result_texts(message, lambda text: _cut_text(text, length, token_rule, handle))
+    return None if fields is None else read_substitute(message, fields, CLAMPED)
+
+
+def _cut_text(text: str, length: int, token_rule: TokenRule, handle: str) -> str:
+    """Head and tail of *text*, two thirds and one, and between them a line that says what was cut."""
+    if len(text) <= length:
+        return text
+    head = near_end(text, length * 2 // 3)
+    tail = _line_start(text, len(text) - (length - length * 2 // 3))
+    middle = text[head:tail]
+    tokens = token_rule.count_text(middle)
+    for earlier in _CUT.finditer(middle):  # it was cut before: what was cut then is gone as well
+        tokens += int(earlier[1].replace(",", ""))
+    note = f"[… {tokens:,} tokens cut{handle} …]"
+    cut = f"{text[:head].rstrip()}\n{note}\n{text[tail:]}"
+    return cut if len(cut) < len(text) else text
+
+
+def _line_start(text: str, start: int) -> int:
+    """Where a line begins at or after *start*, no further than a quarter of what is left."""
+    end = start + (len(text) - start) // 4
+    found = text.find("\n", start, end)
+    return start if found < 0 else found + 1

@@ -1,0 +1,90 @@
+"""What do tools answer in a message, and how is the same message written with other answers, or none?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from siltstone.messages.dialects.pairs import OUTPUTS
+from siltstone.messages.message import Message, SubstituteMessage
+from siltstone.messages.plain import as_fields
+from siltstone.messages.read import read_message
+
+__all__ = ["read_substitute", "with_result_texts", "words_alone"]
+
+_RESULT_ROLES: Final = frozenset({"tool", "function"})
+_TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
+
+
+def with_result_texts(message: Message, change: Callable[[str], str]) -> dict[str, Any] | None:
+    """The fields of *message* with each text of a tool's result changed; None where there is none to change.
+
+    Everything else is as it was: ids, words beside the results, media, the order of blocks. What a provider
+    answered in a message of the assistant is signed or bound to it, and is never changed.
+    """
+    if message.role == "assistant" or all(part.kind != "tool_result" for part in message.parts):
+        return None
+    fields = as_fields(message.raw)
+    if fields is None:
+        return None
+    if fields.get("role") in _RESULT_ROLES:
+        changed = {**fields, "content": _changed(fields.get("content"), change)}
+    elif fields.get("type") in OUTPUTS:
+        changed = (
+            {**fields, "output": _changed(fields["output"], change)} if "output" in fields else {**fields}
+        )
+    else:
+        changed = {**fields, "content": [_block(item, change) for item in fields.get("content") or ()]}
+    return None if changed == fields else changed
+
+
+def words_alone(message: Message) -> dict[str, Any] | None:
+    """The fields of a user *message* with its words and without the results they stand beside.
+
+    None where it has no words, or no results.
+    """
+    fields = as_fields(message.raw)
+    content = fields.get("content") if fields is not None and message.role == "user" else None
+    if not isinstance(content, list | tuple):
+        return None
+    words = [item for item in content if not _is_result(item)]
+    if len(words) == len(content) or not words:
+        return None
+    return {"role": "user", "content": words}
+
+
+def read_substitute(original: Message, fields: Mapping[str, Any], kind: str) -> Message:
+    """The message with *fields* that stands in the place of *original*, of a *kind* that a policy names.
+
+    Raises:
+        InvalidMessageError: *fields* are no message.
+    """
+    return read_message(SubstituteMessage(fields, kind), original.seq, dialect=original.dialect)
+
+
+def _block(item: Any, change: Callable[[str], str]) -> Any:
+    fields = as_fields(item) if _is_result(item) else None
+    return item if fields is None else {**fields, "content": _changed(fields.get("content"), change)}
+
+
+def _is_result(item: Any) -> bool:
+    fields = None if isinstance(item, str) else as_fields(item)
+    return fields is not None and fields.get("type") == "tool_result"
+
+
+def _changed(content: Any, change: Callable[[str], str]) -> Any:
+    """A result's content with its texts changed; what it holds beside texts as it is."""
+    if isinstance(content, str):
+        return change(content)
+    if not isinstance(content, list | tuple):
+        return content
+    return [_changed_text(item, change) for item in content]
+
+
+def _changed_text(item: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(item, str):
+        return change(item)
+    fields = as_fields(item)
+    if fields is None or fields.get("type") not in _TEXT_BLOCKS or not isinstance(fields.get("text"), str):
+        return item
+    return {**fields, "text": change(fields["text"])}
