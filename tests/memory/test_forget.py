@@ -303,7 +303,10 @@ def test_a_tombstone_says_nothing_and_keeps_calls_and_results_together() -> None
     }  # fmt: skip
     assert tombstone(said) == {
         "role": "assistant",
-        "content": [{"type": "tool_use", "id": "t1", "name": "run", "input": {}}],
+        "content": [
+            {"type": "text", "text": FORGOTTEN},
+            {"type": "tool_use", "id": "t1", "name": "run", "input": {}},
+        ],
     }
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": SECRET}]}
     assert tombstone({"role": "user", "content": [result]})["content"] == [

@@ -175,6 +175,8 @@ class Store(Protocol):
         name: str | None = None,
         before: datetime | float | None = None,
         text: str | None = None,
+        identifiers: bool = False,
+        dry_run: bool = False,
     ) -> ForgetReport:
         """Forgets what was said: it leaves the log, the entries, the summaries, and the files.
 
@@ -190,7 +192,13 @@ class Store(Protocol):
             end: Up to this one, which stays.
             name: Who said it: the ``name`` of an entry or of a message, or the tool's.
             before: What was stored earlier than this.
-            text: What has this text in it, compared exactly. Summaries that have it go as well.
+            text: What has this text in it, compared exactly, also where it is written as JSON, in whatever
+                text and up to 8 times over. Summaries that have it go as well. Base64, the escapes of
+                addresses and markup, and what is compressed are not read.
+            identifiers: The names of tools and the ids of calls of what is forgotten go too, with *text*
+                those that have it. Both halves of a pair get the same new one, so a message that has such an
+                id is forgotten with the others.
+            dry_run: Changes nothing, and reports what would be.
 
         A session that is open meanwhile, here or in another process, reads its view anew at its next
         boundary; a compaction of it that is still to be committed is refused, so that nothing comes back.

@@ -31,7 +31,7 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
-from siltstone.memory.forgetting import REPLACEMENT, Criteria, targets
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.vectors import Vectors
@@ -128,6 +128,8 @@ class DatabaseStore(Store):
         name: str | None = None,
         before: datetime | float | None = None,
         text: str | None = None,
+        identifiers: bool = False,
+        dry_run: bool = False,
     ) -> ForgetReport:
         criteria = Criteria.of(
             entry_ids=entry_ids,
@@ -137,10 +139,13 @@ class DatabaseStore(Store):
             name=name,
             before=before,
             text=text,
+            identifiers=identifiers,
         )
-        chosen = targets(self, self._native.sessions(), criteria, self._staged)
-        done = self._native.forget(chosen, REPLACEMENT)
-        return ForgetReport(done.sessions, done.messages, done.entries, done.summaries, done.erased)
+        chosen = plan(self, self._native.sessions(), criteria, self._staged)
+        if dry_run:
+            return chosen.expected
+        done = self._native.forget(chosen.targets, REPLACEMENT)
+        return chosen.report(done.sessions, done.messages, done.entries, done.summaries, done.erased)
 
     def delete_session(self, session_id: str) -> int:
         return self._native.delete_session(session_id)

@@ -226,9 +226,15 @@ class ForgetReport:
         messages: Messages that are tombstones now.
         entries: Entries that were deleted, those of batches that wait included.
         summaries: Summaries that were replaced.
-        erased: The bytes are gone from every file of the store. False where another process was using it:
-            they go with the next ``forget``, or when the store is next opened.
+        erased: The bytes are gone from every file of the store.
         renewed: Summaries that a model made anew of what is left (``Session.forget`` alone).
+        kept: The names of tools and servers and the ids of calls and items that the tombstones have, each
+            once, sorted: of a ``forget`` by text, those with the text in them. ``identifiers=True`` takes
+            them as well.
+        remaining: Why the bytes are not gone: ``"identifiers"``, a name or an id in ``kept`` has the text;
+            ``"files"``, another process was using the store, and they go with the next ``forget``, or when
+            the store is next opened.
+        dry_run: Nothing was done: the figures are those of a ``forget`` at this moment.
     """
 
     sessions: int
@@ -237,6 +243,9 @@ class ForgetReport:
     summaries: int
     erased: bool
     renewed: int = 0
+    kept: tuple[str, ...] = ()
+    remaining: tuple[Literal["identifiers", "files"], ...] = ()
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
-from siltstone.memory.entry import Page, StoredEntry
+from siltstone.memory.entry import ForgetReport, Page, StoredEntry
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
-from siltstone.messages import FORGOTTEN, decode, encode, indexable_text, read_message, texts_of, tombstone
+from siltstone.memory.renaming import new_names, with_partners
+from siltstone.messages import (
+    FORGOTTEN,
+    decode,
+    encode,
+    holds,
+    identifiers,
+    indexable_text,
+    read_message,
+    renamed,
+    tombstone,
+)
+from siltstone.messages.escapes import DEEPEST
 
-__all__ = ["REPLACEMENT", "Criteria", "Target", "targets"]
+__all__ = ["REPLACEMENT", "Criteria", "Plan", "Target", "plan"]
 
 REPLACEMENT = (
     "[Context compacted] A summary of earlier messages stood here. "
@@ -35,6 +48,35 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be forgotten of each session, and what that comes to.
+
+    Attributes:
+        targets: Where there is anything, a session each.
+        expected: The report, if it were done now.
+    """
+
+    targets: list[Target]
+    expected: ForgetReport
+
+    def report(
+        self, sessions: int, messages: int, entries: int, summaries: int, erased: bool
+    ) -> ForgetReport:
+        """The report of what was done; *erased* tells whether the files could be rewritten."""
+        files: tuple[Literal["files"], ...] = () if erased else ("files",)
+        return replace(
+            self.expected,
+            sessions=sessions,
+            messages=messages,
+            entries=entries,
+            summaries=summaries,
+            erased=erased and not self.expected.remaining,
+            remaining=(*self.expected.remaining, *files),
+            dry_run=False,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Criteria:
     """What ``forget`` was asked for. All that are given must hold; see ``MemoryStore.forget``."""
 
@@ -44,6 +86,7 @@ class Criteria:
     name: str | None = None
     before: int | None = None
     text: str | None = None
+    identifiers: bool = False
 
     @classmethod
     def of(
@@ -56,6 +99,7 @@ class Criteria:
         name: str | None,
         before: datetime | float | None,
         text: str | None,
+        identifiers: bool = False,
     ) -> Criteria:
         """Checked criteria.
 
@@ -83,6 +127,7 @@ class Criteria:
             name,
             None if before is None else milliseconds(before),
             text,
+            identifiers,
         )
 
     def entry(self, entry: StoredEntry) -> bool:
@@ -93,7 +138,7 @@ class Criteria:
             and (self.span is None or max(start, self.span[0]) < min(end, self.span[1]))
             and (self.name is None or entry.name == self.name)
             and (self.before is None or entry.created_at < datetime_from(self.before))
-            and (self.text is None or self.text in entry.content)
+            and (self.text is None or holds(entry.content, self.text))
         )
 
     def message(self, row: LogRow) -> bool:
@@ -103,24 +148,24 @@ class Criteria:
             and (self.span is None or self.span[0] <= row.seq < self.span[1])
             and (self.before is None or row.created_at < self.before)
             and (self.name is None or self.name in _names(row))
-            and (self.text is None or any(self.text in text for text in _texts(row)))
+            and (self.text is None or _says(row, self.text))
         )
 
     def summary(self, row: CompactionRow) -> bool:
         """Whether a summary is meant by what it says; one that covers a forgotten message goes anyway."""
-        said = self.text is not None and self.text in row.compaction.summary
+        said = self.text is not None and holds(row.compaction.summary, self.text)
         return said and self.entry_ids is None and self.span is None and self.name is None and self._old(row)
 
     def _old(self, row: CompactionRow) -> bool:
         return self.before is None or row.compaction.created_at < self.before
 
 
-def targets(
+def plan(
     store: Store,
     sessions: Sequence[str],
     criteria: Criteria,
     staged: Callable[[str], Sequence[StoredEntry]],
-) -> list[Target]:
+) -> Plan:
     """What is meant of each of *sessions*, or of the one that *criteria* name.
 
     *staged* gives the entries of a session that wait, each under the id it has there.
@@ -129,8 +174,27 @@ def targets(
         sessions = [criteria.session_id]
     elif criteria.entry_ids is not None:
         sessions = sorted(set(_owners(store, criteria.entry_ids)))
-    found = [_target(store, session_id, criteria, staged(session_id)) for session_id in sessions]
-    return [target for target in found if any(target[1:])]
+    targets, counts, kept = [], [(0, 0, 0)], set[str]()
+    for session_id in sessions:
+        target, expected, has = _of_session(store, session_id, criteria, staged(session_id))
+        kept |= has
+        if any(target[1:]):
+            targets.append(target)
+            counts += [expected] if any(expected) else []
+    messages, entries, summaries = (sum(each) for each in zip(*counts, strict=True))
+    return Plan(
+        targets,
+        ForgetReport(
+            len(counts) - 1,
+            messages,
+            entries,
+            summaries,
+            erased=False,
+            kept=tuple(sorted(kept)),
+            remaining=("identifiers",) if kept and criteria.text is not None else (),
+            dry_run=True,
+        ),
+    )
 
 
 def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
@@ -141,7 +205,10 @@ def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
             continue  # it is forgotten already
 
 
-def _target(store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry]) -> Target:
+def _of_session(
+    store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry]
+) -> tuple[Target, tuple[int, int, int], set[str]]:
+    """What is meant of a session; how many messages, entries and summaries; what the tombstones have."""
     log = store.open_log(session_id)
     length = log.state().next_seq
     pages = list(_pages(store, session_id))
@@ -151,17 +218,54 @@ def _target(store: Store, session_id: str, criteria: Criteria, staged: Sequence[
     for entry in entries + waiting:
         start, end = entry.source_range
         sources.update(range(start, min(end, length)))
-    messages = [
-        (row.seq, _tombstone(row))
-        for row in _rows(log, length)
-        if row.seq in sources or criteria.message(row)
-    ]
-    summaries = [row.compaction_id for row in log.compactions() if criteria.summary(row)]
+    messages, changed, kept = _messages(log, length, sources, criteria)
+    compactions = log.compactions()
+    summaries = [row.compaction_id for row in compactions if criteria.summary(row)]
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
     # What a damaged entry says cannot be believed, so it may be what is meant.
     damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
     ids[0] += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
-    return Target(session_id, messages, ids[0], summaries, ids[1])
+    seqs = [seq for seq, _ in messages]
+    leaving = {*ids[0], *(e.entry_id for page in pages for e in page.entries if _has(e.source_range, seqs))}
+    dropped = {*ids[1], *(entry.entry_id for entry in staged if _has(entry.source_range, seqs))}
+    replaced = [
+        row
+        for row in compactions
+        if not row.redacted
+        and (row.compaction_id in summaries or any(_has(span, seqs) for span in row.compaction.covers))
+    ]
+    expected = (changed, len(leaving) + len(dropped), len(replaced))
+    return Target(session_id, messages, ids[0], summaries, ids[1]), expected, kept
+
+
+def _messages(
+    log: SessionLog, length: int, sources: Collection[int], criteria: Criteria
+) -> tuple[list[tuple[int, str]], int, set[str]]:
+    """The tombstones of what is meant, how many of them are new, and the ids and names that they have."""
+    held: dict[int, dict[str, Any]] = {}  # with identifiers: of all messages, since one names another
+    chosen, known, names = set[int](), dict[int, str](), dict[str, str]()
+    for row in _rows(log, length):
+        is_meant = row.seq in sources or criteria.message(row)
+        if is_meant or criteria.identifiers:
+            held[row.seq] = _tombstone(row)
+            if row.provenance == "placeholder":
+                known[row.seq] = row.raw
+        if is_meant:
+            chosen.add(row.seq)
+    if criteria.identifiers:
+        chosen = with_partners(held, chosen, criteria.text)
+        names = new_names(held, chosen, criteria.text)
+        held = {seq: renamed(held[seq], names) for seq in chosen}
+    messages = [(seq, encode(held[seq])) for seq in sorted(chosen)]
+    kept = {value for seq in chosen for _, value in identifiers(held[seq])} - set(names.values())
+    changed = sum(raw != known.get(seq) for seq, raw in messages)
+    return messages, changed, {each for each in kept if criteria.text is None or criteria.text in each}
+
+
+def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:
+    """Whether one of *seqs*, which ascend, is in *span*."""
+    at = bisect_left(seqs, span[0])
+    return at < len(seqs) and seqs[at] < span[1]
 
 
 def _pages(store: Store, session_id: str) -> Iterator[Page]:
@@ -177,21 +281,20 @@ def _rows(log: SessionLog, length: int) -> Iterator[LogRow]:
         yield from log.read(start, min(start + _PAGE, length))
 
 
-def _tombstone(row: LogRow) -> str:
+def _tombstone(row: LogRow) -> dict[str, Any]:
     try:
-        return encode(tombstone(decode(row.raw)))
+        return tombstone(decode(row.raw), row.dialect)
     except InvalidMessageError:
-        return encode({"role": row.role, "content": FORGOTTEN})
+        return {"role": row.role, "content": FORGOTTEN}
 
 
-def _texts(row: LogRow) -> Iterator[str]:
-    yield row.raw
-    try:
-        raw = decode(row.raw)
-        yield from texts_of(raw)
-        yield indexable_text(read_message(raw, row.seq, dialect=row.dialect))
+def _says(row: LogRow, text: str) -> bool:
+    if holds(row.raw, text, DEEPEST + 1):  # the row is JSON itself
+        return True
+    try:  # what stands in two parts may be found as one text
+        return text in indexable_text(read_message(decode(row.raw), row.seq, dialect=row.dialect))
     except InvalidMessageError:
-        return  # a caller's own log need not hold messages that we read
+        return False  # a caller's own log need not hold messages that we read
 
 
 def _names(row: LogRow) -> set[str | None]:

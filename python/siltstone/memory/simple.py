@@ -26,7 +26,7 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
-from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, targets
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, plan
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.simple_entry import (
@@ -176,6 +176,8 @@ class SimpleMemoryStore:
         name: str | None = None,
         before: datetime | float | None = None,
         text: str | None = None,
+        identifiers: bool = False,
+        dry_run: bool = False,
     ) -> ForgetReport:
         """Forgets what was said. Criteria and report are those of ``MemoryStore.forget``."""
         criteria = Criteria.of(
@@ -186,15 +188,18 @@ class SimpleMemoryStore:
             name=name,
             before=before,
             text=text,
+            identifiers=identifiers,
         )
         with self._lock:
             self._check(session_id)
             sessions = sorted(self._entries.keys() | self._logs.keys())
-            chosen = targets(self, sessions, criteria, self._stages.entries)
-            counts = [self._forget(target) for target in chosen]
+            chosen = plan(self, sessions, criteria, self._stages.entries)
+            if dry_run:
+                return chosen.expected
+            counts = [self._forget(target) for target in chosen.targets]
             changed = [count for count in counts if any(count)]
             messages, entries, summaries = (sum(each) for each in zip((0, 0, 0), *changed, strict=True))
-            return ForgetReport(len(changed), messages, entries, summaries, erased=True)
+            return chosen.report(len(changed), messages, entries, summaries, erased=True)
 
     def delete_session(self, session_id: str) -> int:
         """Deletes the session: its entries, its log, its compactions. The number of entries it had.

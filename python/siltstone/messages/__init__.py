@@ -1,7 +1,9 @@
 """What was said: messages of any dialect, annotated and never translated."""
 
+from siltstone.messages.canonical import canonical_bytes
 from siltstone.messages.check import broken_tool_groups
 from siltstone.messages.conversion import Converted, Loss, convert
+from siltstone.messages.escapes import holds
 from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.groups import Group, groups
 from siltstone.messages.history import read_history
@@ -27,7 +29,7 @@ from siltstone.messages.outline import History, as_history, render_messages, ren
 from siltstone.messages.read import detect, read_message, validate
 from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.results import read_substitute, with_result_texts, words_alone
-from siltstone.messages.tombstone import FORGOTTEN, texts_of, tombstone
+from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
 from siltstone.messages.turns import (
     REMINDER_TAGS,
     RequestRule,
@@ -50,6 +52,7 @@ __all__ = [
     "Finding",
     "Group",
     "History",
+    "Identifier",
     "InjectedMessage",
     "KeyedSystemMessage",
     "LiveObject",
@@ -68,12 +71,15 @@ __all__ = [
     "Turn",
     "as_history",
     "broken_tool_groups",
+    "canonical_bytes",
     "convert",
     "decode",
     "detect",
     "encode",
     "groups",
     "has_words_beside_results",
+    "holds",
+    "identifiers",
     "in_flight",
     "indexable_text",
     "is_request",
@@ -82,10 +88,10 @@ __all__ = [
     "read_history",
     "read_message",
     "read_substitute",
+    "renamed",
     "render_messages",
     "rendered_tokens",
     "repair",
-    "texts_of",
     "tombstone",
     "turns",
     "validate",

@@ -1,31 +1,43 @@
-"""What stands in the place of a message that was forgotten?"""
+"""What stands in the place of a message that was forgotten?
+
+A tombstone keeps the type of a message, of its items and of its blocks, and the ids that tie calls to
+results; so a history stays one that a provider takes. Texts, arguments, outputs, media and everything else
+is gone. Signed reasoning is never edited: as a block it is left out whole, as an item it keeps its id alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
-__all__ = ["FORGOTTEN", "texts_of", "tombstone"]
+from siltstone.messages.dialects import anthropic, openai_responses
+from siltstone.messages.message import Dialect
+from siltstone.messages.read import detect
+from siltstone.messages.tombstone_items import FORGOTTEN, emptied
 
-FORGOTTEN = "[forgotten]"  #: what a model reads where something was said
+__all__ = ["FORGOTTEN", "Identifier", "identifiers", "renamed", "tombstone"]
 
 _ALIKE = ("role", "tool_call_id")  #: what keeps a message in its place, and says nothing
 
+_IDS: Final = frozenset({"id", "approval_request_id", "caller_id"})  # and every other key that ends in _id
+_NAMES: Final = frozenset({"name", "server_name", "server_label"})
 
-def tombstone(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """*raw* without what it said: its role, and the ids that tie calls to results.
 
-    So a history stays one that a provider takes: a call keeps its id and the tool's name, a result its
-    call. Texts, arguments, outputs, media, reasoning and everything else is gone. Signed reasoning is
-    never edited, but left out whole.
+def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[str, Any]:
+    """*raw* without what it said: its type, its role, and the ids that tie calls to results.
+
+    A call keeps its id and the tool's name, a result its call. It reads in the dialect of *raw*, which is
+    found out where it is not given.
     """
+    dialect = dialect or detect(raw)
+    if dialect == openai_responses.NAME:
+        return emptied(raw)
     kept = {key: raw[key] for key in _ALIKE if key in raw}
     if raw.get("role") == "function" and "name" in raw:
         kept["name"] = raw["name"]  # all that ties such a result to its call
     content = raw.get("content")
     if isinstance(content, list | tuple):
-        blocks = [block for item in content if (block := _block(item))]
-        kept["content"] = blocks or [{"type": "text", "text": FORGOTTEN}]
+        kept["content"] = _blocks(content)
     else:
         kept["content"] = FORGOTTEN if isinstance(content, str) else None
     calls = raw.get("tool_calls")
@@ -34,52 +46,94 @@ def tombstone(raw: Mapping[str, Any]) -> dict[str, Any]:
     called = raw.get("function_call")
     if isinstance(called, Mapping):
         kept["function_call"] = {"name": called.get("name"), "arguments": "{}"}
-    if kept["content"] is None and "tool_calls" not in kept and "function_call" not in kept:
+    if kept["content"] is None and not kept.get("tool_calls") and "function_call" not in kept:
         kept["content"] = FORGOTTEN
     return kept
 
 
-def _block(item: object) -> dict[str, Any] | None:
-    """A block that others refer to, emptied; None for any other."""
-    if not isinstance(item, Mapping):
-        return None
-    if item.get("type") == "tool_use":
-        return {"type": "tool_use", "id": item.get("id"), "name": item.get("name"), "input": {}}
-    if item.get("type") == "tool_result":
-        return {"type": "tool_result", "tool_use_id": item.get("tool_use_id"), "content": FORGOTTEN}
-    return None
+class Identifier(NamedTuple):
+    """What a tombstone still has.
+
+    An ``id`` of a call or an item ties it to others; a ``name`` is that of a tool or a server; a ``tying
+    name`` is all that ties a call to its result where neither has an id.
+    """
+
+    kind: Literal["id", "name", "tying name"]
+    value: str
+
+
+def identifiers(forgotten: Mapping[str, Any]) -> Iterator[Identifier]:
+    """The ids and the names that a tombstone still has, in order."""
+    is_tied_by_name = forgotten.get("role") == "function" or "function_call" in forgotten
+    for key, value in _identifying(forgotten):
+        kind: Literal["id", "name"] = "name" if key in _NAMES else "id"
+        yield Identifier("tying name" if kind == "name" and is_tied_by_name else kind, value)
+
+
+def renamed(forgotten: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """A tombstone with other ids and names, where *names* has one: give both halves of a pair the same."""
+    return {key: _renamed(key, value, names) for key, value in forgotten.items()}
+
+
+def _identifying(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in fields.items():
+        if _identifies(key, value):
+            yield key, value
+        else:
+            for inner in value if isinstance(value, list) else (value,):
+                if isinstance(inner, Mapping):
+                    yield from _identifying(inner)
+
+
+def _renamed(key: str, value: Any, names: Mapping[str, str]) -> Any:
+    if _identifies(key, value):
+        return names.get(value, value)
+    if isinstance(value, Mapping):
+        return renamed(value, names)
+    if isinstance(value, list):
+        return [renamed(each, names) if isinstance(each, Mapping) else each for each in value]
+    return value
+
+
+def _identifies(key: str, value: object) -> bool:
+    return isinstance(value, str) and (key in _IDS or key in _NAMES or key.endswith("_id"))
+
+
+def _blocks(content: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
+    """The blocks that others refer to, emptied; one text where there was any, or where nothing is left."""
+    blocks: list[dict[str, Any]] = []
+    has_text = False
+    for item in content:
+        kind = item.get("type") if isinstance(item, Mapping) else "text"
+        block = _block(item, str(kind)) if isinstance(item, Mapping) else None
+        if block is not None:
+            blocks.append(block)
+        elif kind == "text" and not has_text:
+            blocks.append({"type": "text", "text": FORGOTTEN})
+            has_text = True
+    return blocks or [{"type": "text", "text": FORGOTTEN}]
+
+
+def _block(item: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
+    """A block that others refer to, or that stands for what was before it, emptied; None for any other."""
+    if kind in anthropic.CALLS:
+        kept = {key: item[key] for key in ("id", "name", "server_name") if key in item}
+        return {"type": kind, **kept, "input": {}}
+    if kind == "tool_result":
+        failed = {"is_error": True} if item.get("is_error") is True else {}
+        return {"type": kind, "tool_use_id": item.get("tool_use_id"), "content": FORGOTTEN, **failed}
+    if kind == "mcp_tool_result":
+        content = [{"type": "text", "text": FORGOTTEN}]
+        return {"type": kind, "tool_use_id": item.get("tool_use_id"), "is_error": False, "content": content}
+    if anthropic.is_result(kind):  # of a tool that the provider ran: it takes its own content, or an error
+        error = {"type": f"{kind}_error", "error_code": "unavailable"}
+        return {"type": kind, "tool_use_id": item.get("tool_use_id"), "content": error}
+    return {"type": kind, "content": FORGOTTEN} if kind == "compaction" else None
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     kind = call.get("type") if isinstance(call.get("type"), str) else "function"
     called = call.get(str(kind))
     name = called.get("name") if isinstance(called, Mapping) else None
-    emptied = {"name": name, "input": ""} if kind == "custom" else {"name": name, "arguments": "{}"}
-    return {"id": call.get("id"), "type": kind, str(kind): emptied}
-
-
-def texts_of(value: object) -> Iterator[str]:
-    """Every text in a message, keys included, and what is written as JSON inside of a text."""
-    if isinstance(value, str):
-        yield value
-        yield from _nested(value)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from texts_of(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from texts_of(item)
-
-
-def _nested(text: str) -> Iterator[str]:
-    if not text.lstrip().startswith(("{", "[", '"')):
-        return
-    import json
-
-    try:
-        inner = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    if inner != text:
-        yield from texts_of(inner)
+    said = {"input": ""} if kind == "custom" else {"arguments": "{}"}
+    return {"id": call.get("id"), "type": kind, str(kind): {"name": name, **said}}

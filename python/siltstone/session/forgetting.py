@@ -28,6 +28,8 @@ class Criteria(TypedDict, total=False):
     name: str | None
     before: datetime | float | None
     text: str | None
+    identifiers: bool
+    dry_run: bool
 
 
 def forgetting(
@@ -36,6 +38,8 @@ def forgetting(
     """Forgets, lets go of it in this memory, and with *renew* asks for summaries of what is left."""
     core.check_open()
     report = core.store.forget(session_id=core.session_id, **criteria)
+    if report.dry_run:
+        return report
     core.refresh()
     renewed = 0
     if renew and isinstance(policy, Resummarizer):

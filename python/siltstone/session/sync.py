@@ -244,6 +244,7 @@ class Session(Lineage, Face[Models]):
 
         Criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``, ``end``,
         ``name``, ``before``, ``text``; all that are given must hold, and none means all of the session.
+        ``identifiers`` and ``dry_run`` are those of the store.
         Summaries that covered it are made anew of what is left, by the session's model; where it has
         none, or it fails, a sentence stands in their place. The view is rid of it when this returns.
         """

@@ -18,7 +18,7 @@ from siltstone.messages.dialects.base import (
 from siltstone.messages.message import Dialect, Part, Role
 from siltstone.messages.plain import as_fields
 
-__all__ = ["NAME", "ROLES", "TYPES", "is_result", "read"]
+__all__ = ["CALLS", "NAME", "ROLES", "TYPES", "is_result", "read"]
 
 NAME: Final[Dialect] = "anthropic"
 
@@ -26,10 +26,10 @@ NAME: Final[Dialect] = "anthropic"
 #: kept whole has it as a message.
 ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
-_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 #: Block types that no other dialect has; ``is_result`` knows the open family of results.
-TYPES = _CALLS | {
+TYPES = CALLS | {
     *("thinking", "redacted_thinking", "image", "document"),
     *("search_result", "container_upload", "compaction"),
 }
@@ -50,7 +50,7 @@ def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
         failed = block.get("is_error") is True
         call_id = identifier(block.get("tool_use_id"))
         return result_parts(call_id, None, block.get("content"), f"{path}.content", is_error=failed)
-    if kind in _CALLS:
+    if kind in CALLS:
         arguments = arguments_text(block.get("input"))
         call_id, name = identifier(block.get("id")), identifier(block.get("name"))
         return (Part("tool_call", "", call_id, name, arguments),)

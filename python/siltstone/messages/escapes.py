@@ -1,0 +1,61 @@
+r"""Is a text in another one, also where that is written as JSON?
+
+JSON may stand anywhere: in a message's own text, between the fences of Markdown, a line of many, behind the
+headers of a web server, in a string of other JSON. So nothing is parsed. The escapes of JSON are undone
+wherever they stand (``\n``, ``\"``, ``\u00e9`` in either case, pairs of surrogates), then those that were
+inside of these, and so on; the text is looked for in each of these readings. Base64, the escapes of
+addresses (``%C3%A9``) and of markup (``&eacute;``), and what is compressed are not undone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["DEEPEST", "holds"]
+
+DEEPEST: Final = 8  #: how often JSON may be written as a string of JSON
+
+_ESCAPE: Final = re.compile(
+    r'\\(?:(["\\/bfnrt])'
+    r"|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|u([0-9a-fA-F]{4}))"
+)
+_SHORT: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_PLAIN: Final = re.compile("[0-9A-Za-z]+")
+
+
+def holds(text: str, sought: str, depth: int = DEEPEST) -> bool:
+    """Whether *sought* stands in *text*, as it is or written as JSON up to *depth* times."""
+    if sought in text:
+        return True
+    if "\\" not in text:
+        return False
+    if "\\u" not in text:
+        # Without \u no escape stands for a letter or a digit, so the longest run of them would be there.
+        run = max(_PLAIN.findall(sought), key=len, default="")
+        if run not in text:
+            return False
+    return any(sought in reading for reading in _readings(text, depth))
+
+
+def _readings(text: str, depth: int) -> Iterator[str]:
+    """*text* with its escapes undone once, twice and so on, up to *depth* times."""
+    for _ in range(depth):
+        if "\\" not in text:
+            return
+        read = _ESCAPE.sub(_undone, text)
+        if read == text:
+            return
+        text = read
+        yield text
+
+
+def _undone(escape: re.Match[str]) -> str:
+    short, high, low, code = escape.groups()
+    if short is not None:
+        return _SHORT.get(short, short)
+    if code is not None:
+        return chr(int(code, 16))
+    return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + (int(low, 16) - 0xDC00))

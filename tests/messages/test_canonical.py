@@ -1,0 +1,120 @@
+"""The bytes of a message are the same however it is written, and others for another message."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages import canonical_bytes, decode, encode
+from strategies import histories
+
+
+def shuffled(value: Any, order: random.Random) -> Any:
+    """The same JSON with its keys in another order."""
+    if isinstance(value, dict):
+        keys = list(value)
+        order.shuffle(keys)
+        return {key: shuffled(value[key], order) for key in keys}
+    return [shuffled(each, order) for each in value] if isinstance(value, list) else value
+
+
+class Dumped:
+    """An SDK's own object."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return self.fields
+
+
+@given(histories(), st.randoms(use_true_random=False))
+def test_the_order_of_keys_and_the_form_of_json_do_not_count(raws: list[Any], order: random.Random) -> None:
+    for raw in raws:
+        fields = decode(encode(raw))
+        known = canonical_bytes(raw)
+        assert canonical_bytes(shuffled(fields, order)) == known
+        assert canonical_bytes(json.loads(json.dumps(fields, indent=2))) == known
+        assert canonical_bytes(Dumped(fields)) == known
+        assert canonical_bytes({**fields, "refusal": None} if "refusal" not in fields else fields) == known
+
+
+@given(histories())
+def test_other_messages_have_other_bytes(raws: list[Any]) -> None:
+    by_bytes: dict[bytes, Any] = {}
+    for raw in raws:
+        fields = decode(encode(raw))
+        other = by_bytes.setdefault(canonical_bytes(raw), fields)
+        assert _bare(other) == _bare(fields)
+        assert canonical_bytes({**fields, "more": "said"}) != canonical_bytes(raw)
+
+
+def _bare(value: Any) -> Any:
+    """Without what does not count; Python takes 1 for equal to 1.0 by itself."""
+    if isinstance(value, dict):
+        kept = {key: _bare(each) for key, each in value.items() if each is not None}
+        return {key: each for key, each in kept.items() if key != "cache_control"}
+    return [_bare(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            {"role": "user", "content": [{"type": "text", "text": "a"}]},
+            {
+                "content": [{"text": "a", "type": "text", "cache_control": {"type": "ephemeral"}}],
+                "role": "user",
+            },
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {"n": 1}}],
+            },
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {"n": 1.0}}],
+            },
+        ),
+        (
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "id": None},
+            {"arguments": "{}", "name": "f", "call_id": "c", "type": "function_call"},
+        ),
+        ({"role": "user", "content": "\ud83d\ude00"}, {"role": "user", "content": "\U0001f600"}),
+    ],
+)
+def test_the_same_message_in_two_forms(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert canonical_bytes(one) == canonical_bytes(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"role": "user", "content": "Yes"},
+        {"role": "user", "content": "yes "},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": "yes", "name": "Ann"},
+    ],
+)
+def test_a_message_that_differs_is_another(other: dict[str, Any]) -> None:
+    assert canonical_bytes({"role": "user", "content": "yes"}) != canonical_bytes(other)
+
+
+def test_a_mark_of_the_cache_inside_of_arguments_is_what_was_said() -> None:
+    def call(arguments: dict[str, Any]) -> dict[str, Any]:
+        block = {"type": "tool_use", "id": "t", "name": "f", "input": arguments}
+        return {"role": "assistant", "content": [block]}
+
+    assert canonical_bytes(call({"cache_control": "on"})) != canonical_bytes(call({}))
+
+
+def test_what_json_cannot_carry_is_refused() -> None:
+    with pytest.raises(InvalidMessageError, match="content"):
+        canonical_bytes({"role": "user", "content": float("nan")})
