@@ -33,6 +33,7 @@ __all__ = [
     "Hnsw",
     "Outline",
     "Page",
+    "Redactor",
     "SearchOptions",
     "Stage",
     "Store",
@@ -44,6 +45,7 @@ __all__ = [
     "embed_batch",
     "embed_sparse",
     "json_size",
+    "redaction_rules",
     "render_messages",
     "rendered_tokens",
     "terms",
@@ -256,3 +258,35 @@ def _panic(message: str, detached: bool) -> None:
     Raises:
         InternalError: always, with *message*.
     """
+
+@final
+class Redactor:
+    """Rules that find secrets in texts, each linear in the text. Any number of threads may use one.
+
+    Args:
+        strict: Every run of 32 or more characters of hex or base64 is a secret.
+        keep_commit_ids: Hex of 40 digits is none.
+        actions: ``(rule, "allow" | "redact" | "block")`` for built-in rules.
+        custom: ``(rule, pattern, keywords, placeholder, action)``. A pattern is a regular expression without
+            look-around and back references; its group ``s``, or all of it, is the secret.
+
+    Raises:
+        ConfigError: no rule of that name, two of one name, an unknown action, or a pattern that is none, is
+            too large or matches the empty text.
+    """
+
+    def __new__(
+        cls,
+        strict: bool,
+        keep_commit_ids: bool,
+        actions: list[tuple[str, str]],
+        custom: list[tuple[str, str, list[str], str, str]],
+    ) -> Redactor: ...
+    def redact(self, text: str) -> tuple[str | None, list[tuple[str, int, int, str, bool]]]:
+        """The text with placeholders, or None where there is no secret; and where they stood.
+
+        Each is ``(rule, start, end, placeholder, blocks)``, in code points of *text*, in order and apart.
+        """
+
+def redaction_rules() -> list[str]:
+    """The names of the built-in rules, in the order in which they name a place."""

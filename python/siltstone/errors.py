@@ -13,6 +13,7 @@
     ├── HistoryConflictError         ValueError        a host's list that the session cannot follow
     ├── IllegalHistoryError          ValueError        a history that its provider would refuse
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
+    ├── SecretRefusedError           ValueError        a secret in a text that may not be written with it
     ├── ToolError
     │   ├── ToolNotFoundError        LookupError       no tool of that name
     │   └── InvalidArgumentsError    ValueError        arguments that the tool's schema refuses
@@ -60,6 +61,7 @@ __all__ = [
     "MessageTooLargeError",
     "ModelError",
     "ReadOnlyStoreError",
+    "SecretRefusedError",
     "SessionDroppedError",
     "SiltstoneError",
     "StageNotFoundError",
@@ -144,6 +146,13 @@ class IllegalHistoryError(SiltstoneError, ValueError):
 
 class ModelError(SiltstoneError, RuntimeError):
     """The caller's model raised, or answered with something that is not text."""
+
+
+class SecretRefusedError(SiltstoneError, ValueError):
+    """A secret in a text that may not be written with it. Carries ``rule``, ``path`` and ``reason``.
+
+    ``reason`` is ``blocked`` (the rule's action) or ``signed`` (reasoning, which nobody may change).
+    """
 
 
 class ToolError(SiltstoneError):

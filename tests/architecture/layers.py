@@ -16,7 +16,7 @@ from architecture.rust_paths import Use
 FLOORS = {
     "errors": 1, "usage": 1, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "events": 2,
-    "tokens": 3, "llm": 3, "memory": 3, "index": 3,
+    "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,
     "compaction": 4, "models": 4, "outcome": 4, "tokenizer": 4,
     "engine": 5, "tools": 5, "testing": 5,
     "evaluation": 5,
@@ -80,7 +80,8 @@ FAMILIES = {
     ],
 }
 
-NATIVE = {"__init__", "embedding", "index", "memory", "messages", "models", "tokens"}  # who calls the core
+# Who calls the core.
+NATIVE = {"__init__", "embedding", "index", "memory", "messages", "models", "redaction", "tokens"}
 EXTRAS = {
     "typer": {"cli"},
     "rich": {"cli"},
@@ -95,6 +96,7 @@ RUST_FLOORS = {
     "error": 0, "simd": 0, "cache": 0, "whole_file": 0,
     "id": 1, "tokens": 1, "tokenize": 1, "index_file": 1,
     "json": 2, "vector": 2, "top_k": 2, "fusion": 2, "postings": 2, "sqlite": 2, "analyse": 2, "outline": 2,
+    "redact": 2,
     "embed": 3, "bm25": 3,
     "index": 4,
     "memory": 5,

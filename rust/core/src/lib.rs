@@ -2,8 +2,8 @@
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
-//! `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`], [`simd`],
-//! [`cache`], [`index_file`], `whole_file` (ground).
+//! [`redact`], `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`],
+//! [`simd`], [`cache`], [`index_file`], `whole_file` (ground).
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -29,6 +29,7 @@ pub mod json;
 pub mod memory;
 pub mod outline;
 pub mod postings;
+pub mod redact;
 pub mod simd;
 mod sqlite;
 pub mod tokenize;

@@ -12,6 +12,7 @@ mod interpreter;
 mod json;
 mod log;
 mod outline;
+mod redact;
 mod rows;
 mod search;
 mod store;
@@ -41,6 +42,8 @@ mod _native {
     use crate::json::json_size;
     #[pymodule_export]
     use crate::outline::{Outline, render_messages, rendered_tokens};
+    #[pymodule_export]
+    use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]
     use crate::search::{Found, Hit, SearchOptions};
     #[pymodule_export]

@@ -1,0 +1,69 @@
+//! Spans that touch become one.
+
+/// A place that a rule has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The rule's place in the table: of several, the lowest names the span.
+    pub(super) rule: usize,
+    pub(super) blocks: bool,
+}
+
+/// The union of `spans`, in order and apart from one another.
+pub(super) fn merge(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable_by_key(|span| (span.start, span.end, span.rule));
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.start < last.end => {
+                last.end = last.end.max(span.end);
+                last.rule = last.rule.min(span.rule);
+                last.blocks |= span.blocks;
+            }
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+/// `spans` without those that lie within one of `allowed`.
+pub(super) fn without(spans: Vec<Span>, allowed: Vec<Span>) -> Vec<Span> {
+    if allowed.is_empty() {
+        return spans;
+    }
+    let allowed = merge(allowed);
+    spans
+        .into_iter()
+        .filter(|span| {
+            let after = allowed.partition_point(|kept| kept.start <= span.start);
+            after == 0 || allowed[after - 1].end < span.end
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start: usize, end: usize, rule: usize) -> Span {
+        Span {
+            start,
+            end,
+            rule,
+            blocks: false,
+        }
+    }
+
+    #[test]
+    fn spans_that_overlap_are_one_under_the_earlier_rule() {
+        let spans = vec![span(5, 9, 2), span(0, 6, 7), span(9, 10, 1)];
+        assert_eq!(merge(spans), [span(0, 9, 2), span(9, 10, 1)]);
+    }
+
+    #[test]
+    fn an_allowed_place_shields_what_lies_within_it() {
+        let spans = vec![span(2, 4, 0), span(3, 9, 0)];
+        assert_eq!(without(spans, vec![span(2, 6, 1)]), [span(3, 9, 0)]);
+    }
+}

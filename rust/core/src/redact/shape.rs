@@ -1,0 +1,170 @@
+//! What does a value look like: drawn at random, or written by somebody?
+
+/// Everything that a rule of a distinctive form finds is a secret.
+pub(super) fn any(_: &str) -> bool {
+    true
+}
+
+/// The value of a labelled secret: no name, no expression, no place to fill in.
+pub(super) fn value(text: &str) -> bool {
+    !is_place_to_fill_in(text) && !is_words(text)
+}
+
+/// A value without quotes, which in prose may be a word: letters with a digit or a sign among them.
+pub(super) fn bare_value(text: &str) -> bool {
+    value(text)
+        && text
+            .bytes()
+            .any(|byte| byte.is_ascii_digit() || b"!@#$%^&*?+=~".contains(&byte))
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && !text.contains(['(', ')', '[', ']', '{', '}', '<', '>'])
+}
+
+/// A value that was drawn at random: letters and digits in quick change.
+pub(super) fn random(text: &str) -> bool {
+    value(text)
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && entropy(text.as_bytes()) >= 3.0
+}
+
+/// What somebody wrote: words or names with separators, such as `my_settings.api_key_2`.
+pub(super) fn is_words(text: &str) -> bool {
+    const LONGEST: usize = 16;
+    const DIGITS: usize = 3;
+    if text.bytes().filter(u8::is_ascii_digit).count() > DIGITS {
+        return false;
+    }
+    let mut pieces = 0;
+    for piece in text.split(|c: char| !c.is_alphanumeric()) {
+        if piece.is_empty() {
+            continue;
+        }
+        pieces += 1;
+        let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit());
+        let cased = letters
+            .bytes()
+            .skip(1)
+            .all(|byte| byte.is_ascii_lowercase())
+            || letters.bytes().all(|byte| byte.is_ascii_uppercase())
+            || is_camel(letters);
+        if letters.len() > LONGEST || !cased {
+            return false;
+        }
+    }
+    pieces > 1
+}
+
+/// Words joined by capitals: each but the first begins with one, and has two more letters at least.
+fn is_camel(letters: &str) -> bool {
+    let mut run = 2;
+    for (place, byte) in letters.bytes().enumerate() {
+        match byte {
+            b'A'..=b'Z' if place == 0 || run >= 2 => run = 0,
+            b'a'..=b'z' => run += 1,
+            _ => return false,
+        }
+    }
+    run >= 1
+}
+
+/// `<your key>`, `${KEY}`, `xxxxxxxx`, `********`: a place where a secret goes.
+fn is_place_to_fill_in(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let first = bytes.first().copied().unwrap_or(b'<');
+    if b"<${%".contains(&first) || text.contains("${") || text.contains("{{") {
+        return true;
+    }
+    bytes.iter().all(|&byte| byte == first)
+        || bytes
+            .windows(5)
+            .any(|five| b"xX*.#".contains(&five[0]) && five.iter().all(|&byte| byte == five[0]))
+}
+
+/// Bits a byte of `bytes`, by how often each value is there.
+pub(super) fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for &byte in bytes {
+        counts[usize::from(byte)] += 1;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "lengths of values")]
+    let total = bytes.len() as f64;
+    counts
+        .iter()
+        .filter(|&&count| count > 0)
+        .map(|&count| f64::from(count) / total)
+        .map(|share| -share * share.log2())
+        .sum()
+}
+
+/// The share of `bytes` that stand in runs of three lower-case letters or more, as in words.
+pub(super) fn wordiness(bytes: &[u8]) -> f64 {
+    let runs = bytes.chunk_by(|a, b| a.is_ascii_lowercase() && b.is_ascii_lowercase());
+    let in_words: usize = runs.map(<[u8]>::len).filter(|&length| length >= 3).sum();
+    #[expect(clippy::cast_precision_loss, reason = "lengths of values")]
+    let share = in_words as f64 / bytes.len().max(1) as f64;
+    share
+}
+
+/// The share of neighbours of unlike kind: upper case, lower case, digits, signs.
+pub(super) fn changes(bytes: &[u8]) -> f64 {
+    let kind = |byte: &u8| match byte {
+        b'a'..=b'z' => 0_u8,
+        b'A'..=b'Z' => 1,
+        b'0'..=b'9' => 2,
+        _ => 3,
+    };
+    let changed = bytes
+        .windows(2)
+        .filter(|pair| kind(&pair[0]) != kind(&pair[1]))
+        .count();
+    #[expect(clippy::cast_precision_loss, reason = "lengths of values")]
+    let share = changed as f64 / bytes.len().saturating_sub(1).max(1) as f64;
+    share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_expressions_are_words_and_drawn_values_are_none() {
+        for words in [
+            "settings.api_key_value",
+            "os.environ.token",
+            "GITHUB_TOKEN_FOR_TESTS",
+            "getAccessToken.fromStore",
+            "my-long-project-name-2",
+        ] {
+            assert!(is_words(words), "{words}");
+        }
+        for drawn in [
+            "abcdefghijklmnopqrstuvwxyz",
+            "abcdefghij1234567890",
+            "tZ9_xQ2-kLm8vB4nR7",
+            "hunter2hunter2",
+            "abcdefghij_1234-5.678",
+        ] {
+            assert!(!is_words(drawn), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn entropy_is_that_of_the_formula() {
+        assert!((entropy(b"aabb") - 1.0).abs() < 1e-12);
+        assert!((entropy(b"abcd") - 2.0).abs() < 1e-12);
+        assert!(entropy(b"aaaa").abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_place_to_fill_in_is_no_secret() {
+        for place in [
+            "<your-api-key-here>",
+            "${API_KEY_OF_SERVICE}",
+            "xxxxxxxxxxxxxxxxxxxx",
+            "%TOKEN%",
+        ] {
+            assert!(!value(place), "{place}");
+        }
+    }
+}

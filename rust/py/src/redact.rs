@@ -1,0 +1,127 @@
+//! `Redactor`: the rules of the core over texts of Python.
+
+use std::borrow::Cow;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use siltstone_core::redact::{self, Action, CustomRule, Finding, Options};
+use siltstone_core::{Error, ErrorKind};
+
+use crate::error::{guard, guard_short};
+use crate::text::Text;
+
+/// Below this many bytes a text is read faster than the interpreter is released and taken again.
+const SHORT: usize = 4096;
+
+/// A finding: the rule, its first code point, one past its last, what stands there now, whether it blocks.
+type Found = (String, usize, usize, String, bool);
+/// A rule of the caller's: its name, pattern, keywords, placeholder and action.
+type Custom = (String, String, Vec<String>, String, String);
+
+/// Finds secrets by rule, and writes placeholders in their place.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct Redactor(redact::Redactor);
+
+#[pymethods]
+impl Redactor {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        strict: bool,
+        keep_commit_ids: bool,
+        actions: Vec<(String, String)>,
+        custom: Vec<Custom>,
+    ) -> PyResult<Self> {
+        guard_short(py, || {
+            let actions = actions
+                .into_iter()
+                .map(|(rule, action)| Ok((rule, read_action(&action)?)))
+                .collect::<Result<_, Error>>()?;
+            let custom = custom
+                .into_iter()
+                .map(|(id, pattern, keywords, placeholder, action)| {
+                    let action = read_action(&action)?;
+                    Ok(CustomRule {
+                        id,
+                        pattern,
+                        keywords,
+                        placeholder,
+                        action,
+                    })
+                })
+                .collect::<Result<_, Error>>()?;
+            redact::Redactor::new(Options {
+                strict,
+                keep_commit_ids,
+                actions,
+                custom,
+            })
+            .map(Self)
+        })
+    }
+
+    /// The text with placeholders, or None where nothing is found; and the findings.
+    fn redact(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyString>,
+    ) -> PyResult<(Option<String>, Vec<Found>)> {
+        let text = Text::from_py(text)?;
+        let work = || {
+            let (redacted, findings) = self.0.redact(&text);
+            Ok((redacted, by_code_points(&text, findings)))
+        };
+        if text.len() < SHORT {
+            guard_short(py, work)
+        } else {
+            guard(py, work)
+        }
+    }
+}
+
+/// The names of the built-in rules, in order.
+#[pyfunction]
+pub(crate) fn redaction_rules(py: Python<'_>) -> PyResult<Vec<Cow<'static, str>>> {
+    guard_short(py, || Ok(redact::names().map(Cow::Borrowed).collect()))
+}
+
+fn read_action(action: &str) -> Result<Action, Error> {
+    match action {
+        "allow" => Ok(Action::Allow),
+        "redact" => Ok(Action::Redact),
+        "block" => Ok(Action::Block),
+        _ => {
+            let message = format!(
+                "the action of a rule must be 'allow', 'redact' or 'block', got {action:?}"
+            );
+            Err(Error::new(ErrorKind::InvalidArgument, message)
+                .with("field", "action")
+                .with("value", action))
+        }
+    }
+}
+
+/// `findings` with their places in code points; they are in order.
+fn by_code_points(text: &str, findings: Vec<Finding>) -> Vec<Found> {
+    let (mut bytes, mut points) = (0, 0);
+    let mut count = |to: usize| {
+        points += text[bytes..to].chars().count();
+        bytes = to;
+        points
+    };
+    findings
+        .into_iter()
+        .map(|found| {
+            let start = count(found.start);
+            let end = count(found.end);
+            let placeholder = found.placeholder.to_string();
+            (
+                found.rule.to_string(),
+                start,
+                end,
+                placeholder,
+                found.blocks,
+            )
+        })
+        .collect()
+}
