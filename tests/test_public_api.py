@@ -17,18 +17,21 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 
 # What users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
-    "AsyncSession", "Bm25Index", "Bm25Params", "Compacted", "CompactionCompleted", "CompactionConfig",
+    "AsyncSession", "Bm25Index", "Bm25Params", "Chain", "Compacted", "CompactionCompleted",
+    "CompactionConfig",
     "CompactionContext", "CompactionFailed", "CompactionRecord", "CompactionStarted", "Compactor",
-    "Completion", "CompletionRequest", "ConfigError", "ContextOverflowError", "Dataset",
-    "DatasetError", "Decay", "Embedder", "EmbeddingError", "EmbeddingFailed", "Emergency",
-    "EntriesQuarantined", "Entry", "HashedTfIndex", "ExtractiveModel", "Failed", "Finding", "FlatIndex",
-    "ForgetReport", "FunctionEmbedder", "Guidance", "HistoryBranched", "HnswIndex", "HnswMemoryStore",
-    "HnswParams", "InvalidMessageError", "Limits", "MemoryExpired", "MemoryIndexed", "MemoryStore",
-    "MessageTooLargeError", "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "Report", "Retention",
-    "SearchDegraded", "SearchHit", "Session", "SiltstoneError", "SimpleMemoryStore", "Skipped",
-    "SourceRange", "StoreError", "TableEmbedder", "ThresholdCompactor", "TokenizerRule", "Tool",
-    "ToolError", "Trigger", "UsageRecord", "__version__", "acompact", "compact", "embed",
-    "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
+    "Completion", "CompletionRequest", "ConfigError", "ContextCritical", "ContextOverflowError",
+    "ContextWarning", "Dataset", "DatasetError", "Decay", "Embedder", "EmbeddingError",
+    "EmbeddingFailed", "Emergency", "EntriesQuarantined", "Entry", "ExtractiveModel", "Failed",
+    "Finding", "FlatIndex", "ForgetReport", "FunctionEmbedder", "Guidance", "HashedTfIndex",
+    "HistoryBranched", "HnswIndex", "HnswMemoryStore", "HnswParams", "InvalidMessageError", "Limits",
+    "MemoryExpired", "MemoryIndexed", "MemoryStore", "MessageTooLargeError", "MiniLMEmbedder",
+    "ModelError", "Plan", "Prepared", "Report", "Retention", "SearchDegraded", "SearchHit", "Session",
+    "SiltstoneError", "SimpleMemoryStore", "Skipped", "SmartTrim", "SmartTrimConfig", "SourceRange",
+    "StoreError", "TableEmbedder", "ThresholdCompactor", "TokenizerRule", "Tool", "ToolError", "Trigger",
+    "UsageRecord", "WaterfallCompactor", "WaterfallConfig", "WindowCompactor", "WindowConfig",
+    "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens",
+    "evaluate", "plan",
 }  # fmt: skip
 
 # Imported when they are needed: an array, a command, an event loop.

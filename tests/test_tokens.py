@@ -186,7 +186,10 @@ def test_the_name_of_a_rule_is_the_one_it_was_asked_by() -> None:
 def test_an_unknown_rule_is_refused_with_the_choices() -> None:
     with pytest.raises(ConfigError) as caught:
         estimate_tokens("x", rule="tokens")
-    assert str(caught.value) == "unknown token rule 'tokens'; known are 'bytes/4', 'chars/3', 'blocks'"
+    assert (
+        str(caught.value)
+        == "unknown token rule 'tokens'; known are 'bytes/4', 'chars/3', 'chars/3-utf16', 'blocks'"
+    )
     assert (caught.value.field, caught.value.value) == ("rule", "tokens")
 
 

@@ -25,7 +25,6 @@ from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import check_room
 from siltstone.compaction.estimate import estimated_usage
 from siltstone.compaction.guard import check_legal, guided, injected
-from siltstone.compaction.rewrite import summaries
 from siltstone.compaction.validate import validate
 from siltstone.errors import (
     ConfigError,
@@ -222,6 +221,9 @@ def attempt(
     except ContextOverflowError as error:
         run.failed("context_overflow", error)
         raise
+    except ConfigError as error:  # what the policy was built with cannot work here: the caller's to mend
+        run.failed("internal", error)
+        raise
     except Exception as error:  # a policy of the caller's; its fault must not end the run
         return run.failed("internal", error)
     except BaseException as error:
@@ -358,6 +360,8 @@ class _Attempt:
             suspect=compaction.suspect,
             compaction_id=compaction_id,
             injected=tuple(message.raw for message in compaction.injected),
+            summaries=tuple(message.raw for message in compaction.new_summaries),
+            state=compaction.state,
             substituted=tuple(each.original.raw for each in compaction.substitutes),
         )
 
@@ -380,8 +384,9 @@ def _raws(messages: Sequence[Message]) -> list[RawMessage]:
 
 
 def _content(compaction: Compaction) -> str:
-    """What the summary message of a rewrite says; empty for a rewrite without one."""
-    return next((message.text for message in summaries(compaction.messages)), "")
+    """What the new summary of a rewrite says, the last of several; empty for a rewrite without one."""
+    made = compaction.new_summaries
+    return made[-1].text if made else ""
 
 
 def _manual(

@@ -13,6 +13,8 @@ __all__ = [
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
+    "ContextCritical",
+    "ContextWarning",
     "EmbeddingFailed",
     "EntriesQuarantined",
     "Event",
@@ -102,6 +104,30 @@ class CompactionFailed:
     usage: tuple[UsageRecord, ...] = ()
     policy: str = ""
     cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWarning:
+    """The context is seven tenths full.
+
+    Attributes:
+        tokens: The view by the policy's estimator.
+        context_window: The window in tokens.
+        percent: Their share in whole per cent, rounded down.
+    """
+
+    tokens: int
+    context_window: int
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCritical:
+    """The context is nine tenths full. Its attributes are those of :class:`ContextWarning`."""
+
+    tokens: int
+    context_window: int
+    percent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +236,8 @@ Event: TypeAlias = (
     | CompactionCompleted
     | CompactionFailed
     | MemoryIndexed
+    | ContextWarning
+    | ContextCritical
     | HistoryBranched
     | EntriesQuarantined
     | MemoryExpired

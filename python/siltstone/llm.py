@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from siltstone.errors import ModelError
+from siltstone.errors import ConfigError, ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
 from siltstone.messages import well_formed
 from siltstone.usage import UsageRecord
@@ -22,6 +22,7 @@ __all__ = [
     "Models",
     "Purpose",
     "Steps",
+    "ToolCall",
     "UsageRecord",
     "answer",
     "answer_async",
@@ -48,10 +49,12 @@ class CompletionRequest:
     Attributes:
         messages: Plain ``{"role", "content": str}`` messages. The last one is the instruction;
             those before it are the material. With ``prefix_preserving`` the material is the history
-            itself, the caller's own objects.
+            itself, the caller's own objects. A single message is a plain text to be continued: a base
+            model takes its content as the prompt, a chat model as it stands.
         max_tokens: The most tokens the answer may have.
         purpose: What the call is for.
-        tools: Tool definitions to send along; empty unless the request reuses a live prefix.
+        tools: Tool definitions to send along, as the provider takes them: those of a live prefix that
+            is reused, or those that the answer may call.
         prefix_preserving: The messages begin with the live request, for the provider's cache.
         deadline: Seconds the answer may take, or None for any time. An async driver breaks the call
             off then; a sync one cannot, so a sync model should hand it to its client as the timeout.
@@ -59,6 +62,11 @@ class CompletionRequest:
         rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
         curator: A function of the caller's that answers in the place of every model, and costs nothing.
             A rehearsal calls it no more than a model.
+        stop: Texts at which the provider shall end the answer; none by default. A model that cannot may
+            leave them out.
+        temperature: How freely the answer is sampled, 0..2; None leaves it to the provider.
+        material: What is to be summarised as rendered lines, where ``messages`` have it inside of one
+            text: what a model reads that selects lines. None: all messages but the last.
     """
 
     messages: Sequence[dict[str, Any]]
@@ -70,6 +78,36 @@ class CompletionRequest:
     rank: int = 0
     delay: float = 0.0
     curator: Callable[[CompletionRequest], str] | None = None
+    stop: tuple[str, ...] = ()
+    temperature: float | None = None
+    material: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stop, str) or not all(isinstance(each, str) and each for each in self.stop):
+            raise ConfigError(
+                f"stop must be texts that are not empty, got {self.stop!r}", field="stop", value=self.stop
+            )
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise ConfigError(
+                f"temperature must be None or in 0..2, got {self.temperature!r}",
+                field="temperature",
+                value=self.temperature,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that a model wants called, in its answer to a request that offered some.
+
+    Attributes:
+        name: The tool's name.
+        arguments: Its arguments, as the model gave them.
+        id: What ties a result to the call; empty where the provider has no ids.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +118,13 @@ class Completion:
         text: The answer's text.
         usage: What it cost, where the model says.
         stop_reason: Why the model stopped, as the provider calls it.
+        tool_calls: The tools it wants called, in order; empty unless the request offered some.
     """
 
     text: str
     usage: UsageRecord | None = None
     stop_reason: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 Flow: TypeAlias = Generator[CompletionRequest, Completion, T]
@@ -255,6 +295,9 @@ def _checked(answer: object) -> Completion:
     if isinstance(answer, str):
         return Completion(well_formed(answer))
     if isinstance(answer, Completion) and isinstance(answer.text, str):
+        for called in answer.tool_calls:
+            if not isinstance(called, ToolCall):
+                raise ModelError(f"tool_calls must be ToolCall objects, got {type(called).__name__}")
         text = well_formed(answer.text)
         return answer if text is answer.text else replace(answer, text=text)
     raise ModelError(f"the model must answer with a str or a Completion, got {type(answer).__name__}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from siltstone.events import Event
 from siltstone.hooks import Guidance
@@ -57,6 +57,8 @@ class Compacted(_Outcome):
         suspect: The summary is remarkably short for what it stands for.
         compaction_id: In a session: the id of the committed compaction.
         injected: What ``on_after_compact`` added to the end of ``messages``.
+        summaries: The summary messages that it brought into ``messages``, in order: most policies bring one.
+        state: What the policy wants to be handed back at its next run, where it has such a state.
         substituted: Those of ``retained`` that were too large, in order: ``messages`` has a shorter one in
             the place of each.
     """
@@ -70,6 +72,8 @@ class Compacted(_Outcome):
     suspect: bool = False
     compaction_id: int | None = None
     injected: tuple[RawMessage, ...] = ()
+    summaries: tuple[RawMessage, ...] = ()
+    state: Mapping[str, Any] | None = None
     substituted: tuple[RawMessage, ...] = ()
 
 

@@ -1,11 +1,14 @@
 """How many tokens is a text, a message or a history, without a tokenizer?
 
-Three rules, each a sum of units over messages and one conversion at the end:
+Four rules, each a sum of units over messages and one conversion at the end:
 
 ``bytes/4``
     Bytes of the JSON text (of the text itself for a str), divided by four, rounded down once.
 ``chars/3``
     Code points of the same, divided by three, rounded up once.
+``chars/3-utf16``
+    UTF-16 units of texts, tool arguments and results, divided by three and rounded up for each message,
+    one at least: the estimate of the documented archive.
 ``blocks``
     What policies count by: text and tool results by their bytes, media at a flat cost, assistant and
     system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
@@ -39,7 +42,7 @@ __all__ = [
     "rule",
 ]
 
-RuleName: TypeAlias = Literal["bytes/4", "chars/3", "blocks"]
+RuleName: TypeAlias = Literal["bytes/4", "chars/3", "chars/3-utf16", "blocks"]
 
 # Flat costs of ``blocks``, in tokens: what an image costs at the size that providers scale it to, and
 # the figures of the documented byte-total rule for the two kinds that the block rule leaves open.
@@ -80,7 +83,9 @@ class TokenRule(ABC):
 
 
 def rule(name: str | TokenRule) -> TokenRule:
-    """The rule of that name: ``bytes/4``, ``chars/3`` or ``blocks``. A rule is given back as it is.
+    """The rule of that name: ``bytes/4``, ``chars/3``, ``chars/3-utf16`` or ``blocks``.
+
+    A rule is given back as it is.
 
     Raises:
         ConfigError: there is none.
@@ -101,8 +106,9 @@ def estimate_tokens(
 
     Args:
         x: A text; a message in any dialect, or one that was read; or a list of these.
-        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up) or ``blocks`` (a rule per kind of part);
-            or a rule of one's own, such as :class:`siltstone.TokenizerRule`.
+        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up), ``chars/3-utf16`` (the same of UTF-16
+            units, message by message) or ``blocks`` (a rule per kind of part); or a rule of one's own, such
+            as :class:`siltstone.TokenizerRule`.
 
     Raises:
         ConfigError: no such rule.
@@ -152,6 +158,25 @@ class _JsonChars(TokenRule):
 
     def count_text(self, text: str) -> int:
         return self.tokens(len(text))
+
+
+class _Utf16Thirds(TokenRule):
+    name = "chars/3-utf16"
+
+    def units(self, message: Message) -> int:
+        length = _utf16_units(message.text)
+        for part in message.parts:
+            if part.kind == "tool_call":
+                length += _utf16_units(part.arguments or "")
+            elif part.kind == "tool_result":
+                length += _utf16_units(part.text)
+        return max(1, -(-length // 3))
+
+    def tokens(self, units: int) -> int:
+        return units
+
+    def count_text(self, text: str) -> int:
+        return max(1, -(-_utf16_units(text) // 3))
 
 
 class _Blocks(TokenRule):
@@ -235,9 +260,15 @@ def _text_tokens(text: str) -> int:
     return max(1, _text_bytes(text) // 4) if text else 0
 
 
+def _utf16_units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def _text_bytes(text: str) -> int:
     return len(text) if text.isascii() else text_size(text)[0]
 
 
-_RULES: Final[dict[str, TokenRule]] = {each.name: each for each in (_JsonBytes(), _JsonChars(), _Blocks())}
+_RULES: Final[dict[str, TokenRule]] = {
+    each.name: each for each in (_JsonBytes(), _JsonChars(), _Utf16Thirds(), _Blocks())
+}
 _rule = rule  # ``estimate_tokens`` has a parameter of that name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -28,7 +29,13 @@ from siltstone import (
     Session,
     SimpleMemoryStore,
     Skipped,
+    SmartTrim,
+    SmartTrimConfig,
     ThresholdCompactor,
+    WaterfallCompactor,
+    WaterfallConfig,
+    WindowCompactor,
+    WindowConfig,
     compact,
 )
 from siltstone.errors import ConfigError
@@ -54,7 +61,8 @@ AN_ID = re.compile(r"(?:call|fc|rs|ws|msg|out)_\d+")
 
 #: Reasons that are the fault of a model, or of a history that cannot shrink. Any other is a defect.
 FAILURES = {"llm_failed", "empty_summary", "refused_summary", "summarizer_overflow", "no_reduction"}
-SKIPS = {"nothing_to_discard", "no_context_window", "not_due", "vetoed"}
+SKIPS = {"nothing_to_discard", "no_context_window", "not_due", "vetoed", "too_few", "no_valid_cut"}
+SKIPS |= {"query_too_short"}
 
 thresholds = st.builds(
     ThresholdCompactor,
@@ -76,7 +84,58 @@ thresholds = st.builds(
     ),
 )
 emergencies = st.builds(Emergency, st.integers(30, 600), estimator=ESTIMATORS)
-policies: st.SearchStrategy[Compactor] = thresholds | emergencies
+windows = st.builds(
+    WindowCompactor,
+    st.builds(
+        WindowConfig,
+        working_limit=st.integers(1, 8),
+        working_slack=st.sampled_from([0, 0, 3]),
+        summary_max_tokens=st.integers(1, 200),
+        summary_budget_tokens=st.integers(1, 400),
+        fallback_bytes=st.integers(1, 500),
+        summarizer_window=st.sampled_from([None, 1_024]),
+        attempts=st.integers(1, 2),
+        retry_delay=st.just(0),
+        estimator=ESTIMATORS,
+    ),
+)
+waterfalls = st.builds(
+    WaterfallCompactor,
+    st.builds(
+        WaterfallConfig,
+        immediate_window=st.integers(1, 6),
+        recent_window=st.integers(1, 6),
+        prompt_style=st.sampled_from(["base", "instruct"]),
+        max_tokens=st.integers(1, 200),
+        longterm_budget_tokens=st.none() | st.integers(1, 300),
+        longterm_refresh=st.integers(0, 2),
+        cap_share=st.sampled_from([0.5, 1]),
+        summarizer_window=st.sampled_from([None, 1_024]),
+        attempts=st.integers(1, 2),
+        retry_delay=st.just(0),
+        estimator=ESTIMATORS,
+    ),
+)
+trims = st.builds(
+    SmartTrim,
+    st.builds(
+        SmartTrimConfig,
+        reserve_tokens=st.integers(0, 20),
+        protected_recent=st.integers(0, 6),
+        query=st.none() | st.just("what was said"),
+        target_share=st.sampled_from([0.5, 1]),
+        documented=st.booleans(),
+        estimator=ESTIMATORS | st.just("chars/3-utf16"),
+    ),
+)
+one_summary: st.SearchStrategy[Compactor] = thresholds | emergencies | windows
+policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | trims
+
+COUNTING = (
+    WaterfallCompactor,
+    WindowCompactor,
+)  # what is due by a number may be larger than what it replaces
+LAYERED = (WaterfallCompactor, SmartTrim)  # several summaries in a view, or none
 
 ANSWERS: list[Any] = [
     SHORT,
@@ -160,7 +219,7 @@ def assert_told_once(outcome: Compacted | Skipped | Failed | None, hook: Recordi
         assert told == ["CompactionStarted", "CompactionFailed"]
 
 
-def assert_laws(history: list[Message], outcome: Compacted, pins: set[int]) -> None:
+def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, layered: bool = False) -> None:
     """What chapter 0 of the behaviours demands of a rewrite, told apart by identity alone."""
     given_ids = [id(message.raw) for message in history]
     kept = [id(raw) for raw in outcome.retained]
@@ -172,11 +231,15 @@ def assert_laws(history: list[Message], outcome: Compacted, pins: set[int]) -> N
 
     added = [raw for raw in outcome.messages if id(raw) not in places]
     summaries = [raw for raw in added if isinstance(raw, SummaryMessage)]
-    assert len(summaries) == 1
-    assert [raw for raw in added if raw is not summaries[0]] == list(outcome.injected)
+    assert len(summaries) <= 2 if layered else len(summaries) == 1
+    assert summaries == list(outcome.summaries)
+    assert [raw for raw in added if not isinstance(raw, SummaryMessage)] == list(outcome.injected)
     assert [id(raw) for raw in outcome.messages if id(raw) in places] == kept
-    place = next(at for at, raw in enumerate(outcome.messages) if raw is summaries[0])
-    assert place == places[gone[0]], "the summary stands where the first discarded message stood"
+    if summaries:
+        place = next(at for at, raw in enumerate(outcome.messages) if raw is summaries[0])
+        assert place == places[gone[0]], "the summary stands where the first discarded message stood"
+        covers = [span for summary in summaries for span in summary.covers]
+        assert all(one[1] <= other[0] for one, other in pairwise(covers))
 
     retained = set(kept)
     for message in history:
@@ -184,7 +247,7 @@ def assert_laws(history: list[Message], outcome: Compacted, pins: set[int]) -> N
         if message.role in ("system", "developer"):
             assert stays, "rules survive"
         if message.provenance == "compaction_summary":
-            assert not stays, "no two summaries"
+            assert layered or not stays, "no two summaries"
         elif message.seq in pins:
             assert stays, "pinned messages survive"
     for group in groups(history):
@@ -238,12 +301,13 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
             assert outcome.reason in SKIPS | FAILURES | illegal, outcome.message
             assert [id(raw) for raw in outcome.messages] == [id(raw) for raw in raws]
             continue
-        assert_laws(history, outcome, pins)
-        assert outcome.tokens_after < outcome.tokens_before
+        assert_laws(history, outcome, pins, layered=isinstance(policy, LAYERED))
+        assert outcome.tokens_after < outcome.tokens_before or isinstance(policy, COUNTING)
         assert outcome.tokens_after == policy.token_rule.count(read_history(outcome.messages))
         everything = sorted(number for message in history for number in numbered(message))
         reread = read_history(outcome.messages)
-        assert sorted(number for message in reread for number in numbered(message)) == everything
+        if outcome.summaries:  # without one a plain list does not know what left it; a log does
+            assert sorted(number for message in reread for number in numbered(message)) == everything
         assert broken_tool_groups(outcome.messages) <= broken_tool_groups(raws)
         found = validate_history(outcome.messages, dialect)
         if not faults:
@@ -266,7 +330,7 @@ def test_a_session_keeps_every_law_over_its_life(dialect: Dialect, data: st.Data
         session = Session.open(
             None,
             "s",
-            policy=data.draw(policies),
+            policy=data.draw(one_summary),
             model=model,
             context_window=window,
             memory=store,

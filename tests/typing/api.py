@@ -15,6 +15,8 @@ from siltstone import (
     Compactor,
     Completion,
     CompletionRequest,
+    ContextCritical,
+    ContextWarning,
     Dataset,
     Emergency,
     EntriesQuarantined,
@@ -69,6 +71,8 @@ def on_event(
     | CompactionCompleted
     | CompactionFailed
     | MemoryIndexed
+    | ContextWarning
+    | ContextCritical
     | HistoryBranched
     | EntriesQuarantined
     | MemoryExpired,
@@ -131,7 +135,14 @@ def level_2() -> None:
         assert_type(outcome.reason, str)
     assert_type(outcome.tokens_after, int)
     assert_type(siltstone.plan(history, policy), Plan)
-    policies: list[Compactor] = [policy, ThresholdCompactor(), Emergency()]
+    policies: list[Compactor] = [
+        policy,
+        ThresholdCompactor(),
+        Emergency(),
+        siltstone.WaterfallCompactor(),
+        siltstone.WindowCompactor(),
+        siltstone.SmartTrim(),
+    ]
     siltstone.compact(history, policies[-1])
 
 

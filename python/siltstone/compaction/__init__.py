@@ -8,25 +8,49 @@ from siltstone.compaction.base import (
     Skip,
     Trigger,
 )
+from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_alert
+from siltstone.compaction.chain import Chain
 from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import fit
+from siltstone.compaction.fallback import smart_fallback_summary
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
+from siltstone.compaction.smart_trim import SmartTrim, Trimmed, smart_trim
+from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.compaction.threshold import ThresholdCompactor
 from siltstone.compaction.validate import validate
+from siltstone.compaction.waterfall import WaterfallCompactor
+from siltstone.compaction.waterfall_config import WaterfallConfig
+from siltstone.compaction.window import Tiers, WindowCompactor, tiers
+from siltstone.compaction.window_config import WindowConfig
 
 __all__ = [
     "PROMPT",
     "SUMMARY_PREFIX",
+    "Chain",
     "Compaction",
     "CompactionConfig",
     "CompactionContext",
     "CompactionError",
     "Compactor",
+    "ContextBreakdown",
     "Emergency",
     "Skip",
+    "SmartTrim",
+    "SmartTrimConfig",
     "ThresholdCompactor",
+    "Tiers",
     "Trigger",
+    "Trimmed",
+    "WaterfallCompactor",
+    "WaterfallConfig",
+    "WindowCompactor",
+    "WindowConfig",
+    "breakdown",
+    "context_alert",
     "fit",
+    "smart_fallback_summary",
+    "smart_trim",
+    "tiers",
     "validate",
 ]

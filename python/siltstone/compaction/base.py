@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.errors import SiltstoneError
 from siltstone.llm import Flow
-from siltstone.messages import KeyedSystemMessage, Message, RequestRule, as_history, is_request
+from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
@@ -24,14 +24,22 @@ __all__ = [
     "RequestReader",
     "Resummarizer",
     "Skip",
+    "State",
     "Substitute",
     "Trigger",
     "request_rule_of",
     "rules_in_force",
+    "summaries",
 ]
 
 Range: TypeAlias = tuple[int, int]
 """A half-open range of absolute sequence numbers."""
+
+State: TypeAlias = Mapping[str, Any]
+"""What a policy wants to have kept with the session: JSON, small, and no text of any message.
+
+What is forgotten leaves messages and summaries; a state that quoted them would keep it.
+"""
 
 Reason: TypeAlias = Literal[
     "input_tokens",
@@ -64,6 +72,10 @@ class CompactionContext:
         low_yield_attempts: Attempts in a row that failed or reclaimed less than a twentieth.
         forecast_tokens: The whole next request: what the provider counted last, and an estimate of what
             came since. 0 where the caller named no ``reserved_tokens``, or the provider's count is unknown.
+        next_seq: Messages ever appended; 0 where unknown, and then the view's are counted.
+        fixed_count: Those of the view that no policy gives up: system messages, summaries, pinned ones.
+        failed_at: ``next_seq`` at the last attempt, where it failed; None after one that did not.
+        policy_state: The ``state`` of the last compaction by this policy that had one.
     """
 
     boundary: int
@@ -77,6 +89,10 @@ class CompactionContext:
     message_count: int = 0
     low_yield_attempts: int = 0
     forecast_tokens: int = 0
+    next_seq: int = 0
+    fixed_count: int = 0
+    failed_at: int | None = None
+    policy_state: State | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,9 @@ class Trigger:
         context_window: The model's window in tokens, None where unknown.
         reserved_tokens: Tokens of what is sent beside the history, which the window has to hold too.
         pins: Sequence numbers of messages that stay whatever happens.
+        policy_state: As in the context that it was due in.
+        past: Summaries that this policy wrote before and that left the view, oldest first, as far as the
+            caller keeps them.
     """
 
     reason: Reason
@@ -108,6 +127,8 @@ class Trigger:
     reserved_tokens: int = 0
     pins: frozenset[int] = frozenset()
     instructions: str = ""
+    policy_state: State | None = None
+    past: tuple[Message, ...] = ()
     reader: str = ""
     keeps_substitutes: bool = False
 
@@ -153,6 +174,8 @@ class Substitute:
 class Compaction:
     """A rewrite of a history: the whole of it is in ``retained`` and ``discarded``.
 
+    Most policies leave one summary in the view. A ``layered`` rewrite may leave several, old ones among
+    them, or none; what its new ones cover is discarded, and what else is discarded no summary stands for.
     A rewrite that has substitutes may discard nothing; then it has no summary, and covers nothing.
 
     Attributes:
@@ -161,7 +184,8 @@ class Compaction:
         retained: The messages that stay, the same objects; of a message that a substitute stands for,
             the original.
         discarded: Those that leave, earlier summaries included, in order.
-        summary: The summary's text as the model gave it, without the frame.
+        summary: The summary's text as the model gave it, without the frame; of several new ones the
+            last, empty where there is none.
         covers: The ranges of original messages that the summary stands for, those of the summaries it
             replaces included; ascending and disjoint.
         level: 1 for a summary of messages, one more than the highest it replaces otherwise.
@@ -169,6 +193,9 @@ class Compaction:
         degraded: No model that the caller named made the summary.
         suspect: The summary is remarkably short for what it stands for.
         injected: What ``on_after_compact`` added to the end of ``messages``.
+        layered: The view may have several summaries, or none.
+        state: What the policy wants to have kept, and handed back; None leaves what was kept before.
+        asides: Summaries that were made on the way and are not shown: to be kept with the others.
         substitutes: The messages of the view that this rewrite put in the place of larger ones, in order.
     """
 
@@ -182,7 +209,16 @@ class Compaction:
     degraded: bool = False
     suspect: bool = False
     injected: tuple[Message, ...] = ()
+    layered: bool = False
+    state: State | None = None
+    asides: tuple[Message, ...] = ()
     substitutes: tuple[Substitute, ...] = ()
+
+    @property
+    def new_summaries(self) -> tuple[Message, ...]:
+        """The summaries of the view that this rewrite brought, in order."""
+        stay = {id(message) for message in summaries(self.retained)}
+        return tuple(message for message in summaries(self.messages) if id(message) not in stay)
 
 
 class CompactionError(SiltstoneError, RuntimeError):
@@ -204,6 +240,13 @@ class CompactionError(SiltstoneError, RuntimeError):
 
 RULE_ROLES = frozenset({"system", "developer"})
 """Roles that carry rules: their messages are never discarded while they are in force."""
+
+
+def summaries(messages: Sequence[Message]) -> list[Message]:
+    """The summaries among *messages*, in order."""
+    if isinstance(messages, Excerpt):
+        return messages.summaries
+    return [message for message in messages if message.provenance == "compaction_summary"]
 
 
 def rules_in_force(history: Sequence[Message]) -> set[int]:

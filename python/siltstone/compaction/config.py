@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from siltstone.compaction.checks import at_least as _at_least
+from siltstone.compaction.checks import is_int as _is_int
+from siltstone.compaction.checks import is_number as _is_number
+from siltstone.compaction.checks import one_of as _one_of
+from siltstone.compaction.checks import positive as _positive
+from siltstone.compaction.checks import refuse as _refuse
 from siltstone.compaction.clamp import LEAST_RESULT
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
@@ -181,32 +187,3 @@ class CompactionConfig:
     def retained_tokens(self, threshold: int) -> int | None:
         """The budget of retained turns under an effective *threshold*; None where there is no bound."""
         return threshold // 2 if self.retained_token_budget == AUTO else self.retained_token_budget
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _positive(field: str, value: Any, or_else: str = "") -> None:
-    if not _is_int(value):
-        _refuse(field, f"{or_else}an int", value)
-    if value <= 0:
-        _refuse(field, f"{or_else}> 0", value)
-
-
-def _at_least(field: str, value: Any, least: int, or_else: str = "") -> None:
-    if not _is_int(value) or value < least:
-        _refuse(field, f"{or_else}an int >= {least}", value)
-
-
-def _one_of(field: str, value: object, words: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in words:
-        _refuse(field, " or ".join(map(repr, words)), value)
-
-
-def _refuse(field: str, bound: str, value: object) -> NoReturn:
-    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

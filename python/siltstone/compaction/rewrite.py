@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from siltstone.compaction.base import Compaction, Range, Substitute
+from siltstone.compaction.base import Compaction, Range, Substitute, summaries
 from siltstone.compaction.clamp import with_substitutes
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.select import Selection
 from siltstone.messages import Excerpt, Message, Part, SummaryMessage
 from siltstone.usage import UsageRecord
 
-__all__ = ["covered", "joined", "rewrite", "summaries", "summary_message"]
+__all__ = ["covered", "joined", "level_of", "rewrite", "summary_message"]
 
 
 def rewrite(
@@ -30,7 +30,7 @@ def rewrite(
     Of *substitutes*, by position, those stand in the view whose originals are retained.
     """
     covers = covered(selection.discarded)
-    level = 1 + max((_level(message) for message in summaries(selection.discarded)), default=0)
+    level = 1 + max((level_of(message) for message in summaries(selection.discarded)), default=0)
     message = summary_message(framed(prefix, summary), covers, level)
     chosen = _of_retained(selection, substitutes or {})
     return Compaction(
@@ -63,13 +63,6 @@ def _spliced(history: Sequence[Message], selection: Selection, message: Message)
         return Excerpt(retained.history, (*before, message, *retained.spans[len(before) :]))
     before_it = next(at for at, each in enumerate(history) if each is discarded[0])
     return (*retained[:before_it], message, *retained[before_it:])
-
-
-def summaries(messages: Sequence[Message]) -> list[Message]:
-    """The summaries among *messages*, in order."""
-    if isinstance(messages, Excerpt):
-        return messages.summaries
-    return [message for message in messages if message.provenance == "compaction_summary"]
 
 
 def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:
@@ -112,5 +105,6 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
     return tuple(merged)
 
 
-def _level(message: Message) -> int:
+def level_of(message: Message) -> int:
+    """The level of a summary; 0 for any other message."""
     return message.raw.level if isinstance(message.raw, SummaryMessage) else 0

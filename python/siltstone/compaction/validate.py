@@ -14,7 +14,7 @@ from siltstone.compaction.base import (
     Trigger,
     rules_in_force,
 )
-from siltstone.compaction.rewrite import covered
+from siltstone.compaction.rewrite import covered, joined
 from siltstone.messages import (
     Excerpt,
     History,
@@ -31,9 +31,11 @@ __all__ = ["validate"]
 def validate(
     history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None = None
 ) -> None:
-    """Checks *compaction* against the *history* it rewrites; *content* is the summary's framed text.
+    """Checks *compaction* against the *history* it rewrites; *content* is the new summary's framed text.
 
-    What *trigger* holds must be retained.
+    What *trigger* holds must be retained. Where the rewrite is ``layered``, earlier summaries may stay and
+    there may be several new ones or none; *content* is that of the last. What they cover still has to be
+    discarded.
 
     Messages are told apart by identity, so equal ones are never confused.
 
@@ -58,7 +60,7 @@ def _faults(
     yield from _holes(len(history), retained, discarded, bool(compaction.substitutes))
     read, stays = as_history(history), set(retained)
     alone = _without_ties(places, compaction)
-    if discarded:
+    if discarded and not compaction.layered:
         yield from _kept_summaries(read, stays)
     yield from _losses(read, stays, alone)
     pinned = read.positions_of(trigger.pins) if trigger is not None else []
@@ -68,6 +70,9 @@ def _faults(
             yield f"message {history[at].seq} is pinned and is discarded"
     for substitute in compaction.substitutes:
         yield from _false_substitute(places, substitute, stays, pinned, alone)
+    if compaction.layered:
+        yield from _false_layers(places, read, compaction, content)
+        return
     if not discarded:
         yield from _without_summary(places, compaction, retained)
         return
@@ -211,16 +216,64 @@ def _misplaced(places: _Places, compaction: Compaction, retained: list[int], pla
 
 def _false_summary(compaction: Compaction, place: int, content: str) -> Iterator[str]:
     summary, covers = compaction.messages[place], covered(compaction.discarded)
-    if not isinstance(summary.raw, SummaryMessage):
-        yield f"the summary is a {type(summary.raw).__name__}, not a SummaryMessage"
-        return
-    if summary.role != "user" or summary.raw.get("role") != "user":
-        yield f"the summary's role is {summary.role!r}, not 'user'"
-    if summary.provenance != "compaction_summary":
-        yield f"the summary's provenance is {summary.provenance!r}"
-    if not compaction.summary.strip() or not content.endswith(compaction.summary):
-        yield "the summary is blank, or not what its frame holds"
-    if summary.text != content or summary.raw.get("content") != content:
-        yield "the summary message does not hold the framed summary"
+    yield from _no_summary(summary)
+    yield from _other_text(compaction, summary, content)
     if compaction.covers != covers or summary.covers != covers or summary.seq != covers[0][0]:
         yield f"the summary covers {summary.covers}, what is discarded is {covers}"
+
+
+def _false_layers(places: _Places, history: History, compaction: Compaction, content: str) -> Iterator[str]:
+    """What new summaries cover ascends, and is discarded; each is where its first message was."""
+    view, covers = places.of_view(compaction), covered(compaction.discarded)
+    made = [message for message, at in zip(compaction.messages, view, strict=True) if at < 0]
+    for message in made:
+        yield from _no_summary(message)
+        if not message.text.strip():
+            yield f"the summary of number {message.seq} is blank"
+        if not message.covers or message.seq != message.covers[0][0]:
+            yield f"a summary of number {message.seq} covers {message.covers}"
+    spans = [span for message in made for span in message.covers]
+    if any(other[0] < one[1] for one, other in pairwise(spans)):
+        yield f"the new summaries cover {spans}: the ranges must ascend and be disjoint"
+    if compaction.covers != covers or joined([*covers, *spans]) != covers:
+        yield f"the new summaries cover {spans}, what is discarded is {covers}"
+    if view != _layers(history, set(places.of(compaction.retained)), made):
+        yield "the view is not what is retained, with each summary where its first message stood"
+    if made:
+        yield from _other_text(compaction, made[-1], content)
+    elif compaction.summary:
+        yield "there is a summary's text, and no summary in the view"
+
+
+def _layers(history: History, stays: set[int], made: list[Message]) -> list[int]:
+    """The positions of a view: what stays, and -1 where the first message stood that a new summary covers."""
+    view: list[int] = []
+    waiting = list(made)
+    for at in range(len(history)):
+        if at in stays:
+            view.append(at)
+            continue
+        seq = history[at].seq
+        for summary in waiting:
+            if any(start <= seq < end for start, end in summary.covers):
+                view.append(-1)
+                waiting.remove(summary)
+                break
+    return view
+
+
+def _no_summary(message: Message) -> Iterator[str]:
+    if not isinstance(message.raw, SummaryMessage):
+        yield f"the summary is a {type(message.raw).__name__}, not a SummaryMessage"
+        return
+    if message.role != "user" or message.raw.get("role") != "user":
+        yield f"the summary's role is {message.role!r}, not 'user'"
+    if message.provenance != "compaction_summary":
+        yield f"the summary's provenance is {message.provenance!r}"
+
+
+def _other_text(compaction: Compaction, summary: Message, content: str) -> Iterator[str]:
+    if not compaction.summary.strip() or not content.endswith(compaction.summary):
+        yield "the summary is blank, or not what its frame holds"
+    if summary.text != content or summary.raw.get("content") != content:  # type: ignore[union-attr]
+        yield "the summary message does not hold the framed summary"

@@ -49,10 +49,13 @@ class ExtractiveModel:
 
     def __call__(self, request: CompletionRequest) -> Completion:
         """The selection, within ``request.max_tokens``."""
-        contents = [str(message.get("content", "")) for message in request.messages]
+        material, instruction = request.messages[:-1], request.messages[-1:]
+        if request.material is not None:
+            material, instruction = [{"role": "user", "content": request.material}], []
+        contents = [str(message.get("content", "")) for message in (*material, *instruction)]
         counts = [self._rule.count_text(content) for content in contents]
-        lines = score(read_material(request.messages[:-1], leave_out=HEADER))
-        room = self._measure.room(min(request.max_tokens, self._worth(lines, sum(counts[:-1]))))
+        lines = score(read_material(material, leave_out=HEADER))
+        room = self._measure.room(min(request.max_tokens, self._worth(lines, sum(counts[: len(material)]))))
         text = self._selected(lines, room)
         while self._rule.count_text(text) > request.max_tokens and room > 1:  # a tokenizer may count more
             room = room * 3 // 4

@@ -1,0 +1,129 @@
+"""A chain: cheap steps first, and the next one only while too much is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from siltstone.compaction import checks
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionContext,
+    CompactionError,
+    Compactor,
+    OverheadChecker,
+    Skip,
+    Trigger,
+)
+from siltstone.compaction.keeping import composed
+from siltstone.compaction.window_config import share_of
+from siltstone.llm import Flow
+from siltstone.messages import Message
+from siltstone.tokens import TokenRule
+
+__all__ = ["Chain"]
+
+
+class Chain:
+    """Runs policies in order until the history is small enough, and stops.
+
+    It is due when one of them is. A step that fails or has nothing to do leaves the history to the next.
+    What the steps did together is one rewrite, committed at once.
+
+    Args:
+        steps: The policies, cheapest first; the first one's token rule counts.
+        target: Share of the window at which no further step runs, above 0; None: what made the chain due is
+            no longer so.
+
+    Raises:
+        ConfigError: no steps, two of one name, or a target out of its bounds.
+    """
+
+    def __init__(self, *steps: Compactor, target: float | None = None) -> None:
+        if not steps:
+            checks.refuse("steps", "one policy at least", steps)
+        names = [step.name for step in steps]
+        if len(set(names)) < len(names):
+            checks.refuse("steps", "policies of different names", names)
+        if target is not None:
+            checks.share("target", target, above_zero=True)
+        self.steps, self.target = steps, target
+
+    def __repr__(self) -> str:
+        return f"Chain({', '.join(map(repr, self.steps))}, target={self.target!r})"
+
+    @property
+    def name(self) -> str:
+        """``chain``."""
+        return "chain"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """That of the first step."""
+        return self.steps[0].token_rule
+
+    def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
+        """Refuses what one of the steps refuses.
+
+        Raises:
+            ConfigError: as the step says.
+        """
+        for step in self.steps:
+            if isinstance(step, OverheadChecker):
+                step.check_overhead(reserved_tokens, context_window)
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger of the first step that is due."""
+        kept = _states(context.policy_state)
+        for step in self.steps:
+            trigger = step.should_compact(replace(context, policy_state=kept.get(step.name)))
+            if trigger is not None:
+                return replace(trigger, policy_state=context.policy_state)
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Runs the steps on what the one before has left.
+
+        Raises:
+            CompactionError: what the last step raised, where none did anything.
+        """
+        kept = _states(trigger.policy_state)
+        view: Sequence[Message] = history
+        done: list[Compaction] = []
+        failure: CompactionError | None = None
+        skip = Skip("nothing_to_discard", "no step had anything to do")
+        for step in self.steps:
+            asked = replace(trigger, threshold=None, policy_state=kept.get(step.name))
+            try:
+                result = yield from step.flow(view, asked)
+            except CompactionError as error:
+                failure = error
+                continue
+            if isinstance(result, Skip):
+                skip = result
+                continue
+            done.append(result)
+            view = tuple(result.messages)
+            if result.state is not None:
+                kept[step.name] = result.state
+            if self._is_met(view, trigger):
+                break
+        if done:
+            return composed(history, done, kept or None)
+        if failure is not None:
+            raise failure
+        return skip
+
+    def _is_met(self, view: Sequence[Message], trigger: Trigger) -> bool:
+        """Whether *view* is small enough."""
+        tokens = self.token_rule.count(view) + trigger.reserved_tokens
+        if self.target is not None and trigger.context_window is not None:
+            return tokens <= share_of(trigger.context_window, self.target)
+        if trigger.threshold is not None:
+            return tokens < trigger.threshold
+        return True
+
+
+def _states(state: Mapping[str, Any] | None) -> dict[str, Any]:
+    return dict(state) if isinstance(state, Mapping) else {}

@@ -1,0 +1,98 @@
+"""Bounds of settings: each check names the field, the bound and the value."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NoReturn
+
+from siltstone.errors import ConfigError
+from siltstone.tokens import TokenRule, rule
+
+__all__ = [
+    "at_least",
+    "boolean",
+    "estimator",
+    "is_int",
+    "is_number",
+    "one_of",
+    "positive",
+    "refuse",
+    "seconds",
+    "share",
+    "text",
+]
+
+
+def is_int(value: object) -> bool:
+    """Whether *value* is a whole number; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether *value* is a number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def positive(field: str, value: Any, or_else: str = "") -> None:
+    """Refuses what is not a whole number above 0."""
+    if not is_int(value):
+        refuse(field, f"{or_else}an int", value)
+    if value <= 0:
+        refuse(field, f"{or_else}> 0", value)
+
+
+def at_least(field: str, value: Any, least: int, or_else: str = "") -> None:
+    """Refuses what is not a whole number of *least* or more."""
+    if not is_int(value) or value < least:
+        refuse(field, f"{or_else}an int >= {least}", value)
+
+
+def share(field: str, value: Any, *, above_zero: bool = False) -> None:
+    """Refuses what is not a number in 0..1; with *above_zero* 0 too."""
+    if not is_number(value) or not 0 <= value <= 1 or (above_zero and value == 0):
+        refuse(field, "a number > 0, at most 1" if above_zero else "a number in 0..1", value)
+
+
+def seconds(field: str, value: Any) -> None:
+    """Refuses what is neither None nor a time above 0."""
+    if value is not None and (not is_number(value) or not 0 < value < inf):
+        refuse(field, "None or a number of seconds > 0", value)
+
+
+def boolean(field: str, value: object) -> None:
+    """Refuses what is neither True nor False."""
+    if not isinstance(value, bool):
+        refuse(field, "True or False", value)
+
+
+def text(field: str, value: object) -> None:
+    """Refuses a text that is blank, and whatever is none."""
+    if not isinstance(value, str) or not value.strip():
+        refuse(field, "a text that is not blank", value)
+
+
+def one_of(field: str, value: object, words: tuple[str, ...]) -> None:
+    """Refuses what is none of *words*."""
+    if not isinstance(value, str) or value not in words:
+        refuse(field, " or ".join(map(repr, words)), value)
+
+
+def estimator(value: str | TokenRule) -> TokenRule:
+    """The token rule of that name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    try:
+        return rule(value)
+    except ConfigError as error:
+        raise ConfigError(f"estimator: {error}", field="estimator", value=value) from None
+
+
+def refuse(field: str, bound: str, value: object) -> NoReturn:
+    """Says that *field* must be *bound*.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

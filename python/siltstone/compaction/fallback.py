@@ -1,0 +1,81 @@
+"""The summary that windows fall back on when a model fails: deterministic, in labelled lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from siltstone.messages import Message, opens_turn
+
+__all__ = ["smart_fallback_summary"]
+
+RESULT_BYTES = 80  # of a tool's result, what its line shows
+END = "..."  # where a text was cut
+
+
+def smart_fallback_summary(messages: Sequence[Message], max_bytes: int) -> str:
+    """What *messages* said, in at most ``max_bytes + 3`` bytes of UTF-8, without a model.
+
+    A line with the first request, a line for each tool call (its name) and each result (its first 80
+    bytes), and a line with the latest text. The first and the latest line have a quarter of the bytes each
+    for their text and stay whole; what lies between is cut, and ``...`` says so. No messages give ``""``.
+
+    Args:
+        messages: What is to be summarised, in order. All parts of each are read.
+        max_bytes: The most bytes, without the three dots; 0 or more.
+    """
+    if not messages:
+        return ""
+    texts = [(message, text) for message in messages if (text := _text(message))]
+    first = next((text for message, text in texts if opens_turn(message)), "")
+    latest = texts[-1][1] if texts and len(messages) > 1 else ""
+    quarter = max_bytes // 4
+    head = _line("Request", first, quarter)
+    tail = _line("Latest", latest, quarter)
+    middle = "\n".join(_tools(messages))
+    whole = "\n".join(filter(None, (head, middle, tail)))
+    if _bytes(whole) <= max_bytes:
+        return whole
+    ends = "\n".join(filter(None, (head, tail)))
+    room = max_bytes - _bytes(ends) - 2  # two line breaks around what lies between
+    if not middle or room < 1:
+        return ends if _bytes(ends) <= max_bytes else f"{_cut(ends, max_bytes)}{END}"
+    return "\n".join(filter(None, (head, f"{_cut(middle, room)}{END}", tail)))
+
+
+def _line(label: str, text: str, most: int) -> str:
+    """A labelled line with at most *most* bytes of *text*."""
+    line = " ".join(text.split())
+    if not line or most <= len(END):
+        return ""
+    shown = line if _bytes(line) <= most else f"{_cut(line, most - len(END))}{END}"
+    return f"{label}: {shown}"
+
+
+def _tools(messages: Sequence[Message]) -> Iterator[str]:
+    for message in messages:
+        for part in message.parts:
+            if part.kind == "tool_call":
+                yield f"Tool: {part.name or '-'}"
+            elif part.kind == "tool_result":
+                label = "Failed" if part.is_error else "Result"
+                yield f"{label}: {_cut(' '.join(part.text.split()), RESULT_BYTES)}"
+
+
+def _text(message: Message) -> str:
+    if message.provenance == "compaction_summary":
+        return ""
+    return message.text.strip()
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _cut(text: str, size: int) -> str:
+    """As many whole characters of *text* as have *size* bytes."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= size:
+        return text
+    while size > 0 and data[size] & 0xC0 == 0x80:  # inside a character
+        size -= 1
+    return data[:size].decode("utf-8", "surrogatepass")

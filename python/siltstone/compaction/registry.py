@@ -1,0 +1,197 @@
+"""The policies by name, for files and the command line: how each is made of its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Final
+
+from siltstone.compaction import checks
+from siltstone.compaction.base import Compactor
+from siltstone.compaction.chain import Chain
+from siltstone.compaction.config import CompactionConfig
+from siltstone.compaction.emergency import Emergency
+from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
+from siltstone.compaction.smart_trim import SmartTrim
+from siltstone.compaction.smart_trim_config import SmartTrimConfig
+from siltstone.compaction.threshold import ThresholdCompactor
+from siltstone.compaction.waterfall import WaterfallCompactor
+from siltstone.compaction.waterfall_config import WaterfallConfig
+from siltstone.compaction.window import PROMPT as WINDOW_PROMPT
+from siltstone.compaction.window import WindowCompactor
+from siltstone.compaction.window_config import WindowConfig
+from siltstone.errors import ConfigError
+
+__all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of"]
+
+IN_CODE: Final = frozenset({"curator", "is_summary", "request_rule"})
+"""Settings that are functions: a file cannot say them."""
+
+DOCUMENTED: Final = "documented"
+"""The setting that begins with the documented numbers, where a policy has such a form."""
+
+
+@dataclass(frozen=True, slots=True)
+class _EmergencySettings:
+    context_window: int | None = None
+    estimator: str = "blocks"
+    summary_prefix: str = SUMMARY_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class _ChainSettings:
+    steps: tuple[str, ...] = ("smart-trim", "threshold")
+    target: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyKind:
+    """How a policy is made.
+
+    Attributes:
+        settings: The class whose fields a file may set.
+        make: The policy, of the settings, and of the others that a chain names.
+        more: Settings beside those fields, with their defaults.
+        documented: The settings in their documented form, where they differ.
+    """
+
+    settings: type[Any]
+    make: Callable[[Any, Mapping[str, Any], Callable[[str], Compactor]], Compactor]
+    more: Mapping[str, Any]
+    documented: Callable[[], Any] | None = None
+
+
+def _threshold(settings: CompactionConfig, more: Mapping[str, Any], _: object) -> Compactor:
+    return ThresholdCompactor(settings, prompt=more["prompt"])
+
+
+def _window(settings: WindowConfig, more: Mapping[str, Any], _: object) -> Compactor:
+    return WindowCompactor(settings, prompt=more["prompt"])
+
+
+def _waterfall(settings: WaterfallConfig, _more: Mapping[str, Any], _: object) -> Compactor:
+    return WaterfallCompactor(settings)
+
+
+def _smart_trim(settings: SmartTrimConfig, _more: Mapping[str, Any], _: object) -> Compactor:
+    return SmartTrim(settings)
+
+
+def _emergency(settings: _EmergencySettings, _more: Mapping[str, Any], _: object) -> Compactor:
+    return Emergency(
+        settings.context_window, estimator=settings.estimator, summary_prefix=settings.summary_prefix
+    )
+
+
+def _chain(
+    settings: _ChainSettings, _more: Mapping[str, Any], named: Callable[[str], Compactor]
+) -> Compactor:
+    steps = settings.steps
+    if isinstance(steps, str) or not steps or not all(isinstance(each, str) for each in steps):
+        raise ConfigError(f"steps must be names of policies, got {steps!r}", field="steps", value=steps)
+    if "chain" in steps:
+        raise ConfigError("steps must not name a chain", field="steps", value=steps)
+    return Chain(*(named(step) for step in steps), target=settings.target)
+
+
+POLICIES: Final[dict[str, PolicyKind]] = {
+    "threshold": PolicyKind(CompactionConfig, _threshold, {"prompt": PROMPT}),
+    "window": PolicyKind(WindowConfig, _window, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
+    "waterfall": PolicyKind(WaterfallConfig, _waterfall, {}, WaterfallConfig.documented),
+    "smart-trim": PolicyKind(SmartTrimConfig, _smart_trim, {}, lambda: SmartTrim.documented().config),
+    "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
+    "chain": PolicyKind(_ChainSettings, _chain, {}),
+}
+"""Every policy that a file or the command line may name."""
+
+
+def policy_names() -> list[str]:
+    """The names of all policies."""
+    return list(POLICIES)
+
+
+def settings_of(name: str) -> list[str]:
+    """The settings of a policy that a file may give.
+
+    Raises:
+        ConfigError: there is no such policy.
+    """
+    kind = _kind(name)
+    own = [each.name for each in fields(kind.settings) if each.name not in IN_CODE]
+    if kind.documented is not None and DOCUMENTED not in own:
+        own.append(DOCUMENTED)
+    return [*own, *kind.more]
+
+
+def make_policy(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    others: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Compactor:
+    """The policy of that name.
+
+    Args:
+        name: One of :func:`policy_names`.
+        settings: Its settings; what is left out has its default. ``documented = true`` begins with the
+            documented numbers instead.
+        others: The settings of policies that a chain names.
+
+    Raises:
+        ConfigError: an unknown name or setting, with the nearest known one; or a value out of its bounds.
+    """
+    kind, given = _kind(name), dict(settings or {})
+    known = settings_of(name)
+    for key in given:
+        if key in known:
+            continue
+        if key in IN_CODE and key in (each.name for each in fields(kind.settings)):
+            raise ConfigError(f"{key} is a function and is given in code", field=key, value=given[key])
+        raise ConfigError(f"{name} has no setting {key!r}{nearest(key, known)}", field=key, value=given[key])
+    more = {key: given.pop(key, default) for key, default in kind.more.items()}
+    for key, value in more.items():
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(
+                f"{key} must be a text that is not blank, got {value!r}", field=key, value=value
+            )
+    base: dict[str, Any] = {}
+    if kind.documented is not None and given.get(DOCUMENTED) is True:
+        form = kind.documented()
+        base = {each.name: getattr(form, each.name) for each in fields(kind.settings)}
+    if kind.documented is not None and DOCUMENTED not in (each.name for each in fields(kind.settings)):
+        said = given.pop(DOCUMENTED, False)
+        checks.boolean(DOCUMENTED, said)
+    values = {key: _value(kind.settings, key, value) for key, value in given.items()}
+    others = others or {}
+    return kind.make(
+        kind.settings(**{**base, **values}), more, lambda step: make_policy(step, others.get(step))
+    )
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A half sentence that names the known word nearest to *word*, or all of them."""
+    close = get_close_matches(word.lower().replace("-", "_"), [each.replace("-", "_") for each in known], 1)
+    if not close:
+        return f"; known are {', '.join(known)}"
+    found = next(each for each in known if each.replace("-", "_") == close[0])
+    return f"; did you mean {found!r}?"
+
+
+def _kind(name: str) -> PolicyKind:
+    kind = POLICIES.get(name)
+    if kind is None:
+        raise ConfigError(
+            f"there is no policy {name!r}{nearest(name, policy_names())}", field="policy", value=name
+        )
+    return kind
+
+
+def _value(settings: type[Any], key: str, value: Any) -> Any:
+    """*value* as code would give it: a list is a tuple, and ``"none"`` is None where None is allowed."""
+    if isinstance(value, list):
+        return tuple(value)
+    declared = next(str(each.type) for each in fields(settings) if each.name == key)
+    if value == "none" and "None" in declared:
+        return None
+    return value

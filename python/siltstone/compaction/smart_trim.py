@@ -1,0 +1,297 @@
+"""Smart trim: what has least to do with the question leaves first, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.documented_bm25 import documented_scores
+from siltstone.compaction.keeping import held, kept_apart, layered, superseded
+from siltstone.compaction.query import recent_query
+from siltstone.compaction.render import render
+from siltstone.compaction.smart_trim_config import SmartTrimConfig
+from siltstone.errors import ConfigError
+from siltstone.llm import Flow
+from siltstone.messages import History, Message, RawMessage, as_history, render_messages
+from siltstone.tokens import TokenRule, rule
+
+__all__ = ["SmartTrim", "Trimmed", "smart_trim"]
+
+RECALLED = '<recalled-context source="memory-context">', "</recalled-context>"
+FIRST_PLACES = 3  # where a host's own summary may stand
+
+_SPEAKERS = ("User: ", "Assistant: ", "Tool: ", "System: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """A history after a trim; the caller's own objects.
+
+    Attributes:
+        retained: What stays, in order; the list that was given where nothing was trimmed.
+        trimmed: What left, in order.
+        did_trim: Something left.
+        tokens: What stays, by the estimator.
+        safe_limit: What was aimed at. More than that stays where all of it is protected.
+        reason: Why nothing was trimmed: ``within_limit``, ``query_too_short``, ``all_protected``; else "".
+    """
+
+    retained: Sequence[RawMessage]
+    trimmed: Sequence[RawMessage]
+    did_trim: bool
+    tokens: int
+    safe_limit: int
+    reason: str = ""
+
+
+class SmartTrim:
+    """Trims a history to its safe limit: the least relevant groups leave first, then the oldest.
+
+    The safe limit is the window less ``reserve_tokens`` and less what recalled context may take. System
+    messages, summaries, the newest messages, the last tool call with its results, recalled context, pinned
+    messages, pending groups and the request in flight stay. Every other group is scored by BM25 for the
+    newest requests; of equal scores the oldest leaves first. No summary takes their place and no model is
+    asked: what leaves is in the archive, and is recalled when it is asked for.
+
+    A second trim finds nothing to do. What is protected may still be over the limit: then it is for
+    another policy, or for the emergency net.
+    """
+
+    def __init__(self, config: SmartTrimConfig | None = None) -> None:
+        self.config = config or SmartTrimConfig()
+        self._token_rule = rule(self.config.estimator)
+
+    @classmethod
+    def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
+        """The documented form: its estimate in UTF-16 units, its tokenizer and its scores."""
+        return cls(
+            replace(config or SmartTrimConfig(), documented=True, target_share=1, estimator="chars/3-utf16")
+        )
+
+    def __repr__(self) -> str:
+        return f"SmartTrim({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """``smart-trim``."""
+        return "smart-trim"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
+        """Refuses a window without room for a history.
+
+        Raises:
+            ConfigError: the safe limit is 0 or less, or no more than *reserved_tokens*.
+        """
+        if context_window is None:
+            return
+        limit = self.config.safe_limit(context_window)
+        if reserved_tokens >= limit:
+            raise ConfigError(
+                f"the safe limit of {limit} tokens, of a window of {context_window}, must be > "
+                f"reserved_tokens, got {reserved_tokens}",
+                field="reserved_tokens",
+                value=reserved_tokens,
+            )
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, where the history is over the safe limit; at any boundary."""
+        if context.context_window is None:
+            return None
+        limit = self.config.safe_limit(context.context_window)
+        tokens = context.estimated_history_tokens + context.reserved_tokens
+        if tokens <= limit:
+            return None
+        return Trigger(
+            "history_tokens",
+            "trim",
+            tokens=tokens,
+            threshold=limit,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+        )
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Trims *history*. It yields no request.
+
+        Raises:
+            ConfigError: the safe limit of the window is 0 or less.
+        """
+        yield from ()
+        if trigger.context_window is None:
+            return Skip("no_context_window", "a trim is measured by a window; pass context_window=")
+        limit = self.config.safe_limit(trigger.context_window) - trigger.reserved_tokens
+        read = as_history(history)
+        run = _Trim(read, self.config, self._token_rule, limit, trigger)
+        reason = run.reason()
+        if not reason:
+            kept = run.kept(int(limit * self.config.target_share)) - superseded(read, trigger)
+            if len(kept) < len(read):
+                return layered(history, kept_apart(history, read, kept), (), "")
+            reason = "all_protected"
+        return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
+
+
+_SKIPS = {
+    "within_limit": "not_due",
+    "query_too_short": "query_too_short",
+    "all_protected": "nothing_to_discard",
+}
+
+
+def smart_trim(
+    messages: Sequence[RawMessage], safe_limit: int, config: SmartTrimConfig | None = None
+) -> Trimmed:
+    """Trims a list of *messages* to *safe_limit* tokens, without a session. It is not changed.
+
+    Args:
+        messages: A history in any dialect.
+        safe_limit: The most tokens, by the estimator of *config*.
+        config: What is spared, and what is relevant.
+
+    Raises:
+        InvalidMessageError: one of *messages* is not a message.
+    """
+    config = config or SmartTrimConfig()
+    read = History(messages)
+    run = _Trim(read, config, rule(config.estimator), safe_limit, Trigger("manual"))
+    reason = run.reason()
+    kept = set[int]() if reason else run.kept(safe_limit)
+    if reason or len(kept) == len(read):
+        return Trimmed(messages, [], False, run.tokens, safe_limit, reason or "all_protected")
+    retained = [raw for at, raw in enumerate(messages) if at in kept]
+    trimmed = [raw for at, raw in enumerate(messages) if at not in kept]
+    return Trimmed(retained, trimmed, True, run.tokens_of(kept), safe_limit)
+
+
+class _Trim:
+    """One history against one limit."""
+
+    def __init__(
+        self, read: History, config: SmartTrimConfig, token_rule: TokenRule, limit: int, trigger: Trigger
+    ) -> None:
+        self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
+        self._trigger = trigger
+        self._sums = read.sums(token_rule)
+
+    @property
+    def tokens(self) -> int:
+        """The whole history."""
+        return self._rule.tokens(self._sums[-1])
+
+    def tokens_of(self, positions: set[int]) -> int:
+        """The messages at *positions*."""
+        return self._rule.tokens(sum(self._sums[at + 1] - self._sums[at] for at in positions))
+
+    def reason(self) -> str:
+        """Why nothing is to be trimmed; empty where something is."""
+        if self.tokens <= self._limit:
+            return "within_limit"
+        if len(self._query().strip()) < self._config.shortest_query:
+            return "query_too_short"
+        return ""
+
+    def kept(self, target: int) -> set[int]:
+        """The positions that stay: all, less the least relevant groups, less the oldest blank ones.
+
+        Groups leave until what is left has *target* tokens at most.
+        """
+        loose = list(self._loose())
+        texts = [self._text(positions) for positions in loose]
+        scored = [at for at, text in enumerate(texts) if text.strip()]
+        scores = self._scores([texts[at] for at in scored])
+        by_score = [at for _, at in sorted(zip(scores, scored, strict=True))]
+        blank = [at for at, text in enumerate(texts) if not text.strip()]
+        units, gone = self._sums[-1], set[int]()
+        for at in (*by_score, *blank):
+            if self._rule.tokens(units) <= target:
+                break
+            gone.update(loose[at])
+            units -= sum(self._sums[place + 1] - self._sums[place] for place in loose[at])
+        return set(range(len(self._read))) - gone
+
+    def _query(self) -> str:
+        return recent_query(self._read) if self._config.query is None else self._config.query
+
+    def _scores(self, texts: list[str]) -> list[float]:
+        if not texts:
+            return []
+        if self._config.documented:
+            return documented_scores(texts, self._query())
+        from siltstone.index import Bm25Index
+
+        index = Bm25Index()
+        index.add(texts)
+        ids, found = index.search(self._query(), len(texts))
+        scores = [0.0] * len(texts)
+        for at, score in zip(ids.tolist(), found.tolist(), strict=True):
+            scores[at] = score
+        return scores
+
+    def _loose(self) -> Iterator[list[int]]:
+        """The groups that may go, the one that begins first before the others."""
+        fixed = self._protected()
+        outline = self._read.outline
+        ending = (outline.group_ending_at(at) for at in range(len(self._read)))
+        loose = [list(group) for group in ending if group and fixed.isdisjoint(group)]
+        yield from sorted(loose)
+
+    def _protected(self) -> set[int]:
+        read, newest = self._read, set[int]()
+        fixed = {*held(read, self._trigger), *read.summaries}
+        fixed.update(at for at in read.unoriginal if read[at].provenance == "recalled_context")
+        fixed.update(at for at, raw in enumerate(read.raws) if _is_recalled(raw))
+        if self._config.is_summary is not None:
+            first = read.raws[:FIRST_PLACES]
+            fixed.update(at for at, raw in enumerate(first) if self._config.is_summary(raw))
+        for at in range(len(read) - 1, -1, -1):
+            if len(newest) >= self._config.protected_recent:
+                break
+            if _is_said(read[at]):
+                newest.add(at)
+        return fixed | newest | self._last_span()
+
+    def _last_span(self) -> set[int]:
+        """The last tool call with its results."""
+        for at in range(len(self._read) - 1, -1, -1):
+            group = self._read.outline.group_ending_at(at)
+            if group and len(group) > 1:
+                return set(group)
+        return set()
+
+    def _text(self, positions: Sequence[int]) -> str:
+        return "\n".join(self._rendered(at) for at in positions)
+
+    def _rendered(self, at: int) -> str:
+        lines, end = render_messages(self._read.raws, at, at + 1)
+        if end == at:  # a message that the core does not read
+            lines = render([self._read[at]], "")
+        for speaker in _SPEAKERS:
+            if lines.startswith(speaker):
+                return lines[len(speaker) :]
+        return lines
+
+
+def _is_said(message: Message) -> bool:
+    """A message of user or assistant; a tool's result in the role of the user is none."""
+    if message.provenance not in SAID or message.role not in ("user", "assistant"):
+        return False
+    return not message.parts or any(part.kind != "tool_result" for part in message.parts)
+
+
+def _is_recalled(raw: RawMessage) -> bool:
+    """A user message that is nothing but one recalled block, as a host's list may have it."""
+    if not isinstance(raw, Mapping) or raw.get("role") != "user":
+        return False
+    content = raw.get("content")
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], Mapping):
+        content = content[0].get("text")
+    if not isinstance(content, str) or not content.lstrip().startswith(RECALLED[0]):
+        return False
+    text = content.strip()
+    return text.endswith(RECALLED[1]) and text.count(RECALLED[0]) == 1 and text.count(RECALLED[1]) == 1

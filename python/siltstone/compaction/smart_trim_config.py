@@ -1,0 +1,91 @@
+"""The settings of the smart trim, each checked when it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from siltstone.compaction import checks
+from siltstone.errors import ConfigError
+from siltstone.messages import RawMessage
+from siltstone.tokens import TokenRule
+
+__all__ = ["SmartTrimConfig"]
+
+HARD_CAP_TENTHS = 10  # of the window, recalled context has at most one part in so many
+
+
+@dataclass(frozen=True, slots=True)
+class SmartTrimConfig:
+    """Where :class:`SmartTrim` begins to trim, and what it spares.
+
+    Attributes:
+        reserve_tokens: What is left free for the answer. None: 4,000, or what ``max_history_share`` leaves.
+        hard_cap_tokens: The most tokens of recalled context; a tenth of the window at most.
+        max_history_share: The share of the window that the history may have, 0..1.
+        protected_recent: The newest messages of user and assistant that stay; tool results do not count.
+        query: What is relevant. None: the newest two or three requests.
+        shortest_query: Characters of a query: with a shorter one nothing is trimmed.
+        is_summary: Says of a message among the first three whether it is a summary of the host's own.
+        target_share: Share of the safe limit that a trim of the policy aims at, above 0: below 1 the next
+            message is no trim again, and a provider's cache holds for a while.
+        documented: The documented tokenizer and scores, in Python; else those of the core.
+        estimator: How tokens are counted, as in :class:`CompactionConfig`.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    reserve_tokens: int | None = None
+    hard_cap_tokens: int = 4000
+    max_history_share: float | None = None
+    protected_recent: int = 6
+    query: str | None = None
+    shortest_query: int = 3
+    is_summary: Callable[[RawMessage], bool] | None = None
+    target_share: float = 0.8
+    documented: bool = False
+    estimator: str | TokenRule = "chars/3"
+
+    def __post_init__(self) -> None:
+        if self.reserve_tokens is not None:
+            checks.at_least("reserve_tokens", self.reserve_tokens, 0, or_else="None or ")
+        checks.at_least("hard_cap_tokens", self.hard_cap_tokens, 0)
+        if self.max_history_share is not None:
+            checks.share("max_history_share", self.max_history_share)
+        checks.at_least("protected_recent", self.protected_recent, 0)
+        if self.query is not None and not isinstance(self.query, str):
+            checks.refuse("query", "None or a text", self.query)
+        checks.at_least("shortest_query", self.shortest_query, 0)
+        if self.is_summary is not None and not callable(self.is_summary):
+            checks.refuse("is_summary", "None or a function of a message", self.is_summary)
+        checks.share("target_share", self.target_share, above_zero=True)
+        checks.boolean("documented", self.documented)
+        checks.estimator(self.estimator)
+
+    def hard_cap(self, context_window: int) -> int:
+        """The most tokens of recalled context in a window."""
+        return min(self.hard_cap_tokens, context_window // HARD_CAP_TENTHS)
+
+    def safe_limit(self, context_window: int) -> int:
+        """The most tokens of a history: the window less what is reserved, less the recalled context.
+
+        Raises:
+            ConfigError: nothing is left.
+        """
+        reserve = self.reserve_tokens
+        if reserve is None:
+            reserve = 4000
+            if self.max_history_share is not None:
+                reserve = round(context_window * (1 - Fraction(str(self.max_history_share))))
+        cap = self.hard_cap(context_window)
+        limit = context_window - reserve - cap
+        if limit <= 0:
+            raise ConfigError(
+                f"the safe limit must be > 0, got {limit}: a window of {context_window}, less reserve_tokens "
+                f"{reserve}, less {cap} for recalled context",
+                field="reserve_tokens",
+                value=reserve,
+            )
+        return limit

@@ -1,0 +1,277 @@
+"""Waterfall summaries: the newest messages whole, a recent summary of what just aged, a long-term one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Range, Skip, Trigger
+from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.keeping import end_of, held, kept_apart, layered, originals, summaries_of
+from siltstone.compaction.prompts import framed
+from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.compaction.select import Selection
+from siltstone.compaction.waterfall_config import WaterfallConfig
+from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
+from siltstone.compaction.waterfall_state import Memory, WaterfallState
+from siltstone.compaction.waterfall_writer import Writer
+from siltstone.llm import Flow
+from siltstone.messages import History, Message, as_history
+from siltstone.tokens import TokenRule, rule
+
+__all__ = ["WaterfallCompactor"]
+
+BOOTSTRAP = "bootstrap"  #: the action of a trigger that begins with a long history at once
+
+
+class WaterfallCompactor:
+    """Shows a session at three scales: messages word for word, a recent summary, a long-term summary.
+
+    A run is due when both windows have filled, and then every ``step`` messages, counted from the size that
+    the last run began with. It takes all messages before the immediate window that no summary has, in pieces
+    of the recent window. For each piece the recent summary goes into long-term first, then a new recent one
+    is made. What a run covers is exact; of a tool call whose results lie on the border the messages stay in
+    view until the next run.
+
+    Both summaries change together or not at all. The counters are the policy's state; where they are gone,
+    the summaries in the view say the same.
+
+    Args:
+        config: Windows, prompts, bounds. ``WaterfallConfig.documented()`` has the documented form.
+    """
+
+    def __init__(self, config: WaterfallConfig | None = None) -> None:
+        self.config = config or WaterfallConfig()
+        self._token_rule = rule(self.config.estimator)
+
+    def __repr__(self) -> str:
+        return f"WaterfallCompactor({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """``waterfall``."""
+        return "waterfall"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, where enough messages came since the last run began, and since one that failed."""
+        config, size = self.config, context.next_seq or context.message_count
+        state = WaterfallState.read(context.policy_state) or WaterfallState()
+        failures = [at for at in (context.failed_at, state.failed_at) if at is not None]
+        if failures and size - max(failures) < max(1, config.recent_window // 4):
+            return None
+        first = config.immediate_window + config.recent_window + 1
+        due = first if state.last == 0 else state.last + config.every
+        if size < due:
+            return None
+        return Trigger(
+            "count",
+            tokens=context.estimated_history_tokens,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+            policy_state=context.policy_state,
+        )
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Asks for the summaries of all that has left the immediate window, and puts them before the rest.
+
+        A trigger with the action ``bootstrap`` begins with a history that has no summary: long-term of all
+        but the newest two windows, in pieces, or of the recent summaries in ``trigger.past``; then recent.
+
+        Raises:
+            CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary`` or
+                ``summarizer_overflow``, where not even the first piece was summarised.
+        """
+        read = as_history(history)
+        run = _Run(self.config, history, read, trigger)
+        refusal = run.refusal()
+        if refusal is not None:
+            return refusal
+        calls = Calls(self.config.attempts, self.config.call_timeout, False, self.config.retry_delay)
+        writer = Writer(self.config, calls, self._token_rule, trigger)
+        failure: CompactionError | None = None
+        try:
+            for piece in run.pieces():
+                yield from run.summarise(piece, writer)
+        except SummarizerOverflow as error:
+            failure = CompactionError(
+                f"the summariser finds even small requests too large: {error}",
+                reason="summarizer_overflow",
+                usage=tuple(calls.usage),
+            )
+            failure.__cause__ = error.__cause__
+        except CompactionError as error:
+            if getattr(error.__cause__, "exhausted", False) and not calls.usage:
+                return Skip("no_model", "no model was given; the memory is as it was")
+            failure = error
+        compaction = run.compaction(failed=failure is not None, usage=calls)
+        if compaction is not None:
+            return compaction
+        if failure is not None:
+            raise failure
+        return Skip("no_valid_cut", f"a tool call and its results reach over all {run.width} messages")
+
+    @staticmethod
+    def state_of(state: object) -> WaterfallState | None:
+        """The counters in a state that was kept; None where it holds none."""
+        return WaterfallState.read(state if isinstance(state, dict) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Messages that one pass summarises, and the numbers it covers."""
+
+    messages: tuple[Message, ...]
+    start: int
+    end: int
+
+
+class _Run:
+    """One run over one history: what is due, what came of it so far, and the rewrite."""
+
+    def __init__(
+        self, config: WaterfallConfig, history: Sequence[Message], read: History, trigger: Trigger
+    ) -> None:
+        self._config, self._history, self._read, self._trigger = config, history, read, trigger
+        self._size = end_of(read)
+        self._memory = Memory.of(read, trigger, config.immediate_window)
+        self._before = self._memory.state
+        self._cut = self._size - config.immediate_window
+        self._done: list[tuple[Piece, str]] = []
+
+    @property
+    def width(self) -> int:
+        """How many messages are due."""
+        return self._cut - self._before.covered
+
+    def refusal(self) -> Skip | None:
+        """Why there is nothing to do, if so."""
+        size, immediate, recent = self._size, self._config.immediate_window, self._config.recent_window
+        is_bootstrap = self._trigger.action == BOOTSTRAP
+        if is_bootstrap and (self._memory.longterm or self._memory.recent):
+            return Skip("has_summary", f"there is a summary already, of {self._before.covered} messages")
+        least = immediate + recent if is_bootstrap else immediate
+        if size <= least:
+            shown = len(originals(self._read))
+            return Skip(
+                "too_few", f"not enough entries: have {size} ({shown} loaded), need more than {least}"
+            )
+        if not self._due():
+            return Skip(
+                "nothing_to_discard",
+                f"no new entries since the last run: {self._before.covered} of {size} are summarised, and "
+                f"the newest {immediate} stay as they are",
+            )
+        if not self._selection(self._cut).is_worthwhile:
+            return Skip("no_valid_cut", f"tool calls, pins or the request hold all {self.width} messages")
+        return None
+
+    def _due(self) -> list[Message]:
+        messages = (self._read[at] for at in originals(self._read))
+        return [each for each in messages if self._before.covered <= each.seq < self._cut]
+
+    def pieces(self) -> Iterator[Piece]:
+        """What is due, in the portions that one pass takes, oldest first."""
+        due, size = self._due(), self._config.recent_window
+        shown = (span[1] for message in summaries_of(self._read) for span in message.covers)
+        start = max([self._before.covered, *shown])  # the net may have summarised more
+        if self._trigger.action == BOOTSTRAP:
+            last = [each for each in due if each.seq >= self._cut - size]
+            due = due[: len(due) - len(last)]
+        else:
+            last = []
+        longest = max(2 * size - 1, size + 1) if not last else size
+        if self._trigger.action == BOOTSTRAP and self._trigger.past:
+            due = []  # the stored summaries stand for it
+        while due:
+            count = size if len(due) > longest else len(due)
+            taken, due = due[:count], due[count:]
+            end = due[0].seq if due else (last[0].seq if last else self._cut)
+            yield Piece(tuple(taken), start, end)
+            start = end
+        if last:
+            yield Piece(tuple(last), last[0].seq, self._cut)
+
+    def summarise(self, piece: Piece, writer: Writer) -> Flow[None]:
+        """One pass: recent into long-term, then *piece* into recent. Both count, or neither."""
+        memory, state = self._memory, self._memory.state
+        longterm, level = memory.longterm, memory.longterm_level
+        recents = [*self._trigger.past, *self._asides()]
+        if self._trigger.action == BOOTSTRAP and self._trigger.past and not memory.recent:
+            longterm, level = (yield from writer.remade(recents, "")), 1
+        elif memory.recent:
+            every = self._config.longterm_refresh
+            if every and (state.passes + 1) % every == 0 and recents:
+                longterm = yield from writer.remade(recents, memory.recent)
+            else:
+                longterm = yield from writer.combined(memory.recent, longterm)
+            level = max(1, level) + 1
+        recent = yield from writer.slice(piece.messages)
+        border = piece.start if longterm else 0
+        counters = WaterfallState(state.last, piece.end, border, state.passes + 1)
+        self._memory = Memory(counters, longterm, recent, level)
+        self._done.append((piece, recent))
+
+    def _asides(self) -> list[Message]:
+        """The recent summaries of this run that a later piece has already put into long-term."""
+        return [_recent_message(piece, text) for piece, text in self._done[:-1]]
+
+    def compaction(self, *, failed: bool, usage: Calls) -> Compaction | None:
+        """The rewrite after the passes that were made; None where none discards anything."""
+        if not self._done:
+            return None
+        state = self._memory.state
+        selection = self._selection(state.covered)
+        if not selection.is_worthwhile:
+            return None
+        counters = replace(
+            state,
+            last=self._before.last if failed else self._size,
+            failed_at=self._size if failed else None,
+        )
+        made, text = self._messages(covered(selection.discarded))
+        return layered(
+            self._history,
+            selection,
+            made,
+            text,
+            state=counters.to_json(),
+            asides=tuple(self._asides()),
+            usage=tuple(usage.usage),
+            degraded=usage.degraded,
+        )
+
+    def _messages(self, discarded: Sequence[Range]) -> tuple[list[Message], str]:
+        """The summaries of the view with what each stands for, and the text of the last."""
+        memory = self._memory
+        if not memory.longterm:
+            return [summary_message(framed(RECENT_PREFIX, memory.recent), tuple(discarded))], memory.recent
+        older, newer = _parted(discarded, memory.state.longterm_end)
+        level = max(1, memory.longterm_level)
+        if not older or not newer:  # pins or a group hold all of one: a message that covers nothing is none
+            text = f"{memory.longterm}\n\n{memory.recent}"
+            return [summary_message(framed(LONGTERM_PREFIX, text), tuple(discarded), level)], text
+        return [
+            summary_message(framed(LONGTERM_PREFIX, memory.longterm), older, level),
+            summary_message(framed(RECENT_PREFIX, memory.recent), newer),
+        ], memory.recent
+
+    def _selection(self, cut: int) -> Selection:
+        """What stays: messages from *cut* on, and what no policy gives up."""
+        kept = held(self._read, self._trigger)
+        kept.update(at for at in originals(self._read) if self._read[at].seq >= cut)
+        return kept_apart(self._history, self._read, kept)
+
+
+def _recent_message(piece: Piece, text: str) -> Message:
+    return summary_message(framed(RECENT_PREFIX, text), ((piece.start, piece.end),))
+
+
+def _parted(ranges: Sequence[Range], border: int) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+    """*ranges* before *border*, and from there on."""
+    older = tuple((start, min(end, border)) for start, end in ranges if start < border)
+    return older, tuple((max(start, border), end) for start, end in ranges if end > border)

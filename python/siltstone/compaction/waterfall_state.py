@@ -1,0 +1,98 @@
+"""Where waterfall summaries stand: counters that are kept with the session, and texts that the view has."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from siltstone.compaction.base import State, Trigger
+from siltstone.compaction.keeping import end_of, summaries_of
+from siltstone.compaction.prompts import unframed
+from siltstone.compaction.rewrite import level_of
+from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
+from siltstone.messages import History, Message
+
+__all__ = ["Memory", "WaterfallState"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallState:
+    """The counters. Long-term stands for [0, longterm_end), recent for [longterm_end, covered).
+
+    Attributes:
+        last: How many messages there were when the last run began; 0 before the first.
+        covered: Up to where messages are summarised: a run that stopped halfway has not come to ``last``.
+        longterm_end: Where the recent summary begins.
+        passes: Summaries of slices that were ever made.
+        failed_at: How many messages there were at a run that stopped halfway; None after any other.
+    """
+
+    last: int = 0
+    covered: int = 0
+    longterm_end: int = 0
+    passes: int = 0
+    failed_at: int | None = None
+
+    @classmethod
+    def read(cls, state: State | None) -> WaterfallState | None:
+        """What *state* holds; None where it holds something else, or nothing."""
+        if not isinstance(state, dict):
+            return None
+        known = {name: state.get(name, 0) for name in ("last", "covered", "longterm_end", "passes")}
+        failed_at = state.get("failed_at")
+        if not all(type(value) is int and value >= 0 for value in known.values()):
+            return None
+        if failed_at is not None and type(failed_at) is not int:
+            return None
+        if not known["longterm_end"] <= known["covered"]:
+            return None
+        return cls(**known, failed_at=failed_at)
+
+    def to_json(self) -> dict[str, int | None]:
+        """As it is kept."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The two summaries of a view, without their frames; empty where there is none."""
+
+    state: WaterfallState
+    longterm: str = ""
+    recent: str = ""
+    longterm_level: int = 0
+
+    @classmethod
+    def of(cls, read: History, trigger: Trigger, immediate: int) -> Memory:
+        """What *read* shows of them, by the state that was kept, or by the summaries' own words.
+
+        A summary that another policy wrote, or the emergency net, is what there is of long-term.
+        """
+        shown = summaries_of(read)
+        state = WaterfallState.read(trigger.policy_state)
+        if not shown:
+            return cls(state or WaterfallState())
+        is_alone = len(shown) == 1
+        first_only = is_alone and (
+            state.longterm_end == 0 and state.passes > 0 if state else level_of(shown[0]) == 1
+        )
+        if state is None:
+            state = _inferred(shown, first_only, immediate, end_of(read))
+        if first_only:
+            return cls(state, "", _text(shown[0], RECENT_PREFIX))
+        older = shown if is_alone else shown[:-1]
+        longterm = "\n\n".join(_text(message, LONGTERM_PREFIX) for message in older)
+        recent = "" if is_alone else _text(shown[-1], RECENT_PREFIX)
+        return cls(state, longterm, recent, max(level_of(message) for message in older))
+
+
+def _inferred(shown: list[Message], first_only: bool, immediate: int, end: int) -> WaterfallState:
+    """The counters of a view whose state is gone: a run covers all but the immediate window."""
+    covered = min(max(span[1] for message in shown for span in message.covers), end)
+    border = 0 if first_only else covered
+    if len(shown) > 1:
+        border = min(span[0] for span in shown[-1].covers)
+    return WaterfallState(covered + immediate, covered, border, len(shown))
+
+
+def _text(message: Message, prefix: str) -> str:
+    return unframed(message.text, prefix).strip()

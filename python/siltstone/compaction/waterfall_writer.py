@@ -1,0 +1,162 @@
+"""Asking for the summaries of waterfall memory, in as many requests as the summariser's window takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from siltstone.compaction.base import Trigger
+from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.clip import clip, near_end
+from siltstone.compaction.prompts import unframed
+from siltstone.compaction.render import INDENT, render
+from siltstone.compaction.waterfall_config import WaterfallConfig
+from siltstone.compaction.waterfall_prompts import (
+    RECENT_PREFIX,
+    combining,
+    instruct_combining,
+    instruct_slice,
+    slice_of,
+)
+from siltstone.llm import CompletionRequest, Flow, Purpose
+from siltstone.messages import Message
+from siltstone.tokens import TokenRule
+
+__all__ = ["Writer", "memory_of"]
+
+LEAST_SUMMARY = 64  # tokens: half of a slice of three words is no room for a sentence
+LEAST_PIECE = 256  # tokens: smaller requests would say nothing
+MOST_HALVINGS = 6  # of a request, in answer to a provider that finds it too large
+MARGIN = 20  # one part in twenty of the window is left free: an estimate is none
+
+
+class Writer:
+    """The model calls of one run.
+
+    Args:
+        config: Prompts and bounds.
+        calls: Who is asked, and how often.
+        rule: How tokens are counted.
+        trigger: The window, and what the host wants to have looked at.
+    """
+
+    def __init__(self, config: WaterfallConfig, calls: Calls, rule: TokenRule, trigger: Trigger) -> None:
+        self._config, self._calls, self._rule, self._trigger = config, calls, rule, trigger
+        is_base = config.prompt_style == "base"
+        self._slice: Callable[[Sequence[str]], str] = slice_of if is_base else instruct_slice
+        self._combining: Callable[[str, str], str] = combining if is_base else instruct_combining
+        self._speakers = not is_base
+        self._window = config.summarizer_window or trigger.context_window
+
+    def slice(self, messages: Sequence[Message]) -> Flow[str]:
+        """A summary of *messages*, as their recent memory."""
+        memories = [text for message in messages if (text := memory_of(message, speakers=self._speakers))]
+        cap = self._config.max_tokens
+        if self._config.cap_share < 1:
+            share = int(self._rule.count_text("\n".join(memories)) * self._config.cap_share)
+            cap = min(cap, max(LEAST_SUMMARY, share))
+        return (yield from self._in_portions(memories, render(messages, ""), cap))
+
+    def combined(self, recent: str, longterm: str) -> Flow[str]:
+        """Long-term with *recent* in it, within its budget."""
+        cap = self._config.max_tokens
+        material = "\n".join(_quoted(text) for text in (longterm, recent) if text)
+        prompt = self._combining(recent, longterm)
+        room = self._room(cap)
+        if room is not None and self._rule.count_text(prompt) > room:
+            answer = yield from self._in_portions([longterm, recent], material, cap)
+        else:
+            answer = yield from self._ask(prompt, material, cap, "merge")
+        return (yield from self._within_budget(answer))
+
+    def remade(self, recents: Sequence[Message], newest: str) -> Flow[str]:
+        """Long-term of the stored *recents* and the *newest* one, not of what it was."""
+        texts = [unframed(message.text, RECENT_PREFIX).strip() for message in recents]
+        texts = [text for text in (*texts, newest) if text]
+        material = "\n".join(map(_quoted, texts))
+        answer = yield from self._in_portions(texts, material, self._config.max_tokens)
+        return (yield from self._within_budget(answer))
+
+    def _within_budget(self, text: str) -> Flow[str]:
+        budget = self._config.longterm_budget_tokens
+        if budget is None or self._rule.count_text(text) <= budget:
+            return text
+        shorter = yield from self._in_portions([text], _quoted(text), min(budget, self._config.max_tokens))
+        return clip(shorter, budget, self._rule)
+
+    def _in_portions(self, memories: list[str], material: str, cap: int) -> Flow[str]:
+        """A summary of *memories*: in one request where they fit, else portion by portion, each combined."""
+        room = self._room(cap)
+        prompt = self._slice(memories)
+        if room is None or self._rule.count_text(prompt) <= room:
+            try:
+                return (yield from self._ask(prompt, material, cap, "summary"))
+            except SummarizerOverflow:
+                room = self._rule.count_text(prompt) // 2
+        halvings, waiting, summary = 0, "\n".join(memories), ""
+        while waiting:
+            portion = self._portion(waiting, room)
+            try:
+                text = yield from self._ask(self._slice([portion]), portion, cap, "summary")
+                if summary:
+                    both = "\n".join((_quoted(summary), _quoted(text)))
+                    text = yield from self._ask(self._combining(text, summary), both, cap, "merge")
+            except SummarizerOverflow as error:
+                room, halvings = room // 2, halvings + 1
+                if room < LEAST_PIECE or halvings > MOST_HALVINGS:
+                    raise error from error.__cause__
+            else:
+                summary, waiting = text, waiting[len(portion) :].lstrip("\n")
+        return summary
+
+    def _portion(self, text: str, tokens: int) -> str:
+        """As much of *text* as has *tokens*, cut where a line or a sentence ends; one character at least."""
+        low, high = 1, len(text)
+        if self._rule.count_text(text) <= tokens:
+            return text
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._rule.count_text(text[:middle]) <= tokens:
+                low = middle
+            else:
+                high = middle - 1
+        return text[: max(1, near_end(text, low))]
+
+    def _room(self, cap: int) -> int | None:
+        """Tokens of a prompt: the window less the answer and the margin; None where no window is known."""
+        if self._window is None:
+            return None
+        return max(LEAST_PIECE, self._window - cap - self._window // MARGIN)
+
+    def _ask(self, prompt: str, material: str, cap: int, purpose: Purpose) -> Flow[str]:
+        config = self._config
+        answer = yield from self._calls.ask(
+            CompletionRequest(
+                [{"role": "user", "content": self._told(prompt)}],
+                cap,
+                purpose,
+                stop=config.stop,
+                temperature=config.temperature,
+                material=material,
+            )
+        )
+        return answer if config.cap_share == 1 else clip(answer, cap, self._rule)
+
+    def _told(self, prompt: str) -> str:
+        """*prompt* after what the host wants besides. The documented text alone where it wants nothing."""
+        wishes = [self._trigger.instructions.strip()]
+        if self._trigger.focus:
+            wishes.append(f"Pay particular attention to: {self._trigger.focus}")
+        return "\n\n".join([*filter(None, wishes), prompt])
+
+
+def memory_of(message: Message, *, speakers: bool = False) -> str:
+    """What *message* says, as a memory: its content, or with *speakers* the lines that name who says it."""
+    if speakers or any(part.kind not in ("text", "reasoning") for part in message.parts):
+        return render([message], "")
+    return message.text
+
+
+def _quoted(text: str) -> str:
+    """An earlier summary as a rendering shows it, for a model that selects lines."""
+    spoken = text.replace("\n", INDENT)
+    return f"[Earlier summary of messages so far: {spoken}]"

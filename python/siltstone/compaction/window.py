@@ -1,0 +1,257 @@
+"""Windows: a few messages in view, a summary of the rest, and everything that left found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionContext,
+    CompactionError,
+    Range,
+    Skip,
+    Trigger,
+)
+from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.clip import clip
+from siltstone.compaction.fallback import smart_fallback_summary
+from siltstone.compaction.keeping import held, kept_apart, originals, summaries_of
+from siltstone.compaction.prompts import unframed
+from siltstone.compaction.rewrite import joined, rewrite
+from siltstone.compaction.select import Selection
+from siltstone.compaction.summarise import Brief, summarise
+from siltstone.compaction.window_config import WINDOW_PREFIX, WindowConfig
+from siltstone.errors import ModelError
+from siltstone.llm import Flow
+from siltstone.messages import History, Message, as_history
+from siltstone.tokens import TokenRule, rule
+
+__all__ = ["Tiers", "WindowCompactor", "tiers"]
+
+LEAST_SUMMARY = 64  # tokens: half of three words is no room for a sentence
+LEAST_LEFT = 2  # messages: fewer are not worth a call
+
+PROMPT = (
+    "Summarise the conversation above in 3 to 5 sentences. Keep the decisions that were made, the facts and "
+    "figures that were found, what the tools returned, and what is to be achieved. Write plain sentences, "
+    "without an introduction."
+)
+
+
+class WindowCompactor:
+    """Keeps the newest messages in view and one summary of what left; all that left stays searchable.
+
+    A run is due when there are more messages than ``working_limit``, or when they fill 0.7 of the window,
+    at any boundary. System messages, pinned ones with their groups, groups with a pending call and the
+    request in flight stay in any case. Where the model fails, ``smart_fallback_summary`` takes its place and
+    the compaction is ``degraded``.
+
+    Args:
+        config: Limits, shares and budgets.
+        prompt: The instruction that ends a request for a summary.
+    """
+
+    def __init__(self, config: WindowConfig | None = None, *, prompt: str = PROMPT) -> None:
+        self.config = config or WindowConfig()
+        self.prompt = prompt
+        self._token_rule = rule(self.config.estimator)
+
+    def __repr__(self) -> str:
+        return f"WindowCompactor({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """``window``."""
+        return "window"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, by tokens or by the number of messages; at any boundary."""
+        config = self.config
+        if not config.auto_summarize:
+            return None
+        tokens = context.estimated_history_tokens + context.reserved_tokens
+        if context.context_window is not None:
+            threshold = config.tokens(config.auto_summarize_threshold, context.context_window)
+            if tokens >= threshold:
+                return self._trigger("history_tokens", tokens, threshold, context)
+        if config.due_at(context.message_count - context.fixed_count):
+            return self._trigger("count", tokens, None, context)
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Summarises the oldest messages, and puts the summary after what earlier ones said.
+
+        Raises:
+            CompactionError: ``no_reduction``, where a run due by tokens would not make the view smaller.
+        """
+        read = as_history(history)
+        loose = [at for at in originals(read) if read[at].seq not in trigger.pins]
+        if trigger.reason == "manual" and len(loose) <= LEAST_LEFT:
+            return Skip("too_few", f"{len(loose)} messages are in view, more than {LEAST_LEFT} are needed")
+        selection = self._select(history, read, loose, trigger)
+        if not selection.is_worthwhile:
+            return Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
+        calls = Calls(self.config.attempts, self.config.call_timeout, False, self.config.retry_delay)
+        earlier = "\n\n".join(unframed(each.text, WINDOW_PREFIX).strip() for each in summaries_of(read))
+        summary, degraded = yield from self._summary(selection, earlier, calls, trigger)
+        compaction = rewrite(
+            history, selection, summary, WINDOW_PREFIX, usage=tuple(calls.usage), degraded=degraded
+        )
+        if trigger.reason == "history_tokens":
+            self._check_shrunk(history, compaction)
+        return compaction
+
+    def _trigger(
+        self, reason: str, tokens: int, threshold: int | None, context: CompactionContext
+    ) -> Trigger:
+        return Trigger(
+            "count" if reason == "count" else "history_tokens",
+            tokens=tokens,
+            threshold=threshold,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+        )
+
+    def _select(
+        self, history: Sequence[Message], read: History, loose: list[int], trigger: Trigger
+    ) -> Selection:
+        """The newest messages stay: as many as the limit leaves, fewer where they are too large."""
+        fixed = held(read, trigger)
+        left = self.config.left if trigger.reason == "count" else self.config.working_limit
+        count = min(len(loose), left)
+        if trigger.reason == "history_tokens" and trigger.context_window is not None:
+            count = self._fitting(read, loose, count, fixed, trigger)
+        newest = loose[len(loose) - count :]
+        return kept_apart(history, read, {*fixed, *newest})
+
+    def _fitting(self, read: History, loose: list[int], count: int, fixed: set[int], trigger: Trigger) -> int:
+        """How many of the newest *count* messages fit the target; the newest group always does."""
+        window = trigger.context_window or 0
+        target = self.config.tokens(self.config.auto_summarize_target, window) - trigger.reserved_tokens
+        sums = read.sums(self._token_rule)
+        units = sum(sums[at + 1] - sums[at] for at in fixed)
+        room = target - min(self.config.summary_budget_tokens, max(0, target) // 4)
+        taken = 0
+        for at in reversed(loose[len(loose) - count :]):
+            units += 0 if at in fixed else sums[at + 1] - sums[at]
+            if taken and self._token_rule.tokens(units) > room:
+                break
+            taken += 1
+        return max(1, taken)
+
+    def _summary(
+        self, selection: Selection, earlier: str, calls: Calls, trigger: Trigger
+    ) -> Flow[tuple[str, bool]]:
+        """The text of the new summary, and whether no model wrote its newest part."""
+        config = self.config
+        budget = self._budget(trigger)
+        half = self._token_rule.count(selection.discarded) // 2
+        cap = min(config.summary_max_tokens, budget, max(LEAST_SUMMARY, half))
+        appends = not earlier or self._token_rule.count_text(earlier) + cap <= budget
+        new = [message for message in selection.told if message.provenance != "compaction_summary"]
+        told = new if appends else selection.told
+        brief = Brief(
+            prompt=self.prompt,
+            focus=trigger.focus,
+            cap=cap if appends else max(cap, budget * 2 // 3),
+            window=config.summarizer_window or trigger.context_window,
+            summary_prefix=WINDOW_PREFIX,
+            token_rule=self._token_rule,
+            more=trigger.instructions,
+        )
+        degraded = False
+        try:
+            text = yield from _warmed(summarise(told, brief, calls), config.summary_temperature)
+        except (CompactionError, SummarizerOverflow):
+            text, degraded, appends = smart_fallback_summary(new, config.fallback_bytes), True, True
+        text = text or "The messages held no text."
+        if appends and earlier:
+            room = budget - self._token_rule.count_text(text) - 1
+            text = f"{clip(earlier, max(0, room), self._token_rule)}\n\n{text}".lstrip()
+        return clip(text, budget, self._token_rule), degraded
+
+    def _budget(self, trigger: Trigger) -> int:
+        """The most tokens of the summary in view: an eighth of the window at most."""
+        budget = self.config.summary_budget_tokens
+        return budget if trigger.context_window is None else max(1, min(budget, trigger.context_window // 8))
+
+    def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:
+        before, after = self._token_rule.count(history), self._token_rule.count(compaction.messages)
+        if after >= before:
+            raise CompactionError(
+                f"the rewrite has {after} tokens, the history {before}: it must be smaller",
+                reason="no_reduction",
+                usage=compaction.usage,
+                before=before,
+                after=after,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """Where each message of a session is, as half-open ranges of sequence numbers.
+
+    Attributes:
+        working: In view.
+        short_term: The newest of those that left the view.
+        long_term: All older ones.
+    """
+
+    working: tuple[Range, ...]
+    short_term: tuple[Range, ...]
+    long_term: tuple[Range, ...]
+
+    def of(self, seq: int) -> Literal["working", "short_term", "long_term"] | None:
+        """The tier of a message; None for a number that no message has."""
+        if _within(self.working, seq):
+            return "working"
+        if _within(self.short_term, seq):
+            return "short_term"
+        return "long_term" if _within(self.long_term, seq) else None
+
+
+def tiers(view: Iterable[Message], next_seq: int, short_term_limit: int = 100) -> Tiers:
+    """The tiers of a session.
+
+    Args:
+        view: The messages in view.
+        next_seq: How many messages there ever were.
+        short_term_limit: The most messages of short-term.
+    """
+    shown = {message.seq for message in view if message.provenance != "compaction_summary"}
+    left = [seq for seq in range(next_seq) if seq not in shown]
+    border = max(0, len(left) - short_term_limit)
+    return Tiers(_ranges(sorted(shown)), _ranges(left[border:]), _ranges(left[:border]))
+
+
+def _ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
+    return joined((number, number + 1) for number in numbers)
+
+
+def _within(ranges: Sequence[Range], seq: int) -> bool:
+    return any(start <= seq < end for start, end in ranges)
+
+
+def _warmed(flow: Flow[str], temperature: float | None) -> Flow[str]:
+    """*flow* with *temperature* in each of its requests."""
+    try:
+        request = next(flow)
+        while True:
+            try:
+                completion = yield replace(request, temperature=temperature)
+            except ModelError as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(completion)
+    except StopIteration as stop:
+        text: str = stop.value
+        return text
+    finally:
+        flow.close()

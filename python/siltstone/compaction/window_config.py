@@ -1,0 +1,123 @@
+"""The settings of windows, each checked when it is set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from siltstone.compaction import checks
+from siltstone.tokens import TokenRule
+
+__all__ = ["WINDOW_PREFIX", "WindowConfig", "share_of"]
+
+WINDOW_PREFIX: Final = "[Summary of earlier messages]"
+AUTO: Final = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """When :class:`WindowCompactor` acts, and how many messages stay.
+
+    Attributes:
+        working_limit: The most messages in view, beside system messages, the summary, pinned ones, and a
+            group that reaches over the border.
+        short_term_limit: Of the messages that left the view, so many of the newest are short-term; older
+            ones are long-term.
+        auto_summarize: False: only a call acts.
+        working_slack: With 0 the limit is a strict maximum. Else a run is due at the limit and so many more.
+        working_target: Messages that a run due by their number leaves. ``"auto"``: half the limit where it
+            is strict, so that one model call stands for many messages; else the limit. A call leaves the
+            limit.
+        auto_summarize_threshold: Share of the window at which a run is due, whatever the number.
+        auto_summarize_target: Share of the window that such a run aims at.
+        summary_max_tokens: The most tokens of one answer.
+        summary_temperature: How freely it is sampled, 0..1.
+        summary_budget_tokens: The most tokens of the summary in view. Where a new one has no room after the
+            earlier ones, it is made of them and of the messages together.
+        fallback_bytes: Size of the summary that needs no model.
+        attempts: Calls of one model for one answer.
+        call_timeout: Seconds that a call may take; None for any time.
+        retry_delay: Seconds before the second call for one answer.
+        summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
+        estimator: How tokens are counted, as in :class:`CompactionConfig`.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    working_limit: int = 20
+    short_term_limit: int = 100
+    auto_summarize: bool = True
+    working_slack: int = 0
+    working_target: int | Literal["auto"] = AUTO
+    auto_summarize_threshold: float = 0.7
+    auto_summarize_target: float = 0.5
+    summary_max_tokens: int = 500
+    summary_temperature: float | None = 0.3
+    summary_budget_tokens: int = 1500
+    fallback_bytes: int = 500
+    attempts: int = 2
+    call_timeout: float | None = 120.0
+    retry_delay: float = 0.5
+    summarizer_window: int | None = None
+    estimator: str | TokenRule = "bytes/4"
+
+    def __post_init__(self) -> None:
+        checks.positive("working_limit", self.working_limit)
+        checks.positive("short_term_limit", self.short_term_limit)
+        checks.boolean("auto_summarize", self.auto_summarize)
+        checks.at_least("working_slack", self.working_slack, 0)
+        if self.working_target != AUTO:
+            checks.positive("working_target", self.working_target, or_else='"auto" or ')
+            if self.working_target > self.working_limit:
+                checks.refuse(
+                    "working_target", f"at most working_limit, {self.working_limit}", self.working_target
+                )
+        checks.share("auto_summarize_threshold", self.auto_summarize_threshold, above_zero=True)
+        checks.share("auto_summarize_target", self.auto_summarize_target, above_zero=True)
+        if not self.auto_summarize_target < self.auto_summarize_threshold:
+            checks.refuse(
+                "auto_summarize_target",
+                f"< auto_summarize_threshold, {self.auto_summarize_threshold}",
+                self.auto_summarize_target,
+            )
+        checks.positive("summary_max_tokens", self.summary_max_tokens)
+        if self.summary_temperature is not None:
+            checks.share("summary_temperature", self.summary_temperature)
+        checks.positive("summary_budget_tokens", self.summary_budget_tokens)
+        checks.positive("fallback_bytes", self.fallback_bytes)
+        checks.positive("attempts", self.attempts)
+        checks.seconds("call_timeout", self.call_timeout)
+        if not checks.is_number(self.retry_delay) or self.retry_delay < 0:
+            checks.refuse("retry_delay", "a number of seconds >= 0", self.retry_delay)
+        if self.summarizer_window is not None:
+            checks.at_least("summarizer_window", self.summarizer_window, 1_024, or_else="None or ")
+        checks.estimator(self.estimator)
+
+    @classmethod
+    def documented(cls) -> WindowConfig:
+        """The documented slack: a run at twice the limit, which leaves the limit."""
+        return cls(working_slack=20)
+
+    @property
+    def left(self) -> int:
+        """Messages that a run due by their number leaves."""
+        if self.working_target != AUTO:
+            return self.working_target
+        return self.working_limit if self.working_slack else max(1, self.working_limit // 2)
+
+    def due_at(self, count: int) -> bool:
+        """Whether *count* messages are due for a run."""
+        if self.working_slack:
+            return count >= self.working_limit + self.working_slack
+        return count > self.working_limit
+
+    def tokens(self, share: float, context_window: int) -> int:
+        """*share* of the window, in whole tokens, rounded down; exact for decimal shares."""
+        return share_of(context_window, share)
+
+
+def share_of(whole: int, share: float) -> int:
+    """*share* of *whole*, rounded down; exact for a share that is written as a decimal."""
+    return int(Fraction(str(share)) * whole)

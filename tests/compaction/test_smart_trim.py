@@ -1,0 +1,351 @@
+"""The smart trim, row by row: what is spared, what leaves first, and when nothing does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import Raw, assistant, exchange, filler, system, user
+from playing import Play, shown
+from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
+from siltstone.compaction import Trigger, smart_trim
+from siltstone.compaction.documented_bm25 import documented_scores, documented_tokens
+from siltstone.compaction.query import recent_query, without_prefixes
+from siltstone.messages import History, SummaryMessage, broken_tool_groups
+
+DOCUMENTED = SmartTrimConfig(documented=True, estimator="chars/3-utf16")
+BOTH = pytest.mark.parametrize("config", [SmartTrimConfig(), DOCUMENTED], ids=["ours", "documented"])
+
+BLOCK = (
+    '<recalled-context source="memory-context">\n\n<detail>\n[2026-02-10 14:31 user] x\n</detail>\n\n'
+    "</recalled-context>"
+)
+
+
+def talk(count: int, topic: str = "weather", words: int = 30) -> list[Raw]:
+    """*count* messages about *topic*, of user and assistant in turn."""
+    kinds = (user, assistant)
+    return [kinds[n % 2](f"{topic} {n} {filler(words)}") for n in range(count)]
+
+
+def tokens(raws: list[Raw], config: SmartTrimConfig) -> int:
+    return estimate_tokens(raws, config.estimator)
+
+
+def kept(result: Any, raws: list[Raw]) -> list[int]:
+    places = {id(raw): at for at, raw in enumerate(raws)}
+    return [places[id(raw)] for raw in result.retained]
+
+
+@BOTH
+def test_oc_01_under_the_limit_the_same_list_comes_back(config: SmartTrimConfig):
+    raws = talk(10)
+    result = smart_trim(raws, 10_000, config)
+    assert result.retained is raws
+    assert not result.did_trim
+    assert list(result.trimmed) == []
+    assert result.reason == "within_limit"
+
+
+@BOTH
+def test_oc_02_03_system_and_the_last_six_of_user_and_assistant_stay(config: SmartTrimConfig):
+    raws = [system(filler(200)), *talk(20)]
+    result = smart_trim(raws, 1, config)
+    assert kept(result, raws) == [0, *range(15, 21)]
+
+
+@BOTH
+def test_oc_03_tool_results_do_not_count_as_recent(config: SmartTrimConfig):
+    raws = [*talk(10), *exchange("a", "one"), *exchange("b", "two"), *talk(4)]
+    stays = kept(smart_trim(raws, 1, config), raws)
+    assert stays == [10, 11, 12, 13, 14, 15, 16, 17], "two calls and four messages are six"
+
+
+@BOTH
+def test_oc_04_what_has_least_to_do_with_the_question_leaves_first(config: SmartTrimConfig):
+    raws = [
+        *talk(2, "cooking pasta"),
+        *talk(2, "database migration"),
+        *talk(2, "holiday plans"),
+        *talk(5, "small things"),
+        user("How did the database migration end?"),
+    ]
+    limit = tokens(raws, config) - 2 * tokens(raws[:1], config)
+    result = smart_trim(raws, limit, config)
+    assert kept(result, raws) == list(range(2, 12)), "the two oldest of those without the question's words"
+
+
+@BOTH
+def test_oc_05_what_has_no_text_leaves_last_by_time(config: SmartTrimConfig):
+    blank = {"role": "assistant", "content": " "}
+    raws = [blank, *talk(2), dict(blank), *talk(6)]
+    result = smart_trim(raws, 1, config)
+    assert kept(result, raws) == list(range(4, 10))
+    first = smart_trim(raws, tokens(raws, config) - 1, config)
+    assert [raw["content"] for raw in first.trimmed] != [" "], "texts go before what has none"
+
+
+ANTHROPIC = (
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
+)
+RESPONSES = (
+    {"type": "function_call", "call_id": "t", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "t", "output": "r"},
+)
+LEGACY = (
+    {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+    {"role": "function", "name": "f", "content": "r"},
+)
+
+
+@BOTH
+@pytest.mark.parametrize("pair", [tuple(exchange("t", "r")), ANTHROPIC, RESPONSES, LEGACY])
+@pytest.mark.parametrize("relevant", [0, 1])
+def test_oc_06_calls_and_results_leave_together(config: SmartTrimConfig, pair: Any, relevant: int):
+    raws = [*pair, *talk(8), *exchange("last", "out"), user("weather again")]
+    result = smart_trim(raws, 1, config)
+    stays = kept(result, raws)
+    assert 0 not in stays
+    assert 1 not in stays
+    assert broken_tool_groups(list(result.retained)) == 0
+    assert relevant in (0, 1)
+
+
+@BOTH
+def test_oc_07_a_recalled_block_is_not_trimmed_and_a_quotation_of_its_marker_is(config: SmartTrimConfig):
+    quoted = user(f"What does {BLOCK} mean? {filler(30)}")
+    raws = [user(BLOCK), quoted, *talk(10)]
+    result = smart_trim(raws, 1, config)
+    assert raws[0] not in result.trimmed
+    assert quoted in result.trimmed
+
+
+@BOTH
+def test_oc_08_an_empty_list(config: SmartTrimConfig):
+    result = smart_trim([], 100, config)
+    assert not result.did_trim
+    assert list(result.retained) == []
+
+
+@BOTH
+@given(st.integers(1, 60), st.integers(1, 2_000), st.integers(0, 8))
+def test_oc_09_a_second_trim_finds_nothing_to_do(
+    config: SmartTrimConfig, count: int, limit: int, recent: int
+):
+    from dataclasses import replace
+
+    config = replace(config, protected_recent=recent)
+    raws = talk(count, "alpha", 5)
+    once = smart_trim(raws, limit, config)
+    twice = smart_trim(list(once.retained), limit, config)
+    assert not twice.did_trim
+    assert list(twice.retained) == list(once.retained)
+
+
+@BOTH
+def test_oc_10_exactly_at_the_limit_nothing_is_trimmed(config: SmartTrimConfig):
+    raws = talk(20)
+    size = tokens(raws, config)
+    assert not smart_trim(raws, size, config).did_trim
+    assert smart_trim(raws, size - 1, config).did_trim
+
+
+@BOTH
+def test_oc_11_of_equal_scores_the_oldest_leaves_first(config: SmartTrimConfig):
+    raws = [assistant("same text here") for _ in range(10)] + [user("unrelated question")]
+    limit = tokens(raws, config) - 1
+    assert kept(smart_trim(raws, limit, config), raws) == list(range(1, 11))
+
+
+@BOTH
+@pytest.mark.parametrize("place", [1, 2])
+def test_oc_12_a_summary_stays(config: SmartTrimConfig, place: int):
+    summary = SummaryMessage("[Context compacted]\n\nEarlier things.", ((0, 5),))
+    raws: list[Any] = [system("Rules."), *talk(12)]
+    raws.insert(place, summary)
+    assert any(raw is summary for raw in smart_trim(raws, 1, config).retained)
+
+
+def test_oc_12_a_hosts_own_summary_is_known_by_its_predicate():
+    raws = [system("Rules."), user("SUMMARY: earlier things"), *talk(12)]
+    config = SmartTrimConfig(is_summary=lambda raw: str(raw["content"]).startswith("SUMMARY"))  # type: ignore[index]
+    assert raws[1] in smart_trim(raws, 1, config).retained
+    assert raws[1] not in smart_trim(raws, 1).retained
+
+
+@BOTH
+def test_oc_13_parallel_calls_with_late_results_stay_whole(config: SmartTrimConfig):
+    calls = [exchange(f"p{n}", f"result {n}") for n in range(3)]
+    together = {"role": "assistant", "content": None, "tool_calls": [c[0]["tool_calls"][0] for c in calls]}
+    raws = [*talk(8), together, calls[0][1], calls[1][1], user("Wait."), calls[2][1], *talk(7)]
+    stays = kept(smart_trim(raws, 1, config), raws)
+    assert {8, 9, 10, 12} <= set(stays), "the last tool span"
+    raws += [*exchange("later", "out"), user("Done?")]
+    stays = kept(smart_trim(raws, 1, config), raws)
+    assert {8, 9, 10, 12}.isdisjoint(stays)
+
+
+@BOTH
+def test_oc_14_a_protected_message_is_never_removed_by_pairing(config: SmartTrimConfig):
+    raws = [*exchange("old", "far away"), *talk(4)]
+    stays = kept(smart_trim(raws, 1, config), raws)
+    assert stays == list(range(6)), "the call is among the last six, so its result stays as well"
+
+
+def test_oc_15_the_estimate_counts_arguments_and_results():
+    call, result = exchange("a", "x" * 300)
+    assert estimate_tokens(result, "chars/3-utf16") == 100
+    assert estimate_tokens(call, "chars/3-utf16") == math.ceil(len('{"path": "src/a.py"}') / 3)
+
+
+def test_oc_16_what_is_trimmed_is_handed_over_as_discarded():
+    session = Play(SmartTrim(), window=16_000)
+    outcomes = session.add(*talk(200, words=60))
+    first = outcomes[0]
+    assert isinstance(first, Compacted)
+    assert first.discarded
+    assert first.summary == ""
+    assert first.summaries == ()
+    in_view = {m.seq for m in session.view}
+    gone = {n for o in outcomes if isinstance(o, Compacted) for s, e in o.covers for n in range(s, e)}
+    assert gone | in_view == set(range(200))
+    assert gone.isdisjoint(in_view)
+    assert session.requests == []
+
+
+@BOTH
+@pytest.mark.parametrize("query", ["y", "ok", "  y "])
+def test_oc_19_a_query_under_three_characters_skips_the_trim(config: SmartTrimConfig, query: str):
+    raws = [*(assistant(f"weather {n} {filler(30)}") for n in range(10)), user(query)]
+    result = smart_trim(raws, 1, config)
+    assert not result.did_trim
+    assert result.reason == "query_too_short"
+    outcome = Play(SmartTrim(), window=16_000)
+    outcome.append(*(assistant(filler(900)) for _ in range(60)), user(query))
+    assert isinstance(outcome.boundary(), Skipped)
+
+
+def test_oc_64_the_documented_estimate():
+    assert estimate_tokens("", "chars/3-utf16") == 1
+    assert estimate_tokens("hello", "chars/3-utf16") == 2
+    assert estimate_tokens("\U0001f600" * 3, "chars/3-utf16") == 2, "two UTF-16 units each"
+
+
+@pytest.mark.parametrize(("window", "limit"), [(16_000, 10_400), (200_000, 192_000)])
+def test_oc_70_the_safe_limit(window: int, limit: int):
+    assert SmartTrimConfig().safe_limit(window) == limit
+
+
+def test_oc_70_a_share_gives_the_reserve_and_an_explicit_reserve_wins():
+    assert SmartTrimConfig(max_history_share=0.7).safe_limit(16_000) == 16_000 - 4_800 - 1_600
+    assert SmartTrimConfig(max_history_share=0.7, reserve_tokens=100).safe_limit(16_000) == 14_300
+
+
+@pytest.mark.parametrize("window", [4_000, 4_444])
+def test_oc_70_no_room_is_refused_with_the_numbers(window: int):
+    with pytest.raises(ConfigError, match="safe limit must be > 0"):
+        SmartTrimConfig().safe_limit(window)
+    with pytest.raises(ConfigError):
+        SmartTrim().check_overhead(0, window)
+
+
+def test_an_overhead_that_fills_the_safe_limit_is_refused():
+    SmartTrim().check_overhead(10_399, 16_000)
+    with pytest.raises(ConfigError, match="reserved_tokens, got 10400"):
+        SmartTrim().check_overhead(10_400, 16_000)
+
+
+def test_oc_73_the_documented_tokenizer():
+    assert documented_tokens("C++ costs $5, don't!") == ["c", "costs", "5", "don", "t"]
+    assert documented_tokens("数据库 ok") == ["数", "据", "数据", "库", "据库", "ok"]
+
+
+def test_oc_73_the_documented_bm25_worked_out_by_hand():
+    texts = ["red red blue", "red green", "green green green green"]
+    scores = documented_scores(texts, "red red")
+    average = 3.0
+    idf = math.log((3 - 2 + 0.5) / (2 + 0.5) + 1)
+    first = idf * 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / average))
+    second = idf * 1 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / average))
+    assert scores == pytest.approx([2 * first, 2 * second, 0.0])
+
+
+def test_oc_75_the_query_is_the_last_three_requests_without_prefixes():
+    raws = [
+        user("one"),
+        user("two"),
+        assistant("a"),
+        user("System: [2026-02-15 18:49:02 GMT+8] connected\n[Sun 2026-02-15 18:50 GMT+8] three"),
+        user("four"),
+    ]
+    assert recent_query(History(raws)) == "two three four"
+
+
+def test_oc_56_pasted_log_lines_survive_and_a_message_of_prefixes_alone_stays():
+    log = "[2026-02-15 18:49:02] ERROR db timeout\n[2026-02-15 18:49:03] ERROR again\nWhy?"
+    assert without_prefixes(log) == "ERROR db timeout\n[2026-02-15 18:49:03] ERROR again\nWhy?"
+    alone = "System: [2026-02-15 18:49:02] connected"
+    assert without_prefixes(alone) == alone
+    assert without_prefixes("[not a date] hello") == "[not a date] hello"
+
+
+@BOTH
+def test_oc_82_a_query_without_any_hit_trims_by_time(config: SmartTrimConfig):
+    raws = [*(assistant(f"weather {n} {filler(30)}") for n in range(10)), user("y ok go")]
+    limit = tokens(raws[3:], config)
+    assert kept(smart_trim(raws, limit, config), raws) == list(range(3, 11))
+
+
+def test_the_policy_aims_lower_than_its_limit_so_that_the_next_message_is_no_trim_again():
+    session = Play(SmartTrim(), window=16_000)
+    session.add(*talk(200, words=60))
+    assert 1 < len(session.runs) < 20
+    documented = Play(SmartTrim.documented(), window=16_000)
+    documented.add(*talk(100, words=300))
+    assert documented.policy.token_rule.count(documented.view) <= 10_400
+
+
+def test_what_is_pinned_or_in_flight_stays():
+    session = Play(SmartTrim(), window=16_000)
+    session.pins = {1}
+    session.append(*talk(60, words=200), user("Do it now."))
+    call, result = exchange("a", filler(100))
+    session.append(call, result, *(raw for n in range(6) for raw in exchange(f"b{n}", "x")))
+    assert isinstance(session.boundary(), Compacted)
+    assert {"1", "60"} <= set(shown(session.view))
+
+
+def test_without_a_window_there_is_nothing_to_measure_by():
+    session = Play(SmartTrim())
+    session.append(*talk(50))
+    assert session.boundary() is None
+    outcome = session.compact(Trigger("manual"))
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason == "no_context_window"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("reserve_tokens", -1),
+        ("hard_cap_tokens", -1),
+        ("max_history_share", 1.5),
+        ("protected_recent", -1),
+        ("query", 5),
+        ("shortest_query", -1),
+        ("is_summary", "x"),
+        ("target_share", 0),
+        ("documented", 1),
+        ("estimator", "x"),
+    ],
+)
+def test_a_setting_out_of_its_bounds_is_refused_with_its_name(field: str, value: Any):
+    with pytest.raises(ConfigError) as caught:
+        SmartTrimConfig(**{field: value})
+    assert caught.value.field == field  # type: ignore[attr-defined]
+    assert repr(value) in str(caught.value)

@@ -1,0 +1,509 @@
+"""Waterfall summaries, row by row: when they run, what they ask, and what a failure leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import exchange
+from playing import Play, committed, said, shown
+from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, WaterfallCompactor
+from siltstone.compaction import Trigger, WaterfallConfig
+from siltstone.compaction.waterfall_prompts import combining, slice_of
+from siltstone.compaction.waterfall_state import WaterfallState
+from siltstone.messages import SummaryMessage
+
+OLDER = "# Older Summary:"
+
+
+def play(model: Any = None, **settings: Any) -> Play:
+    config = replace(WaterfallConfig.documented(), retry_delay=0.0, **settings)
+    return Play(WaterfallCompactor(config), model)
+
+
+def state(session: Play) -> WaterfallState:
+    found = WaterfallState.read(session.state)
+    assert found is not None
+    return found
+
+
+def texts(session: Play) -> list[str]:
+    """The summaries of the view without their frames."""
+    return [message.text.partition("\n\n")[2] for message in session.summaries()]
+
+
+def test_wf_01_both_windows_fill_before_the_first_run():
+    session = play()
+    session.add(*said(128))
+    assert session.runs == []
+    session.add(*said(1, 128))
+    assert session.runs == [129]
+
+
+def test_wf_02_then_every_64_from_the_size_at_the_start():
+    session = play()
+    session.add(*said(330))
+    assert session.runs == [129, 193, 257, 321]
+
+
+@pytest.mark.parametrize(
+    ("immediate", "recent", "runs"), [(24, 24, [49, 73, 97]), (1, 1, [3, 4, 5]), (5, 3, [9, 12, 15])]
+)
+def test_wf_03_any_windows(immediate: int, recent: int, runs: list[int]):
+    session = play(immediate_window=immediate, recent_window=recent)
+    session.add(*said(runs[-1]))
+    assert session.runs == runs
+
+
+def test_wf_03_steps_of_their_own_count_from_the_size_that_was_captured():
+    session = play(immediate_window=4, recent_window=4, step=2)
+    session.append(*said(11))
+    session.boundary()
+    session.add(*said(4, 11))
+    assert session.runs == [11, 13, 15]
+
+
+def test_wf_04_entries_1_to_64_are_in_the_first_slice_and_entry_0_too():
+    session = play()
+    session.add(*said(129))
+    assert session.prompts == [slice_of([f"Entry {n}" for n in range(65)])]
+    assert state(session) == WaterfallState(last=129, covered=65, longterm_end=0, passes=1)
+
+
+def test_wf_05_the_first_run_makes_one_call_and_no_long_term():
+    session = play()
+    session.add(*said(129))
+    assert len(session.requests) == 1
+    assert shown(session.view) == ["S", *(str(n) for n in range(65, 129))]
+    assert session.summaries()[0].covers == ((0, 65),)
+
+
+def test_wf_06_the_second_run_puts_the_old_recent_text_into_long_term_first():
+    answers = iter(["old recent", "long", "new recent"])
+    session = play(lambda request: next(answers))
+    session.add(*said(193))
+    assert [request.purpose for request in session.requests] == ["summary", "merge", "summary"]
+    assert session.prompts[1] == combining("old recent", "")
+    assert session.prompts[2] == slice_of([f"Entry {n}" for n in range(65, 129)])
+    assert texts(session) == ["long", "new recent"]
+    assert [message.covers for message in session.summaries()] == [((0, 65),), ((65, 129),)]
+
+
+def test_wf_07_the_older_section_is_there_once_long_term_is():
+    session = play()
+    session.add(*said(257))
+    merges = [request for request in session.requests if request.purpose == "merge"]
+    prompts = [next(iter(request.messages))["content"] for request in merges]
+    assert [OLDER in prompt for prompt in prompts] == [False, True]
+
+
+def test_wf_08_the_documented_prompts_byte_for_byte():
+    assert slice_of(["I went out.", "It rained."]) == (
+        "# Memories:\nI went out.\nIt rained.\n\n"
+        "# Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
+    )
+    assert combining("new", "old") == (
+        "# Recent Summary:\nnew\n\n# Older Summary:\nold\n\n"
+        "# Combined Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
+    )
+    assert combining("new", "") == (
+        "# Recent Summary:\nnew\n\n"
+        "# Combined Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
+    )
+
+
+def test_wf_09_the_newest_entries_are_the_same_objects_after_a_run():
+    session = play()
+    entries = said(129)
+    session.add(*entries)
+    kept = [m.raw for m in session.view if m.provenance == "original"]
+    assert [id(raw) for raw in kept] == [id(raw) for raw in entries[65:]]
+
+
+def test_wf_10_answers_are_trimmed():
+    session = play(lambda request: " \n I remember.\n\n")
+    session.add(*said(129))
+    assert texts(session) == ["I remember."]
+
+
+@pytest.mark.parametrize("answer", ["", " \n\t"])
+@pytest.mark.parametrize("call", [1, 2])
+def test_wf_11_a_blank_answer_keeps_the_old_values_and_the_schedule(answer: str, call: int):
+    answers: list[Any] = ["first", "long", "second"]
+    answers[call] = answer
+    given_ = iter(answers)
+    session = play(lambda request: next(given_))
+    session.add(*said(192))
+    before, view = session.state, shown(session.view)
+    (outcome,) = session.add(*said(1, 192))
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "empty_summary"
+    assert session.state is before
+    assert shown(session.view) == [*view, "192"]
+    assert texts(session) == ["first"]
+
+
+@pytest.mark.parametrize("error", [OSError("the line is dead"), TimeoutError("no answer within 5 s")])
+def test_wf_12_an_error_or_a_timeout_is_told_and_tried_again_16_entries_later(error: Exception):
+    broken = [True]
+
+    def model(request: Any) -> str:
+        if broken[0]:
+            raise error
+        return "fine"
+
+    session = play(model)
+    (outcome,) = session.add(*said(129))
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "llm_failed"
+    assert len(session.requests) == 3, "three attempts"
+    assert session.state is None
+    broken[0] = False
+    session.add(*said(15, 129))
+    assert session.runs == []
+    session.add(*said(1, 144))
+    assert session.runs == [145]
+
+
+def test_wf_13_no_summariser_is_a_skip_that_says_so():
+    session = Play(WaterfallCompactor(), has_model=False)
+    (outcome,) = session.add(*said(129))
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason == "no_model"
+    assert session.state is None
+    assert shown(session.view) == [str(n) for n in range(129)]
+
+
+def test_wf_14_a_forced_run_refuses_up_to_the_immediate_window_with_the_numbers():
+    session = play()
+    session.add(*said(64))
+    refused = session.compact()
+    assert isinstance(refused, Skipped)
+    assert refused.reason == "too_few"
+    assert "have 64" in refused.message
+    assert "more than 64" in refused.message
+    session.add(*said(1, 64))
+    assert isinstance(session.compact(), Compacted)
+    assert session.prompts == [slice_of(["Entry 0"])]
+
+
+def test_wf_19_a_restart_goes_on_with_the_counters():
+    session = play()
+    session.add(*said(130))
+    again = Play(WaterfallCompactor(replace(WaterfallConfig.documented(), retry_delay=0.0)))
+    again.log, again.view, again.state = session.log, session.view, session.state
+    again.add(*said(62, 130))
+    assert again.runs == []
+    again.add(*said(1, 192))
+    assert again.runs == [193]
+
+
+def test_wf_19_without_the_state_the_summaries_say_where_a_run_ended():
+    session = play()
+    session.add(*said(257))
+    session.state = None
+    assert isinstance(session.compact(), Skipped), "all but the immediate window is summarised"
+    session.add(*said(1, 257))
+    assert state(session) == WaterfallState(last=258, covered=194, longterm_end=193, passes=3)
+    assert session.prompts[-1] == slice_of(["Entry 193"]), "and no more than that again"
+    assert session.stands_for() == list(range(258))
+
+
+@given(data=st.data())
+def test_wf_20_every_entry_is_in_view_or_covered_whatever_happens(data: st.DataObject):
+    """Random adds, runs, failures and restarts: ranges stay contiguous from 0, and nothing is in neither."""
+    immediate, recent = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
+    answers = st.sampled_from(["A summary.", "", OSError("down")])
+
+    def model(request: Any) -> str:
+        answer = data.draw(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    config = WaterfallConfig(immediate_window=immediate, recent_window=recent, retry_delay=0, attempts=1)
+    session = Play(WaterfallCompactor(config), model)
+    for _ in range(data.draw(st.integers(1, 12))):
+        step = data.draw(st.sampled_from(["add", "add", "append", "force", "restart"]))
+        count = data.draw(st.integers(1, 9))
+        if step == "add":
+            session.add(*said(count, len(session.log)))
+        elif step == "append":
+            session.append(*said(count, len(session.log)))
+        elif step == "force":
+            session.compact()
+        else:
+            session.failed_at = None
+        assert session.stands_for() == list(range(len(session.log)))
+        found = WaterfallState.read(session.state)
+        if found is not None:
+            assert 0 <= found.longterm_end <= found.covered <= len(session.log)
+            in_view = {m.seq for m in session.view if m.provenance == "original"}
+            assert set(range(found.covered, len(session.log))) <= in_view
+
+
+def test_wf_21_entries_added_during_a_run_go_into_the_next_slice():
+    session = play()
+    session.add(*said(192))
+    added = []
+
+    def model(request: Any) -> str:
+        if not added:
+            added.append(True)
+            session.append(*said(70, 193))
+        return "text"
+
+    session._answer = model
+    session.add(*said(1, 192))
+    assert state(session).last == 193
+    session.boundary()
+    assert state(session).covered == 263 - 64
+    assert "Entry 129\n" in session.prompts[-1]
+    assert session.stands_for() == list(range(263))
+
+
+def test_wf_22_a_forced_run_right_after_a_run_finds_nothing_new_and_says_so():
+    session = play()
+    session.add(*said(129))
+    outcome = session.compact()
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason == "nothing_to_discard"
+    assert "no new entries" in outcome.message
+    assert len(session.requests) == 1
+
+
+def test_wf_23_a_first_run_far_beyond_the_windows_takes_pieces_and_leaves_nothing_out():
+    session = play()
+    session.append(*said(400))
+    session.boundary()
+    slices = [p for p in session.prompts if p.startswith("# Memories")]
+    counts = [prompt.count("Entry ") for prompt in slices]
+    assert counts == [64, 64, 64, 64, 80]
+    assert len(session.requests) == 1 + 4 * 2
+    assert state(session) == WaterfallState(last=400, covered=336, longterm_end=256, passes=5)
+    assert session.stands_for() == list(range(400))
+    assert len(session.past) == 4, "the recent summaries in between are kept beside"
+
+
+def test_wf_23_a_failure_halfway_keeps_the_pieces_that_were_finished():
+    answers = iter(["one", "long", "two", OSError("down"), OSError("down"), OSError("down")])
+
+    def model(request: Any) -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    session = play(model)
+    session.append(*said(400))
+    assert isinstance(session.boundary(), Compacted)
+    assert state(session) == WaterfallState(0, covered=128, longterm_end=64, passes=2, failed_at=400)
+    assert session.stands_for() == list(range(400))
+    session._answer = lambda request: "again"
+    session.add(*said(15, 400))
+    assert len(session.runs) == 1
+    session.add(*said(1, 415))
+    assert session.runs == [400, 416]
+    assert state(session).covered == 352
+
+
+def test_wf_25_long_term_stays_within_its_budget():
+    session = Play(WaterfallCompactor(WaterfallConfig(longterm_budget_tokens=100)), lambda r: "word " * 400)
+    session.add(*said(600))
+    for message in session.summaries()[:1]:
+        assert session.policy.token_rule.count_text(message.text.partition("\n\n")[2]) <= 100
+
+
+def test_wf_25_long_term_is_made_anew_of_the_recent_summaries_now_and_then():
+    config = WaterfallConfig(immediate_window=2, recent_window=2, longterm_refresh=4)
+    session = Play(WaterfallCompactor(config))
+    session.add(*said(11))
+    prompts = session.prompts
+    assert state(session).passes == 4
+    remade = [p for p in prompts if p.startswith("# Memories") and "Summary " in p.split("\n\n")[0]]
+    assert len(remade) == 1
+    recents = [text for text in ("Summary 1.", "Summary 3.", "Summary 5.") if text in remade[0]]
+    assert len(recents) == 3
+
+
+def test_wf_26_long_term_comes_first_then_recent_then_the_messages():
+    session = play()
+    session.add({"role": "system", "content": "Rules."}, *said(400, 1))
+    assert shown(session.view)[:3] == ["0", "S", "S"]
+    longterm, recent = session.summaries()
+    assert "Long-term memory" in longterm.text
+    assert "Recent memory" in recent.text
+    assert isinstance(longterm.raw, SummaryMessage)
+
+
+def test_wf_29_bootstrap_covers_an_old_history_as_if_the_runs_had_happened():
+    session = play()
+    session.append(*said(300))
+    outcome = session.compact(Trigger("manual", "bootstrap"))
+    assert isinstance(outcome, Compacted)
+    assert state(session) == WaterfallState(last=300, covered=236, longterm_end=172, passes=4)
+    assert session.prompts[-1] == slice_of([f"Entry {n}" for n in range(172, 236)])
+    again = session.compact(Trigger("manual", "bootstrap"))
+    assert isinstance(again, Skipped)
+    assert again.reason == "has_summary"
+
+
+def test_wf_29_bootstrap_refuses_too_few_entries_with_need_and_have():
+    session = play()
+    session.append(*said(128))
+    refused = session.compact(Trigger("manual", "bootstrap"))
+    assert isinstance(refused, Skipped)
+    assert refused.reason == "too_few"
+    assert "have 128 (128 loaded), need more than 128" in refused.message
+
+
+def test_wf_31_a_failing_second_call_changes_neither_summary():
+    answers = iter(["recent one", "long one", OSError("x"), OSError("x"), OSError("x")])
+
+    def model(request: Any) -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    session = play(model)
+    session.add(*said(192))
+    before = texts(session), session.state
+    (outcome,) = session.add(*said(1, 192))
+    assert isinstance(outcome, Failed)
+    assert (texts(session), session.state) == before
+
+
+def test_wf_41_the_base_form_is_one_plain_text_with_stop_texts_and_a_temperature():
+    session = play(stop=("\n#", "</s>"))
+    session.add(*said(129))
+    (request,) = session.requests
+    assert len(request.messages) == 1
+    assert request.messages[0] == {"role": "user", "content": session.prompts[0]}
+    assert request.stop == ("\n#", "</s>")
+    assert request.temperature == 0.2
+    assert request.max_tokens == 1024
+
+
+def test_the_instruct_form_says_what_to_write_and_who_speaks():
+    session = play(prompt_style="instruct")
+    session.add(*said(193))
+    assert "User: Entry 0\nAssistant: Entry 1" in session.prompts[0]
+    assert "first person" in session.prompts[0]
+    assert "# Recent summary" in session.prompts[1]
+
+
+def test_wf_43_long_term_has_no_bound_where_none_is_set():
+    session = play(lambda request: "word " * 3000)
+    session.add(*said(193))
+    longterm = texts(session)[0]
+    assert len(longterm) == len("word " * 3000) - 1
+    assert all(request.max_tokens == 1024 for request in session.requests)
+
+
+def test_a_tool_group_on_the_border_stays_whole_and_coverage_stays_exact():
+    session = play(immediate_window=4, recent_window=4)
+    session.append(*said(4))
+    session.append(*exchange("a", "out"))  # 4, 5
+    session.append(*said(3, 6))
+    session.boundary()
+    assert state(session).covered == 5, "n - 4, in the middle of the group"
+    assert shown(session.view) == ["S", "4", "5", "6", "7", "8"]
+    assert "Tool call a" in session.prompts[0]
+    assert "Tool result a" not in session.prompts[0]
+    session.add(*said(4, 9))
+    assert state(session).covered == 9
+    assert shown(session.view) == ["S", "S", "9", "10", "11", "12"]
+    assert session.stands_for() == list(range(13))
+
+
+def test_pins_and_rules_stay_where_they_are():
+    session = play(immediate_window=4, recent_window=4)
+    session.pins = {2}
+    session.add({"role": "system", "content": "Rules."}, *said(40, 1))
+    assert "0" in shown(session.view)
+    assert "2" in shown(session.view)
+    assert session.stands_for() == list(range(41))
+
+
+def test_a_slice_larger_than_the_summarisers_window_is_told_whole_in_portions():
+    config = WaterfallConfig(immediate_window=4, recent_window=8, summarizer_window=600, max_tokens=100)
+    session = Play(WaterfallCompactor(config))
+    session.append(*({"role": "user", "content": f"Entry {n}: " + f"word{n} " * 100} for n in range(13)))
+    assert isinstance(session.boundary(), Compacted)
+    for prompt in session.prompts:
+        assert session.policy.token_rule.count_text(prompt) + 100 <= 600
+    sent = "".join(session.prompts)
+    assert all(sent.count(f"word{n} ") >= 99 for n in range(9)), "every text is sent"
+
+
+def test_the_extractive_model_reads_the_slice_and_not_the_prompt():
+    session = Play(WaterfallCompactor(), ExtractiveModel())
+    session.append(
+        *({"role": "user", "content": f"The port of service {n} is {3000 + n}."} for n in range(129))
+    )
+    session.boundary()
+    (text,) = texts(session)
+    assert "3000" in text
+    assert "meta-commentary" not in text
+
+
+def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
+    from siltstone import Emergency
+
+    session = play(immediate_window=4, recent_window=4)
+    session.add(*said(20))
+    waterfall = session.policy
+    session.policy = Emergency(110)
+    session.compact(Trigger("overflow", context_window=200))
+    session.policy = waterfall
+    assert len(session.summaries()) == 1
+    session.add(*said(8, 20))
+    assert session.stands_for() == list(range(28))
+    assert len(session.summaries()) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("immediate_window", 0),
+        ("recent_window", 0),
+        ("step", 0),
+        ("prompt_style", "chat"),
+        ("stop", "\n"),
+        ("stop", ("",)),
+        ("temperature", 1.5),
+        ("max_tokens", 0),
+        ("attempts", 0),
+        ("call_timeout", 0),
+        ("retry_delay", -1),
+        ("longterm_budget_tokens", 0),
+        ("longterm_refresh", -1),
+        ("cap_share", 0),
+        ("ram_cap", 127),
+        ("summarizer_window", 0),
+        ("estimator", "words"),
+    ],
+)
+def test_a_setting_out_of_its_bounds_is_refused_with_its_name(field: str, value: Any):
+    with pytest.raises(ConfigError) as caught:
+        WaterfallConfig(**{field: value})
+    assert caught.value.field == field  # type: ignore[attr-defined]
+    assert repr(value) in str(caught.value)
+
+
+def test_both_windows_can_follow_what_the_prompt_shows():
+    config = WaterfallConfig().for_prompt(24)
+    assert (config.immediate_window, config.recent_window, config.every) == (24, 24, 24)
+
+
+def test_a_committed_run_says_what_it_covers():
+    session = play()
+    (outcome,) = committed(session.add(*said(129)))
+    assert outcome.covers == ((0, 65),)
+    assert len(outcome.summaries) == 1
+    assert outcome.state == session.state
