@@ -77,10 +77,14 @@ def test_the_emergency_policy_needs_no_model(tmp_path: Path) -> None:
     assert all(session["compactions"] for session in report["sessions"])
 
 
-def test_without_json_there_is_a_table_and_nothing_drawn_when_piped(tmp_path: Path) -> None:
-    result = siltstone("replay", write(tmp_path / "chat.jsonl", *chat(5)), "--window", 2000)
+def test_without_json_there_is_a_table_and_nothing_drawn_or_cut_when_piped(tmp_path: Path) -> None:
+    name = "a-session-whose-name-is-wider-than-most-terminals-" * 3
+    transcript = write(tmp_path / "chat.jsonl", {"id": name, "messages": chat(5)})
+    result = siltstone("replay", transcript, "--window", 2000)
+    assert name in result.stdout
     assert result.returncode == 0
     assert "over window" in result.stdout
+    assert "…" not in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
 
 
@@ -143,10 +147,47 @@ def test_a_window_smaller_than_the_request_is_said_in_one_line(tmp_path: Path) -
     assert "Traceback" not in result.stderr
 
 
-def test_an_empty_transcript_has_an_empty_report(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "there is no message in it"),
+        (b"\n \n", "there is no message in it"),
+        (b"[]", "there is no message in it"),
+        (b'{"id": "a", "messages": []}', "there is no message in it"),
+        (b'{"role": "user", "content": "caf\xe9"}', "not UTF-8 text"),
+        (b"[" * 100_000, "not JSON"),
+        (None, "Is a directory"),
+    ],
+)
+def test_an_empty_or_unreadable_transcript_is_an_error_with_its_name(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
     path = tmp_path / "empty.jsonl"
-    path.write_text("\n", encoding="utf-8")
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
     result = siltstone("replay", path, "--window", 100, "--json")
-    assert result.returncode == 0
-    assert json.loads(result.stdout)["sessions"] == []
-    assert json.loads(result.stdout)["total"]["messages"] == 0
+    assert (result.returncode, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert str(path) in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_items_of_the_responses_api_are_replayed(tmp_path: Path) -> None:
+    items: list[dict[str, Any]] = []
+    for n in range(40):
+        said = [{"type": "output_text", "text": f"answer {n}", "annotations": []}]
+        items += [
+            {"role": "user", "content": [{"type": "input_text", "text": f"question {n}"}]},
+            {"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": "c2lnbmVk"},
+            {"type": "function_call", "call_id": f"c{n}", "name": "f", "arguments": "{}", "id": f"fc_{n}"},
+            {"type": "function_call_output", "call_id": f"c{n}", "output": f"result {n} " + "text " * 80},
+            {"type": "message", "role": "assistant", "id": f"msg_{n}", "content": said},
+        ]
+    result = siltstone("replay", write(tmp_path / "items.jsonl", *items), "--window", 2000, "--json")
+    assert result.returncode == 0, result.stderr
+    [session] = json.loads(result.stdout)["sessions"]
+    assert session["messages"] == 200
+    assert session["compactions"] >= 2
+    assert session["lost"] == session["lost_from_memory"] == session["broken_tool_groups"] == 0

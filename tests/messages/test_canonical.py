@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages import canonical_bytes, decode, encode
+from siltstone.messages import canonical_bytes, canonical_digest, decode, encode
 from strategies import histories
 
 
@@ -113,6 +113,14 @@ def test_a_mark_of_the_cache_inside_of_arguments_is_what_was_said() -> None:
         return {"role": "assistant", "content": [block]}
 
     assert canonical_bytes(call({"cache_control": "on"})) != canonical_bytes(call({}))
+
+
+def test_a_digest_is_the_same_in_every_process_and_of_one_length() -> None:
+    said = {"role": "user", "content": "yes"}
+    assert canonical_digest(said).hex() == "fbe185aa62a477df5133aefd8b23c4a6"
+    assert canonical_digest({"content": "yes", "role": "user", "name": None}) == canonical_digest(said)
+    assert canonical_digest({"role": "user", "content": "no"}) != canonical_digest(said)
+    assert len(canonical_digest(said)) == 16
 
 
 def test_what_json_cannot_carry_is_refused() -> None:

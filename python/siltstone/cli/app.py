@@ -1,30 +1,27 @@
 """The commands, their options and their exit codes.
 
-Exit codes: 0 all is well; 1 a replay lost, broke or overran something, or a store is damaged; 2 bad usage
-or bad input.
+Exit codes: 0 all is well; 1 the command ran, and what it found or left is not as it should be; 2 bad usage or
+bad input, and nothing was changed.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
 from rich.table import Table
 
 from siltstone import __version__
+from siltstone.cli import changing, looking
+from siltstone.cli.console import AsJson, choice, line, output, print_json, progress, refusals
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.replay import MODELS, POLICIES, Replay, replay, summed
 from siltstone.cli.transcript import read_transcripts
-from siltstone.errors import SiltstoneError
 
 __all__ = ["app"]
 
@@ -34,19 +31,32 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its tables cut what is wider than the terminal
 )
-output = Console()
-errors = Console(stderr=True)
+app.command(name="search")(looking.search)
+app.command(name="show")(looking.show)
+app.command(name="compactions")(looking.compactions)
+app.command(name="expand")(looking.expand)
+app.command(name="undo")(changing.undo)
+app.command(name="forget")(changing.forget)
+app.command(name="import")(changing.import_transcript)
+app.command(name="export")(looking.export)
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"siltstone {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_tell_version),
+    ] = False,
 ) -> None:
     """Long-horizon memory for LLM agents: compaction, archive, search."""
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
 
 
 @app.command(name="demo")
@@ -59,22 +69,22 @@ def demo_command(
     picture: Annotated[
         bool | None, typer.Option(help="Draw tokens over time. [default: in a terminal]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let an offline agent read the Python standard library through a small window, then question it.
 
     No key, no network, no model: the agent is a script, its tool calls and their outputs are real.
     """
-    with _refusals(), _progress(hidden=as_json) as progress:
-        task = progress.add_task("reading the standard library", total=None)
+    with refusals(), progress(hidden=as_json) as bar:
+        task = bar.add_task("reading the standard library", total=None)
 
         def tell(done: int, total: int, tokens: int) -> None:
             label = f"reading the standard library, {tokens:,} of {window:,} tokens in context"
-            progress.update(task, completed=done, total=total, description=label)
+            bar.update(task, completed=done, total=total, description=label)
 
         demo = run(store, window=window, limit=turns, progress=tell)
     if as_json:
-        _print_json(demo.to_json())
+        print_json(demo.to_json())
         return
     show(demo, output, draw=output.is_terminal if picture is None else picture)
     output.print(f"\nThe store is in {store}: run the command again to reopen it.", highlight=False)
@@ -89,21 +99,21 @@ def replay_command(
     store: Annotated[
         Path | None, typer.Option(help="A new directory to keep the store in; a temporary one otherwise.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a policy over a recorded transcript, message by message, as an agent would meet it.
 
     Exit code 1 tells that something was lost or broken, or that the window was exceeded.
     """
-    _choice("--policy", policy, POLICIES)
-    _choice("--model", model, MODELS)
-    with _refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
+    choice("--policy", policy, POLICIES)
+    choice("--model", model, MODELS)
+    with refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
         if store is not None and store.exists():
             raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
         sessions = read_transcripts(transcript)
         results = []
-        with _progress(hidden=as_json) as progress:
-            task = progress.add_task("replaying", total=sum(len(session.messages) for session in sessions))
+        with progress(hidden=as_json) as bar:
+            task = bar.add_task("replaying", total=sum(len(session.messages) for session in sessions))
             for number, session in enumerate(sessions):
                 results.append(
                     replay(
@@ -112,12 +122,12 @@ def replay_command(
                         policy=POLICIES[policy](window),
                         model=MODELS[model](),
                         window=window,
-                        progress=lambda: progress.advance(task),
+                        progress=lambda: bar.advance(task),
                     )
                 )
     total = summed(results)
     if as_json:
-        _print_json({"sessions": [result.to_json() for result in results], "total": total.to_json()})
+        print_json({"sessions": [result.to_json() for result in results], "total": total.to_json()})
     else:
         output.print(_replay_table([*results, total]))
     raise typer.Exit(0 if total.clean else 1)
@@ -125,11 +135,11 @@ def replay_command(
 
 @app.command(name="doctor")
 def doctor_command(
-    path: Annotated[Path, typer.Argument(help="The directory of a store.")],
+    path: Annotated[Path, typer.Argument(help="The directory of a store, or a path above or below it.")],
     repair: Annotated[
         bool, typer.Option("--repair", help="Make anew what can be; set aside what cannot be believed.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look at every row of a store, and tell what is not as it should be.
 
@@ -137,10 +147,10 @@ def doctor_command(
 
     Exit code 1 tells that something was found, and is still so.
     """
-    with _refusals():
+    with refusals():
         diagnosis = examine(path, repair=repair)
     if as_json:
-        _print_json(diagnosis.to_json())
+        print_json(diagnosis.to_json())
     else:
         _show_diagnosis(diagnosis)
     raise typer.Exit(0 if diagnosis.healthy else 1)
@@ -153,17 +163,17 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
         held = f"{stats.sessions:,} sessions, {stats.messages:,} messages, {stats.entries:,} entries"
         held += f", {stats.quarantined:,} in quarantine" * bool(stats.quarantined)
     for finding in diagnosis.findings:
-        line = f"{'repaired: ' * finding.repaired}{finding.code}: {finding.message}"
-        output.print(
-            line, style="yellow" if finding.repaired else "red", highlight=False, markup=False, soft_wrap=True
-        )
+        said = f"{'repaired: ' * finding.repaired}{finding.code}: {finding.message}"
+        line(said, "yellow" if finding.repaired else "red")
     wrong = [finding for finding in diagnosis.findings if not finding.repaired]
     said = f"{len(wrong):,} findings" if wrong else "nothing is wrong"
-    output.print(f"{diagnosis.path}: {held}; {said}", highlight=False, markup=False, soft_wrap=True)
+    line(f"{diagnosis.path}: {held}; {said}")
 
 
 def _replay_table(results: list[Replay]) -> Table:
-    table = Table("", *(result.name for result in results))
+    table = Table()
+    for name in ("", *(result.name for result in results)):
+        table.add_column(escape(name), overflow="fold")
     rows: list[dict[str, Any]] = [result.to_json() for result in results]
     for key in rows[0]:
         if key == "added_latency_us":
@@ -172,34 +182,3 @@ def _replay_table(results: list[Replay]) -> Table:
         elif key != "name":
             table.add_row(key.replace("_", " "), *(f"{row[key]:,}" for row in rows))
     return table
-
-
-@contextmanager
-def _progress(*, hidden: bool) -> Iterator[Progress]:
-    """A progress bar on standard error; none where that is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, disable=hidden or not errors.is_terminal) as progress:
-        yield progress
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns an error that names the thing into one line and exit code 2."""
-    try:
-        yield
-    except (SiltstoneError, OSError, UnicodeDecodeError) as error:
-        _refuse(str(error))
-
-
-def _choice(option: str, value: str, known: dict[str, Any]) -> None:
-    if value not in known:
-        _refuse(f"{option} must be one of {', '.join(known)}, got {value!r}")
-
-
-def _refuse(message: str) -> NoReturn:
-    errors.print(f"siltstone: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
-    raise typer.Exit(2)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from siltstone.cli.stores import find_store
 from siltstone.errors import StoreCorruptError, StoreOpenError
 from siltstone.memory import Finding, MemoryStore, StoreStats
 
@@ -37,18 +38,19 @@ class Diagnosis:
 
 
 def examine(path: Path, *, repair: bool = False) -> Diagnosis:
-    """Opens the store at *path* for reading and looks at everything in it; with *repair*, mends it.
+    """Opens the store that *path* means for reading and looks at everything in it; with *repair*, mends it.
 
     Raises:
-        StoreOpenError: there is no store, or its first page is not that of one.
+        StoreOpenError: there is no store, or its first page is not that of one; or there are several below.
         StoreBusyError: another process is mending it.
     """
+    path = find_store(path)
     try:
         MemoryStore.open(path, read_only=True).close()  # a repair makes no store where there is none
     except StoreCorruptError as error:  # what an opening store needs to know is damaged
         return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))
     except StoreOpenError:
-        if not repair or not (path / "memory" / "memory.sqlite3").is_file():
+        if not repair:
             raise
     try:
         with MemoryStore.open(path, read_only=not repair) as store:

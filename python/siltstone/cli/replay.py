@@ -111,11 +111,12 @@ def replay(
     ) as session:
         previous: str | None = None
         for message in transcript.messages:
-            if message["role"] == "assistant" != previous:
+            role = read_message(message, 0).role
+            if role == "assistant" != previous:
                 _boundary(session, result, watch, window)
             with watch.running():
                 session.append(message)
-            previous = message["role"]
+            previous = role
             progress()
         prepared = _boundary(session, result, watch, window)
         result.messages_in_context = len(prepared.history)

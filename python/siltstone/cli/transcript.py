@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages import read_message
+from siltstone.messages import detect, read_message
 
 __all__ = ["Transcript", "read_transcripts"]
 
-# A recorded line may carry times, ids and costs beside the message; only these belong to it.
+# A recorded line may carry times, ids and costs beside a message; only these belong to it. An item of the
+# Responses API has keys by its type, so all of them belong to it.
 MESSAGE_KEYS = (
     "role",
     "content",
@@ -35,15 +36,17 @@ class Transcript:
     messages: list[dict[str, Any]]
 
 
-def read_transcripts(path: Path) -> list[Transcript]:
-    """The sessions of *path*.
+def read_transcripts(path: Path, *, whole: bool = False) -> list[Transcript]:
+    """The sessions of *path*, at least one.
 
     A line is a message (``role``, ``content`` as text or blocks, or OpenAI chat form; other keys are
-    ignored), or an object with ``messages``, the list of them: a session of its own. Lines that are
-    messages form sessions with their neighbours. A JSON array of messages is read too.
+    ignored, but with *whole*), an item of the Responses API, or an object with ``messages``, the list of
+    them: a session of its own. Lines that are messages form sessions with their neighbours. A JSON array of
+    messages is read too.
 
     Raises:
-        InvalidMessageError: a line is neither; its number is in the error.
+        InvalidMessageError: a line is neither, and its number is in the error; or there is no message in the
+            file, or it is not text. Names the file.
         OSError: the file cannot be read.
     """
     transcripts: list[Transcript] = []
@@ -51,16 +54,23 @@ def read_transcripts(path: Path) -> list[Transcript]:
     for where, record in _records(path):
         if isinstance(record, dict) and isinstance(record.get("messages"), list):
             _close(transcripts, loose, path)
-            messages = [_message(item, f"{where}, message {i}") for i, item in enumerate(record["messages"])]
+            messages = [
+                _message(item, f"{where}, message {i}", whole) for i, item in enumerate(record["messages"])
+            ]
             transcripts.append(Transcript(str(record.get("id", _name(path, transcripts))), messages))
         else:
-            loose.append(_message(record, where))
+            loose.append(_message(record, where, whole))
     _close(transcripts, loose, path)
+    if not any(transcript.messages for transcript in transcripts):
+        raise InvalidMessageError(f"{path}: there is no message in it", where=str(path))
     return transcripts
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidMessageError(f"{path}: not UTF-8 text: {error}", where=str(path)) from error
     if text.lstrip().startswith("["):
         for index, record in enumerate(_parsed(text, str(path))):
             yield f"{path}, message {index}", record
@@ -74,15 +84,17 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
 def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidMessageError(f"{where}: not JSON: {error}", where=where) from error
 
 
-def _message(record: Any, where: str) -> dict[str, Any]:
+def _message(record: Any, where: str, whole: bool) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InvalidMessageError(f"{where}: not a message but {type(record).__name__}", where=where)
-    message = {key: record[key] for key in MESSAGE_KEYS if key in record}
+    message = dict(record)
     try:
+        if not whole and detect(record) != "openai.responses":
+            message = {key: record[key] for key in MESSAGE_KEYS if key in record}
         read_message(message, 0)
     except InvalidMessageError as error:
         reason = str(error).removeprefix("message 0: ")  # the place is the line's

@@ -1,6 +1,6 @@
 """What was said: messages of any dialect, annotated and never translated."""
 
-from siltstone.messages.canonical import canonical_bytes
+from siltstone.messages.canonical import canonical_bytes, canonical_digest
 from siltstone.messages.check import broken_tool_groups
 from siltstone.messages.conversion import Converted, Loss, convert
 from siltstone.messages.escapes import holds
@@ -72,6 +72,7 @@ __all__ = [
     "as_history",
     "broken_tool_groups",
     "canonical_bytes",
+    "canonical_digest",
     "convert",
     "decode",
     "detect",

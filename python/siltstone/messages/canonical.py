@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 from siltstone.messages.json_text import decode, encode
 from siltstone.messages.message import RawMessage
 
-__all__ = ["canonical_bytes"]
+__all__ = ["canonical_bytes", "canonical_digest"]
 
 _MARK: Final = "cache_control"  # of a message, a block, or a block in a tool's result: it moves every turn
 
@@ -25,6 +26,15 @@ def canonical_bytes(raw: RawMessage) -> bytes:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
     """
     return encode(_plain(_unmarked(decode(encode(raw))))).encode()
+
+
+def canonical_digest(raw: RawMessage) -> bytes:
+    """The 16 bytes by which a message is known again: a digest of :func:`canonical_bytes`.
+
+    Raises:
+        InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
+    """
+    return blake2b(canonical_bytes(raw), digest_size=16).digest()
 
 
 def _unmarked(block: dict[str, Any]) -> dict[str, Any]:

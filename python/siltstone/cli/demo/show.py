@@ -60,30 +60,32 @@ def _peaks(values: Sequence[int], columns: int) -> list[int]:
 
 def _show_answer(answer: Answer, console: Console) -> None:
     mark = "[green]found[/green] " if answer.rank else "[red]missed[/red]"
-    console.print(f"{mark} {escape(answer.question.text)}")
+    console.print(f"{mark} {escape(answer.question.text)}", soft_wrap=True)
     if not answer.hits:
         console.print("         nothing returned")
         return
     hit = answer.hits[(answer.rank or 1) - 1]
     start, end = hit["source_range"]["start"], hit["source_range"]["end"]
-    excerpt = _excerpt(answer, hit["content"], max(console.width - 12, 40))
+    excerpt = _excerpt(answer, hit["content"])
     where = f"hit {answer.rank or 1} of {len(answer.hits)}, score {hit['score']:.2f}, messages {start}–{end}"
-    console.print(f"         [dim]{where}, {answer.microseconds:.0f} µs[/dim]", highlight=False)
-    console.print(f"         {escape(excerpt)}", highlight=False)
+    console.print(
+        f"         [dim]{where}, {answer.microseconds:.0f} µs[/dim]", highlight=False, soft_wrap=True
+    )
+    console.print(f"         {escape(excerpt)}", highlight=False, soft_wrap=True)
 
 
-def _excerpt(answer: Answer, content: str, width: int) -> str:
+def _excerpt(answer: Answer, content: str) -> str:
+    """The line with the evidence."""
     found = answer.question.evidence.search(content)
     at = found.start() if found else 0
     start = content.rfind("\n", 0, at) + 1
-    line = content[start:].split("\n", 1)[0].strip()
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return content[start:].split("\n", 1)[0].strip()
 
 
 def _table(demo: Demo) -> Table:
     table = Table(title="\nWhat it came to", show_header=False, title_justify="left")
-    table.add_column()
-    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", overflow="fold")
     for name, value in _rows(demo):
         table.add_row(name, value)
     return table

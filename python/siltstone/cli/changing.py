@@ -1,0 +1,151 @@
+"""Commands that change a store: ``undo``, ``forget``, ``import``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse
+from siltstone.cli.looking import SessionId, StorePath, heading, plain
+from siltstone.cli.stores import find_store, opened, opened_session, require_session
+from siltstone.cli.transcript import read_transcripts
+from siltstone.memory import ForgetReport, MemoryStore
+from siltstone.session import Session
+
+__all__ = ["forget", "import_transcript", "undo"]
+
+
+def undo(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Take the last compaction or branch of a session back; what it covered is in context again.
+
+    Exit code 1 tells that there was none.
+    """
+    with refusals(), opened_session(store, session, read_only=False) as (_, held):
+        record = held.undo_compaction()
+    if as_json:
+        print_json({"session": session, "undone": None if record is None else plain(asdict(record))})
+    else:
+        line("there is no compaction to take back" if record is None else f"taken back: {heading(record)}")
+    raise typer.Exit(1 if record is None else 0)
+
+
+def forget(
+    store: StorePath,
+    session: Annotated[str | None, typer.Option(help="This session alone.")] = None,
+    start: Annotated[int | None, typer.Option(min=0, help="From this message on; needs --session.")] = None,
+    end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which stays.")] = None,
+    entry: Annotated[list[int] | None, typer.Option(help="The id of an entry; may be repeated.")] = None,
+    name: Annotated[str | None, typer.Option(help="Who said it, or the tool.")] = None,
+    before: Annotated[datetime | None, typer.Option(help="What was stored earlier, in local time.")] = None,
+    text: Annotated[str | None, typer.Option(help="What has this text; `-` reads it from the input.")] = None,
+    identifiers: Annotated[
+        bool, typer.Option("--identifiers", help="The names of tools and the ids of calls too.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Forget what was said: it leaves the log, the memory, the summaries and the files. It cannot be undone.
+
+    All that is given must hold. Without --yes it asks first, with the figures of a dry run; where nobody can
+    be asked it refuses. Exit code 1 tells that some of the bytes are still there.
+    """
+    if text == "-":
+        text = sys.stdin.read().removesuffix("\n")
+    criteria: dict[str, Any] = {
+        "session_id": session,
+        "start": start,
+        "end": end,
+        "entry_ids": entry or None,
+        "name": name,
+        "before": None if before is None else before.astimezone(),
+        "text": text,
+        "identifiers": identifiers,
+    }
+    with refusals():
+        path = find_store(store)
+        with opened(path, read_only=True) as held:
+            if session is not None:
+                require_session(held, session)
+            report = held.forget(**criteria, dry_run=True)
+        if not dry_run:
+            if not yes:
+                _ask(path, report)
+            with opened(path, read_only=False) as held:
+                report = held.forget(**criteria)
+    if as_json:
+        print_json({"store": str(path), **plain(asdict(report))})
+    else:
+        _tell(path, report)
+    raise typer.Exit(0 if report.erased or report.dry_run else 1)
+
+
+def import_transcript(
+    transcript: Annotated[Path, typer.Argument(help="JSON lines: a message, or a session, each.")],
+    store: Annotated[Path, typer.Argument(help="The directory of a store; a new one is made.")],
+    session: Annotated[str | None, typer.Option(help="The new session's id; of one session alone.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Append recorded messages to new sessions of a store, all keys of them as they are.
+
+    A session that has messages already is refused, and nothing of the transcript is written.
+    """
+    with refusals():
+        transcripts = read_transcripts(transcript, whole=True)
+        if session is not None and len(transcripts) > 1:
+            refuse(f"--session names one session, and {transcript} has {len(transcripts)}")
+        names = [each.name if session is None else session for each in transcripts]
+        if len(set(names)) < len(names):
+            refuse(f"{transcript} has two sessions of the same id: {_twice(names)!r}")
+        with MemoryStore.open(store) as held:
+            for session_id in names:
+                if held.stats(session_id).messages:
+                    refuse(f"the store {held.path!r} has messages of session {session_id!r} already")
+            for session_id, each in zip(names, transcripts, strict=True):
+                with Session.open(None, session_id, memory=held) as new:
+                    new.append(*each.messages)
+    written = [
+        {"session": session_id, "messages": len(each.messages)}
+        for session_id, each in zip(names, transcripts, strict=True)
+    ]
+    if as_json:
+        print_json({"store": str(store), "sessions": written})
+        return
+    for done in written:
+        line(f"{done['messages']} messages are in session {done['session']!r}")
+
+
+def _ask(path: Path, report: ForgetReport) -> None:
+    """Asks on the terminal; refuses where there is none, and ends where the answer is no."""
+    if not sys.stdin.isatty():
+        refuse("nobody can be asked: say --yes, or --dry-run to see what would be forgotten")
+    errors.print(_figures(path, report), highlight=False, markup=False, soft_wrap=True)
+    if not typer.confirm("Forget this for ever?", err=True):
+        raise typer.Exit(2)
+
+
+def _tell(path: Path, report: ForgetReport) -> None:
+    line(_figures(path, report))
+    if report.kept:
+        line(f"kept, as names of tools and ids of calls: {', '.join(report.kept)}")
+    if "identifiers" in report.remaining:
+        line("the text is in what is kept: --identifiers takes that as well")
+    if "files" in report.remaining:
+        line("another process used the store: the bytes go with the next forget, or when it is next opened")
+
+
+def _figures(path: Path, report: ForgetReport) -> str:
+    done = "would be forgotten" if report.dry_run else "were forgotten"
+    return (
+        f"{path}: {report.messages} messages, {report.entries} entries and {report.summaries} summaries "
+        f"of {report.sessions} sessions {done}"
+    )
+
+
+def _twice(names: list[str]) -> str:
+    return next(name for name in names if names.count(name) > 1)

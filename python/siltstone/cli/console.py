@@ -1,0 +1,70 @@
+"""What every command prints with, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from siltstone.errors import SiltstoneError
+
+__all__ = ["AsJson", "choice", "errors", "line", "output", "print_json", "progress", "refusals", "refuse"]
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+_NO_EDGE = 100_000  # columns of what is no terminal: nothing there is cut or wrapped
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = _NO_EDGE
+    return console
+
+
+output = _console()
+errors = _console(stderr=True)
+
+
+def line(text: str, style: str | None = None) -> None:
+    """Prints a line as it is: no markup is read, nothing is cut, a terminal wraps it."""
+    output.print(text, style=style, highlight=False, markup=False, soft_wrap=True, emoji=False)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Prints one JSON object."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+@contextmanager
+def progress(*, hidden: bool) -> Iterator[Progress]:
+    """A progress bar on standard error; none where that is no terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, disable=hidden or not errors.is_terminal) as shown:
+        yield shown
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turns an error that names the thing into one line and exit code 2."""
+    try:
+        yield
+    except (SiltstoneError, OSError) as error:
+        refuse(str(error))
+
+
+def refuse(message: str) -> NoReturn:
+    """One line on standard error, and exit code 2."""
+    errors.print(f"siltstone: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(2)
+
+
+def choice(option: str, value: str, known: dict[str, Any]) -> None:
+    """Refuses a value that is not one of *known*."""
+    if value not in known:
+        refuse(f"{option} must be one of {', '.join(known)}, got {value!r}")

@@ -1,0 +1,218 @@
+"""Commands that look at a store and change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from siltstone.cli.console import AsJson, choice, line, print_json, refusals, refuse
+from siltstone.cli.stores import opened, opened_session, require_session
+from siltstone.memory import MemoryStore, Ranker
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.log import LogRow
+from siltstone.messages import Part, decode, read_message
+from siltstone.session import CompactionRecord
+
+__all__ = [
+    "SessionId",
+    "StorePath",
+    "compactions",
+    "expand",
+    "export",
+    "heading",
+    "plain",
+    "search",
+    "show",
+]
+
+StorePath = Annotated[Path, typer.Argument(help="The directory of a store, or a path above or below it.")]
+SessionId = Annotated[str, typer.Argument(help="The session's id.")]
+
+_RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
+_PAGE = 1_000  # messages that are held at once
+
+
+def search(
+    store: StorePath,
+    session: SessionId,
+    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
+    limit: Annotated[int, typer.Option(min=0, help="Hits at most.")] = 5,
+    ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
+    as_json: AsJson = False,
+) -> None:
+    """Search what a session has in memory: what was compacted away, and what was indexed by hand."""
+    choice("--ranker", ranker, _RANKERS)
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        hits = held.search(session, query, limit, ranker)  # type: ignore[arg-type]
+    if as_json:
+        print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
+        return
+    for hit in hits:
+        start, end = hit.source_range
+        line(f"{hit.score:.3f}  messages {start}-{end - 1}, {hit.role}, {_moment(hit.created_at)}", "dim")
+        line(f"{hit.content}\n")
+    line(f"{len(hits)} hits")
+
+
+def show(
+    store: StorePath,
+    session: SessionId,
+    start: Annotated[int, typer.Option(min=0, help="From this message on.")] = 0,
+    end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which is left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the messages of a session's log, with their numbers: every message ever appended."""
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        rows = list(_rows(held, session, start, end))
+        if as_json:
+            print_json({"session": session, "messages": [_row(row) for row in rows]})
+            return
+        for row in rows:
+            said = f"{row.seq}  {row.role}, {row.tokens} tokens, {_moment(_time(row))}"
+            line(said if row.provenance == "original" else f"{said}, {row.provenance}", "dim")
+            line(f"{_text(row)}\n")
+
+
+def compactions(
+    store: StorePath,
+    session: SessionId,
+    undone: Annotated[bool, typer.Option("--undone", help="Those that were taken back as well.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the compactions and branches of a session, oldest first, with what each came to."""
+    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+        records = held.compactions(undone=undone)
+    if as_json:
+        print_json({"session": session, "compactions": [plain(asdict(record)) for record in records]})
+        return
+    for record in records:
+        line(heading(record), "dim")
+        line(f"{record.summary}\n")
+    line(f"{len(records)} compactions")
+
+
+def expand(
+    store: StorePath,
+    session: SessionId,
+    compaction: Annotated[int, typer.Argument(help="Its id, as `siltstone compactions` shows it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the messages that a summary stands for, or that left with a branch."""
+    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+        messages = held.expand(compaction)
+    if as_json:
+        print_json({"session": session, "compaction": compaction, "messages": messages})
+        return
+    for place, raw in enumerate(messages):
+        line(f"{read_message(raw, place).role}", "dim")
+        line(f"{_said(raw, place)}\n")
+    line(f"{len(messages)} messages")
+
+
+def export(
+    store: StorePath,
+    session: SessionId,
+    transcript: Annotated[
+        Path | None, typer.Argument(help="A new file; standard output where it is left out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the messages of a session's log as JSON lines, as they were appended; `import` reads them back.
+
+    With --json it prints what was written, and needs a file.
+    """
+    if as_json and transcript is None:
+        refuse("--json tells what was written to a file: name one")
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        texts = (row.raw for row in _rows(held, session, 0, None))
+        if transcript is None:
+            for text in texts:
+                typer.echo(text)
+            return
+        count = 0
+        with transcript.open("x", encoding="utf-8") as file:
+            for count, text in enumerate(texts, 1):  # noqa: B007 - how many there were
+                file.write(f"{text}\n")
+    if as_json:
+        print_json({"session": session, "transcript": str(transcript), "messages": count})
+    else:
+        line(f"{count} messages of session {session!r} are in {transcript}")
+
+
+def _rows(store: MemoryStore, session: str, start: int, end: int | None) -> Iterator[LogRow]:
+    log = store.open_log(session)
+    last = log.state().next_seq
+    last = last if end is None else min(end, last)
+    for at in range(start, last, _PAGE):
+        yield from log.read(at, min(at + _PAGE, last))
+
+
+def _row(row: LogRow) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "role": row.role,
+        "provenance": row.provenance,
+        "tokens": row.tokens,
+        "created_at": _time(row).isoformat(),
+        "message": decode(row.raw),
+    }
+
+
+def _text(row: LogRow) -> str:
+    return _said(decode(row.raw), row.seq)
+
+
+def _said(raw: dict[str, Any], seq: int) -> str:
+    """What a message says, a part a line: calls and results by their names."""
+    return "\n".join(filter(None, map(_part, read_message(raw, seq).parts))) or json.dumps(raw)
+
+
+def _part(part: Part) -> str:
+    match part.kind:
+        case "tool_call":
+            return f"[call {part.call_id or '-'}: {part.name or '-'}({part.arguments or ''})]"
+        case "tool_result":
+            return f"[result {part.call_id or '-'}: {part.text}]"
+        case "reasoning":
+            return f"[reasoning: {part.text}]" if part.text else "[reasoning]"
+        case _:
+            return part.text or f"[{part.modality or part.kind}]"
+
+
+def heading(record: CompactionRecord) -> str:
+    """A compaction or a branch in a line, without its summary."""
+    covers = ", ".join(f"{start}-{end - 1}" for start, end in record.covers)
+    said = [
+        f"compaction {record.id}, {_moment(record.created_at)}: {record.reason}",
+        f"messages {covers or 'none'}",
+        f"{record.tokens_before:,} to {record.tokens_after:,} tokens",
+        f"{record.messages_before:,} to {record.messages_after:,} messages",
+    ]
+    said += [word for word in ("degraded", "undone", "redacted") if getattr(record, word)]
+    return "; ".join(said)
+
+
+def _time(row: LogRow) -> datetime:
+    return datetime_from(row.created_at)
+
+
+def _moment(time: datetime) -> str:
+    return time.isoformat(sep=" ", timespec="seconds")
+
+
+def plain(value: Any) -> Any:
+    """*value* as JSON can carry it: moments as ISO 8601, ranges as lists."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value

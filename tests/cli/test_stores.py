@@ -1,0 +1,284 @@
+"""The commands over a store: what they print, what they change, how they end; each in a real process once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conversations import exchange, small, turns, user
+from siltstone import Compacted, Entry, MemoryStore, Session, __version__
+from siltstone.cli.app import app
+from siltstone.testing import ScriptedModel
+
+SECRET = "AKIAGRUENWALD7"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def siltstone(*arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in this process, which is many times as fast."""
+    told = CliRunner().invoke(app, [*map(str, arguments)], input=text)
+    if told.exception is not None and not isinstance(told.exception, SystemExit):
+        raise told.exception
+    return subprocess.CompletedProcess([], told.exit_code, told.stdout, told.stderr)
+
+
+def process(*arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "siltstone", *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def answer(*arguments: object, text: str = "", code: int = 0, run: Run = siltstone) -> Any:
+    told = run(*arguments, "--json", text=text)
+    assert told.returncode == code, told.stderr
+    return json.loads(told.stdout)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a session that was compacted twice, and some entries by hand."""
+    path = tmp_path_factory.mktemp("filled")
+    with MemoryStore.open(path) as store:
+        with Session.open(None, "work", policy=small(), model=ScriptedModel(), memory=store) as session:
+            for number in range(2):
+                session.append(*(message for turn in turns(8) for message in turn))
+                assert isinstance(session.compact(), Compacted), number
+        store.index("notes", [Entry("the fox " + "jumps " * 40 + "over the dog", (0, 1))])
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of the same kind that may be changed."""
+    with MemoryStore.open(tmp_path) as store:
+        with Session.open(None, "work", policy=small(), model=ScriptedModel(), memory=store) as session:
+            session.append(*(message for turn in turns(8) for message in turn))
+            session.append(user(f"the key is {SECRET}"), *exchange(9, f'HTTP/1.1 200\n\n{{"k": "{SECRET}"}}'))
+            assert isinstance(session.compact(), Compacted)
+        store.index("notes", [Entry("the fox", (0, 1))])
+    return tmp_path
+
+
+def log_of(path: Path, session_id: str = "work") -> list[Any]:
+    with MemoryStore.open(path, read_only=True) as store:
+        log = store.open_log(session_id)
+        return [json.loads(row.raw) for row in log.read(0, log.state().next_seq)]
+
+
+def test_the_version_is_told() -> None:
+    told = process("--version")
+    assert (told.returncode, told.stdout) == (0, f"siltstone {__version__}\n")
+
+
+def test_search_prints_whole_entries_and_their_places(filled: Path) -> None:
+    told = process("search", filled, "notes", "fox")
+    assert told.returncode == 0
+    assert "the fox " + "jumps " * 40 + "over the dog" in told.stdout
+    assert "messages 0-0, user" in told.stdout
+    found = answer("search", filled, "work", "topic3", "--limit", "2")
+    assert [found["session"], found["query"]] == ["work", "topic3"]
+    assert len(found["hits"]) == 2
+    assert "topic3" in found["hits"][0]["content"]
+    assert answer("search", filled, "notes", "zebra")["hits"] == []
+
+
+def test_show_prints_every_message_of_the_log(filled: Path) -> None:
+    shown = answer("show", filled, "work", run=process)["messages"]
+    assert [message["seq"] for message in shown] == list(range(64))
+    assert [message["message"] for message in shown] == log_of(filled)
+    assert [m["seq"] for m in answer("show", filled, "work", "--start", 3, "--end", 5)["messages"]] == [3, 4]
+    told = siltstone("show", filled, "work", "--end", 3)
+    assert '[call call_0: run({"step": 0})]' in told.stdout
+    assert "question 0 about topic0" in told.stdout
+
+
+def test_compactions_are_listed_and_expanded(filled: Path) -> None:
+    listed = answer("compactions", filled, "work", run=process)["compactions"]
+    assert len(listed) == 2
+    assert listed[0]["reason"] == "manual"
+    assert listed[1]["covers"][0][0] == 0
+    told = siltstone("compactions", filled, "work")
+    assert f"compaction {listed[0]['id']}, " in told.stdout
+    assert told.stdout.endswith("2 compactions\n")
+    messages = answer("expand", filled, "work", listed[0]["id"], run=process)["messages"]
+    start, end = listed[0]["covers"][0]
+    assert messages[: end - start] == log_of(filled)[start:end]
+    assert "question 0 about topic0" in siltstone("expand", filled, "work", listed[0]["id"]).stdout
+    assert siltstone("expand", filled, "work", 999).returncode == 2
+
+
+def test_undo_takes_the_last_compaction_back(path: Path) -> None:
+    undone = answer("undo", path, "work", run=process)["undone"]
+    assert undone["reason"] == "manual"
+    assert answer("compactions", path, "work")["compactions"] == []
+    assert [each["id"] for each in answer("compactions", path, "work", "--undone")["compactions"]] == [
+        undone["id"]
+    ]
+    assert answer("undo", path, "work", code=1)["undone"] is None
+
+
+def test_a_dry_run_of_forget_changes_nothing(path: Path) -> None:
+    before = log_of(path)
+    told = answer("forget", path, "--text", SECRET, "--dry-run")
+    assert (told["messages"], told["dry_run"], told["erased"]) == (2, True, False)
+    assert log_of(path) == before
+    assert "2 messages" in siltstone("forget", path, "--text", SECRET, "--dry-run").stdout
+
+
+def test_forget_asks_and_refuses_where_nobody_can_be_asked(path: Path) -> None:
+    told = siltstone("forget", path, "--text", SECRET)
+    assert told.returncode == 2
+    assert "--yes" in told.stderr
+    assert SECRET in json.dumps(log_of(path))
+
+
+def test_forget_reads_a_text_that_should_not_be_in_the_list_of_processes(path: Path) -> None:
+    told = answer("forget", path, "--text", "-", "--yes", text=f"{SECRET}\n", run=process)
+    assert (told["messages"], told["erased"], told["remaining"]) == (2, True, [])
+    assert SECRET not in json.dumps(log_of(path))
+    for file in (path / "memory").iterdir():
+        assert SECRET.encode() not in file.read_bytes()
+
+
+def test_forget_tells_what_it_kept_and_takes_it_when_asked(tmp_path: Path) -> None:
+    call = {"id": SECRET, "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    with Session.open(tmp_path, "work") as session:
+        session.append(
+            user("go"),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": SECRET, "content": "done"},
+        )
+    told = siltstone("forget", tmp_path, "--text", SECRET, "--yes")
+    assert told.returncode == 1, "some of the bytes are still there"
+    assert f"ids of calls: {SECRET}" in told.stdout
+    assert answer("forget", tmp_path, "--text", SECRET, "--identifiers", "--yes")["erased"]
+    assert SECRET not in json.dumps(log_of(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (),
+        ("--start", "3"),
+        ("--session", "nobody"),
+        ("--session", "work", "--start", "5", "--end", "3"),
+        ("--text", ""),
+    ],
+)
+def test_forget_without_a_meaning_is_refused(path: Path, asked: tuple[str, ...]) -> None:
+    before = log_of(path)
+    assert siltstone("forget", path, *asked, "--yes").returncode == 2
+    assert log_of(path) == before
+
+
+def test_what_is_exported_is_imported_again(filled: Path, tmp_path: Path) -> None:
+    transcript = tmp_path / "work.jsonl"
+    told = answer("export", filled, "work", transcript, run=process)
+    assert told == {"session": "work", "transcript": str(transcript), "messages": 64}
+    assert siltstone("export", filled, "work").stdout == transcript.read_text("utf-8")
+    assert siltstone("export", filled, "work", transcript).returncode == 2, "a file is never written over"
+    store = tmp_path / "new"
+    told = answer("import", transcript, store, run=process)
+    assert told["sessions"] == [{"session": "work-1", "messages": 64}]
+    assert log_of(store, "work-1") == log_of(filled)
+    assert siltstone("import", transcript, store).returncode == 2, "the session has messages"
+    assert siltstone("import", transcript, store, "--session", "again").returncode == 0
+    assert log_of(store, "again") == log_of(filled)
+
+
+def test_every_key_of_a_message_is_imported(tmp_path: Path) -> None:
+    transcript = tmp_path / "a.jsonl"
+    items: list[Any] = [
+        {"role": "user", "content": "hi", "name": "Ann", "at": "2026-01-01"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "id": "fc_1"},
+        {"type": "function_call_output", "call_id": "c", "output": "é\u2028x"},
+    ]
+    transcript.write_text(json.dumps({"id": "s", "messages": items}), encoding="utf-8")
+    assert siltstone("import", transcript, tmp_path / "store").returncode == 0
+    assert log_of(tmp_path / "store", "s") == items
+
+
+def test_two_sessions_of_one_id_are_not_imported(tmp_path: Path) -> None:
+    transcript = tmp_path / "a.jsonl"
+    said = json.dumps({"id": "s", "messages": [{"role": "user", "content": "hi"}]})
+    transcript.write_text(f"{said}\n{said}", encoding="utf-8")
+    told = siltstone("import", transcript, tmp_path / "store")
+    assert told.returncode == 2
+    assert "two sessions of the same id: 's'" in told.stderr
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "nobody", "fox"),
+        ("show", "nobody"),
+        ("compactions", "nobody"),
+        ("expand", "nobody", "1"),
+        ("undo", "nobody"),
+        ("export", "nobody"),
+    ],
+)
+def test_a_session_that_is_not_there_is_exit_code_2_and_none_is_begun(
+    filled: Path, arguments: tuple[str, ...]
+) -> None:
+    told = siltstone(arguments[0], filled, *arguments[1:])
+    assert told.returncode == 2
+    assert "no session 'nobody'" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize(
+    "place", [".", "memory", "memory/memory.sqlite3", ".."], ids=["itself", "inside", "its file", "above"]
+)
+def test_the_store_is_found_from_above_and_below(tmp_path: Path, place: str) -> None:
+    store = tmp_path / "agent" / "data"
+    with MemoryStore.open(store) as held:
+        held.index("a", [Entry("the fox")])
+    assert answer("doctor", store / place)["healthy"]
+    assert answer("doctor", tmp_path)["entries"] == 1
+    assert len(answer("search", store / place, "a", "fox")["hits"]) == 1
+
+
+def test_several_stores_below_a_path_are_named(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        MemoryStore.open(tmp_path / name).close()
+    told = siltstone("doctor", tmp_path)
+    assert told.returncode == 2
+    assert "2 stores below" in told.stderr
+    assert str(tmp_path / "one") in told.stderr
+
+
+@pytest.mark.parametrize("columns", ["30", "80"])
+def test_nothing_is_cut_at_the_width_of_a_terminal(
+    filled: Path, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    told = process("search", filled, "notes", "fox")
+    assert "jumps " * 40 in told.stdout
+    assert "…" not in told.stdout
+    for command in app.registered_commands:
+        told = siltstone(command.name, "--help")
+        assert told.returncode == 0
+        assert "--json" in told.stdout
+        assert "…" not in told.stdout
+
+
+def test_every_command_is_in_the_table_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
+    for command in app.registered_commands:
+        assert f"| `siltstone {command.name}" in page, command.name
+        assert f"## siltstone {command.name}\n" in page, command.name
