@@ -18,7 +18,7 @@ FLOORS = {
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "events": 2,
     "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,
     "compaction": 4, "models": 4, "outcome": 4, "tokenizer": 4,
-    "engine": 5, "tools": 5, "testing": 5,
+    "engine": 5, "recall": 5, "tools": 5, "testing": 5,
     "evaluation": 5,
     "session": 6,
     "__init__": 7,
@@ -31,6 +31,7 @@ WALLS: dict[str, dict[str, set[str]]] = {
     "compaction": {"memory": set()},  # it returns what is discarded; the rest is the session's business
     "models": {"memory": set()},
     "engine": {"memory": set()},
+    "recall": {"compaction": set(), "memory": {"memory.entry"}},  # where to look is handed in
     "tools": {"compaction": set(), "memory": {"memory.base", "memory.entry"}},
     # It measures whatever has the face of a store, and knows none.
     "evaluation": {
@@ -67,6 +68,7 @@ FAMILIES = {
         "registry",
     ],
     "embedding": ["base hashed minilm", "function table"],
+    "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
         "clock range_set retention threads usage view",

@@ -18,6 +18,7 @@ __all__ = [
     "PartKind",
     "Provenance",
     "RawMessage",
+    "RecalledMessage",
     "RepairedMessage",
     "Role",
     "SubstituteMessage",
@@ -171,6 +172,17 @@ class InjectedMessage(dict[str, Any]):
     """
 
 
+class RecalledMessage(dict[str, Any]):
+    """The raw message of a recalled block: a plain dict to every SDK, known to us by its type.
+
+    It is read with the provenance ``recalled_context``: it opens no turn, is never indexed, and leaves
+    before the next block is placed.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(role="user", content=text)
+
+
 class KeyedSystemMessage(dict[str, Any]):
     """System text in versions: of those with one key the highest version holds, the first of equal ones.
 
@@ -200,6 +212,8 @@ def provenance_of(raw: RawMessage) -> Provenance:
     """What the type of *raw* says of where it came from; ``original`` where it says nothing."""
     if isinstance(raw, RepairedMessage):
         return "repaired"
+    if isinstance(raw, RecalledMessage):
+        return "recalled_context"
     if isinstance(raw, SubstituteMessage):
         return "substitute"
     return "injected_context" if isinstance(raw, InjectedMessage) else "original"

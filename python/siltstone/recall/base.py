@@ -1,0 +1,201 @@
+"""What recall is told, what it is given, and what it makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Literal
+
+from siltstone.errors import ConfigError
+from siltstone.memory.entry import RECALL_MIN_SCORE
+
+__all__ = ["Detail", "FactLine", "RecallBlock", "RecallConfig"]
+
+_SPELLED = {
+    "hardCapTokens": "hard_cap_tokens",
+    "embeddingModel": "embedding_model",
+    "knowledgeExtraction": "knowledge_extraction",
+    "autoRecallMinScore": "auto_recall_min_score",
+    "maxSegments": "max_segments",
+    "crossSession": "cross_session",
+    "evictionDays": "eviction_days",
+}
+#: Where the documented JSON object may stand inside of a host's own configuration.
+_HOMES = ("agents", "defaults", "memoryContext")
+_DOCUMENTED = {
+    "enabled": False,
+    "auto_recall_min_score": 0.7,
+    "score_filter": "documented",
+    "placement": "head",
+    "expand_neighbors": 0,
+    "cut": False,
+    "recall_frame": False,
+}
+_CHOICES = {
+    "embedding_model": ("hash", "transformer", "auto"),
+    "score_filter": ("calibrated", "documented"),
+    "placement": ("head", "tail"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecallConfig:
+    """How much is recalled, of what, and where it stands. :meth:`documented` gives the documented form.
+
+    Attributes:
+        enabled: Recall is on.
+        hard_cap_tokens: The most tokens of a block; a tenth of the window where that is less.
+        embedding_model: ``hash``, ``transformer`` or ``auto``: what the documented search embeds with.
+        redaction: Secrets are replaced before anything is written.
+        knowledge_extraction: Facts are taken from what was discarded.
+        auto_recall_min_score: The least score of a detail, 0..1; None is the measured one of the store's
+            default ranking. The documented rule has 0.7, on a scale of its own.
+        max_segments: Entries that a search may find; the oldest leave first.
+        cross_session: All sessions of the namespace are searched, not only this one.
+        eviction_days: Days after which an entry is not found any more; 0 is never.
+        score_filter: Whose scale ``auto_recall_min_score`` is on.
+        placement: ``tail``: directly before the last user message, so that a provider's cache keeps what
+            stands before; ``head``: behind system messages and summary.
+        recall_frame: One sentence before the block says what it is. It also tells the block from a user's
+            quotation of one, once the history has been through JSON.
+        expand_neighbors: How many messages before and after a hit come with it.
+        cut: The best detail is cut, and marked, where it is larger than its budget; else it is left out.
+
+    Raises:
+        ConfigError: a value out of its bounds.
+    """
+
+    enabled: bool = True
+    hard_cap_tokens: int = 4000
+    embedding_model: Literal["hash", "transformer", "auto"] = "hash"
+    redaction: bool = True
+    knowledge_extraction: bool = True
+    auto_recall_min_score: float | None = None
+    max_segments: int = 20_000
+    cross_session: bool = False
+    eviction_days: int = 90
+    score_filter: Literal["calibrated", "documented"] = "calibrated"
+    placement: Literal["head", "tail"] = "tail"
+    recall_frame: bool = True
+    expand_neighbors: int = 1
+    cut: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("enabled", "redaction", "knowledge_extraction", "cross_session", "recall_frame", "cut"):
+            if not isinstance(getattr(self, name), bool):
+                raise _wrong(name, "true or false", getattr(self, name))
+        for name, least in (
+            ("hard_cap_tokens", 0), ("max_segments", 1), ("eviction_days", 0), ("expand_neighbors", 0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise _wrong(name, f"an integer >= {least}", value)
+        score = self.auto_recall_min_score
+        if score is not None and not (type(score) in (int, float) and 0 <= score <= 1):
+            raise _wrong("auto_recall_min_score", "in 0..1", score)
+        for name, choices in _CHOICES.items():
+            chosen = getattr(self, name)
+            if chosen not in choices:
+                raise _wrong(name, "one of " + ", ".join(map(repr, choices)), chosen)
+
+    @classmethod
+    def documented(cls, **changed: Any) -> RecallConfig:
+        """The documented form: off unless switched on, at the head, scores of 0.7, entries whole."""
+        return cls(**{**_DOCUMENTED, **changed})
+
+    @classmethod
+    def from_json(cls, text: str) -> RecallConfig:
+        """What the documented JSON object says, in the documented form; its keys in either spelling.
+
+        The object stands by itself, or under ``agents.defaults.memoryContext``.
+
+        Raises:
+            ConfigError: not a JSON object, an unknown key, or a value out of its bounds.
+        """
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f"the configuration must be JSON: {error}", field="json", value="") from error
+        for home in _HOMES:
+            if isinstance(value, Mapping) and home in value:
+                value = value[home]
+        if not isinstance(value, Mapping):
+            raise _wrong("json", "an object", value)
+        known = {each.name for each in fields(cls)}
+        settings: dict[str, Any] = {}
+        for key, item in value.items():
+            name = _SPELLED.get(key, key)
+            if name not in known:
+                raise ConfigError(
+                    f"unknown setting {key!r} of recall; known are {', '.join(sorted({*known, *_SPELLED}))}",
+                    field=key,
+                    value=item,
+                )
+            settings[name] = item
+        return cls.documented(**settings)
+
+    @property
+    def min_score(self) -> float:
+        """The least score of a detail."""
+        if self.auto_recall_min_score is not None:
+            return float(self.auto_recall_min_score)
+        return RECALL_MIN_SCORE
+
+    def cap(self, context_window: int | None) -> int:
+        """The most tokens of a block: ``min(hard_cap_tokens, floor(window / 10))``."""
+        if context_window is None:
+            return self.hard_cap_tokens
+        return min(self.hard_cap_tokens, max(0, context_window) // 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A stored text that may be recalled.
+
+    Attributes:
+        content: The text.
+        score: 0..1, by the search that found it.
+        role: Who said it.
+        created_at: When it was said. A datetime without a zone is UTC.
+        entry_id: Its id in the store; 0 where there is none.
+    """
+
+    content: str
+    score: float
+    role: str
+    created_at: datetime
+    entry_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FactLine:
+    """A fact that may be recalled: its type, its text, and how well it fits, higher is better."""
+
+    type: str
+    content: str
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecallBlock:
+    """What is placed before a model; nothing where ``text`` is empty.
+
+    Attributes:
+        text: The whole content of the message.
+        tokens: What it counts, by the caller's counter; 0 for nothing.
+        knowledge_count: Facts in it.
+        detail_count: Entries in it.
+        reason: Why there is nothing: ``off``, ``short_query``, ``no_hits``, ``no_room``; else empty.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    knowledge_count: int = 0
+    detail_count: int = 0
+    reason: str = ""
+
+
+def _wrong(field: str, bound: str, value: object) -> ConfigError:
+    return ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

@@ -1,0 +1,71 @@
+"""Where does the block stand, and which messages are blocks of an earlier call?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from siltstone.messages import Message, groups, opens_turn
+from siltstone.recall.block import parse_block
+
+__all__ = ["is_recalled", "position", "without_recalled"]
+
+
+def is_recalled(message: Message) -> bool:
+    """Whether *message* is a block of ours: by its provenance, or because it is nothing but such a block.
+
+    The second is how a block is known in a list that has been through JSON. A user who quotes a block has
+    words beside it.
+    """
+    if message.provenance == "recalled_context":
+        return True
+    if message.role != "user" or message.provenance != "original":
+        return False
+    if any(part.kind != "text" for part in message.parts):
+        return False
+    return parse_block(message.text) is not None
+
+
+def without_recalled(history: Iterable[Message]) -> list[Message]:
+    """*history* without blocks of earlier calls, in string and in block form alike."""
+    return [message for message in history if not is_recalled(message)]
+
+
+def position(history: Sequence[Message], placement: Literal["head", "tail"] = "tail") -> int:
+    """The position in *history* before which the block goes, never inside of a group.
+
+    ``tail`` is directly before the last user message, or before the group that this message belongs to;
+    ``head`` behind the system messages and the summary at the beginning. A history without a user message
+    has only a head.
+    """
+    if placement == "tail":
+        for place in range(len(history) - 1, -1, -1):
+            if opens_turn(history[place]) or _words_beside_results(history[place]):
+                return _before_groups(history, place)
+    place = 0
+    while place < len(history) and _leads(history[place]):
+        place += 1
+    return _before_groups(history, place)
+
+
+def _leads(message: Message) -> bool:
+    return message.role in ("system", "developer") or message.provenance == "compaction_summary"
+
+
+def _words_beside_results(message: Message) -> bool:
+    """Whether a user message carries results, and words of the user's own beside them."""
+    if message.role != "user" or message.provenance != "original":
+        return False
+    kinds = {part.kind for part in message.parts if part.kind != "text" or part.text.strip()}
+    return "tool_result" in kinds and "text" in kinds
+
+
+def _before_groups(history: Sequence[Message], place: int) -> int:
+    spans = [(group.positions[0], group.positions[-1]) for group in groups(history)]
+    moved = True
+    while moved:
+        moved = False
+        for first, last in spans:
+            if first < place <= last:
+                place, moved = first, True
+    return place

@@ -1,0 +1,42 @@
+"""What is searched for, before a model is asked?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from siltstone.messages import Message, opens_turn
+
+__all__ = ["LEAST", "query_of", "without_prefix"]
+
+LEAST: Final = 3  #: characters of the shortest query that is searched for
+_MESSAGES: Final = 3  #: user messages that a query is made of, at most
+
+#: What hosts write before a user's words: ``System:``, a date in brackets, or both.
+_PREFIX: Final = re.compile(r"\s*(?:System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[^\]\n]*\][^\S\n]*")
+
+
+def query_of(history: Sequence[Message]) -> str:
+    """The last user messages, three at most, oldest first, joined by a space.
+
+    Of each, the run of lines at its beginning that a host has written is skipped; such lines further down
+    are the user's, as in a pasted log.
+    """
+    texts: list[str] = []
+    for message in reversed(history):
+        if opens_turn(message) and (text := without_prefix(message.text).strip()):
+            texts.append(text)
+            if len(texts) == _MESSAGES:
+                break
+    return " ".join(reversed(texts))
+
+
+def without_prefix(text: str) -> str:
+    """*text* without the host's lines at its beginning; only their brackets go where nothing else is."""
+    lines = text.split("\n")
+    spoken = (place for place, line in enumerate(lines) if line.strip() and not _PREFIX.match(line))
+    first = next(spoken, None)
+    if first is not None:
+        return "\n".join(lines[first:])
+    return "\n".join(_PREFIX.sub("", line, count=1) for line in lines)
