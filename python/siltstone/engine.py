@@ -16,6 +16,7 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionError,
     Compactor,
+    OverheadChecker,
     Skip,
     Trigger,
     request_rule_of,
@@ -87,10 +88,11 @@ def compact(
 
     Raises:
         InvalidMessageError: one of *messages* is not a message.
+        ConfigError: *policy* could never act under *context_window*.
         ContextOverflowError: what must be kept is larger than *context_window*.
     """
     guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
-    history, trigger = _manual(messages, context_window, focus)
+    history, trigger = _manual(messages, policy, context_window, focus)
     return llm.run(attempt(policy, history, trigger, hooks=hooks, guards=guards), model)
 
 
@@ -109,7 +111,7 @@ async def acompact(
 ) -> Outcome:
     """Like :func:`compact`; *model* and the two hooks may be async callables."""
     guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
-    history, trigger = _manual(messages, context_window, focus)
+    history, trigger = _manual(messages, policy, context_window, focus)
     return await llm.run_async(attempt(policy, history, trigger, hooks=hooks, guards=guards), model)
 
 
@@ -120,7 +122,7 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
     budget, or the largest halving of it with which the history shrinks; so ``tokens_after`` is an upper
     bound.
     """
-    return planned(policy, *_manual(messages, context_window, None))
+    return planned(policy, *_manual(messages, policy, context_window, None))
 
 
 def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
@@ -390,10 +392,12 @@ def _content(compaction: Compaction) -> str:
 
 
 def _manual(
-    messages: Sequence[RawMessage], context_window: int | None, focus: str | None
+    messages: Sequence[RawMessage], policy: Compactor, context_window: int | None, focus: str | None
 ) -> tuple[History, Trigger]:
     if context_window is not None and context_window <= 0:
         _refuse("context_window", context_window)
+    if isinstance(policy, OverheadChecker):
+        policy.check_overhead(0, context_window)
     trigger = Trigger("manual", focus=focus, context_window=context_window, keeps_substitutes=True)
     return History(messages), trigger
 

@@ -12,7 +12,7 @@ from siltstone.errors import ConfigError
 
 def test_the_documented_defaults():
     config = CompactionConfig()
-    assert config.auto_compact_threshold == 100_000
+    assert config.auto_compact_threshold == "auto"
     assert config.recent_turn_budget == 4
     assert config.max_summary_tokens == 4096
     assert config.min_turns_between_compactions == 3
@@ -129,13 +129,16 @@ def test_no_turns_and_no_token_bound_are_legal():
     assert config.retained_tokens(100) is None
 
 
-def test_the_effective_threshold_is_four_fifths_of_a_known_window_at_most():
+def test_the_effective_threshold_is_four_fifths_of_a_known_window_or_the_number_given():
     config = CompactionConfig()
     assert config.effective_threshold(None) == 100_000
-    assert config.effective_threshold(200_000) == 100_000
+    assert config.effective_threshold(200_000) == 160_000
     assert config.effective_threshold(125_000) == 100_000
     assert config.effective_threshold(20_000) == 16_000
     assert config.effective_threshold(8_001) == 6_400
+    assert config.effective_threshold(1) == 1
+    given = CompactionConfig(auto_compact_threshold=7_000)
+    assert given.effective_threshold(8_000) == given.effective_threshold(None) == 7_000
 
 
 def test_the_summary_cap_is_an_eighth_of_a_known_window_at_most():

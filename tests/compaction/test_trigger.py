@@ -170,11 +170,15 @@ def test_a_known_window_lowers_the_threshold_and_travels_with_the_trigger():
         (3, 21, None),
         (3, 29, None),
         (3, 30, "history_tokens"),
-        (9, 29, None),
-        (9, 30, "history_tokens"),
+        (4, 39, None),
+        (4, 40, "history_tokens"),
+        (5, 59, None),
+        (5, 60, "history_tokens"),
+        (9, 59, None),
+        (9, 60, "history_tokens"),
     ],
 )
-def test_after_three_attempts_of_low_yield_one_in_ten_boundaries_is_tried(
+def test_after_three_attempts_of_low_yield_pauses_of_10_20_and_40_boundaries_follow(
     low_yield_attempts: int, boundary: int, reason: str | None
 ):
     context = {"last_attempt_boundary": 20, "estimated_history_tokens": 10 * OVER}

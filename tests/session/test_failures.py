@@ -179,7 +179,7 @@ def test_no_content_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_an_empty_history_is_prepared(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=100) as session:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=1_000) as session:
         assert session.prepare().messages == []
         assert session.compact().messages == []
 
@@ -296,8 +296,9 @@ def test_a_failing_model_is_not_asked_at_every_boundary(tmp_path: Path) -> None:
 
 
 def test_a_refusing_store_over_the_window_raises_instead_of_sending_too_much() -> None:
+    auto = ThresholdCompactor(CompactionConfig(max_summary_tokens=50))
     with Session.open(
-        None, "s", policy=POLICY, model=ScriptedModel(), memory=RefusingStore(), context_window=500
+        None, "s", policy=auto, model=ScriptedModel(), memory=RefusingStore(), context_window=500
     ) as session:
         filled(session)
         session.append(user("go on"))

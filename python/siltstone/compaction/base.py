@@ -69,7 +69,8 @@ class CompactionContext:
         reserved_tokens: Tokens of what is sent beside the history (tool definitions and the like).
         context_window: The model's window in tokens, None where unknown.
         message_count: Messages in the current view.
-        low_yield_attempts: Attempts in a row that failed or reclaimed less than a twentieth.
+        low_yield_attempts: Attempts in a row that failed, reclaimed less than a twentieth, or had to do
+            without the model that was asked.
         forecast_tokens: The whole next request: what the provider counted last, and an estimate of what
             came since. 0 where the caller named no ``reserved_tokens``, or the provider's count is unknown.
         next_seq: Messages ever appended; 0 where unknown, and then the view's are counted.
@@ -108,6 +109,8 @@ class Trigger:
         instructions: What the summariser is told beside its prompt: the word of a hook.
         reader: The tool by which the agent can read what was cut from a message, such as ``memory_get``;
             empty where there is none.
+        model_calls: The most calls of the caller's models; None for as many as it takes. 1 is a probe: the
+            last attempts came to nothing. 0: the policy does without them.
         keeps_substitutes: The caller keeps the substitutes of a rewrite. Without that a rewrite has none:
             whoever reads the original again has another view, and perhaps a result without its call.
         context_window: The model's window in tokens, None where unknown.
@@ -131,6 +134,7 @@ class Trigger:
     past: tuple[Message, ...] = ()
     reader: str = ""
     keeps_substitutes: bool = False
+    model_calls: int | None = None
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""
@@ -308,10 +312,11 @@ class OverheadChecker(Protocol):
     """A policy that can tell beforehand whether it would work."""
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses an overhead at or above the policy's own threshold: it would act at every boundary.
+        """Refuses a set-up in which the policy would act never, or at every boundary.
 
         Raises:
-            ConfigError: *reserved_tokens* leave no room below the threshold.
+            ConfigError: its threshold is larger than *context_window*, or *reserved_tokens* leave no room
+                below it.
         """
 
 

@@ -34,6 +34,8 @@ class Calls:
     Args:
         attempts: Calls of one model for one answer, at least 1.
         deadline: Seconds that a call may take, or None.
+        model_calls: The most calls of the caller's models while none has answered; None for no bound. 0 asks
+            the extractive model at once.
         retry_delay: Seconds before the second call of one model for one answer; each further one waits
             twice as long, ``MOST_DELAY`` at most.
         last_resort: The extractive model may answer when every other has failed.
@@ -44,15 +46,21 @@ class Calls:
     """
 
     def __init__(
-        self, attempts: int, deadline: float | None, last_resort: bool, retry_delay: float = 0.0
+        self,
+        attempts: int,
+        deadline: float | None,
+        last_resort: bool,
+        retry_delay: float = 0.0,
+        model_calls: int | None = None,
     ) -> None:
-        self._attempts = attempts
+        self._attempts = attempts if model_calls is None else min(attempts, max(1, model_calls))
+        self._one_model = model_calls is not None
         self._deadline = deadline
         self._last_resort = last_resort
         self._retry_delay = retry_delay
-        self._rank = 0
+        self._rank = LAST_RESORT if model_calls == 0 else 0
         self.usage: list[UsageRecord] = []
-        self.degraded = False
+        self.degraded = model_calls == 0
 
     def ask(self, request: CompletionRequest) -> Flow[str]:
         """The summary in an answer to *request*.
@@ -73,9 +81,10 @@ class Calls:
                 self._rank, self.degraded = LAST_RESORT, True
             except CompactionError as error:
                 failure = error
-                if self._rank == LAST_RESORT:
+                if self._rank == LAST_RESORT or (self._one_model and not self._last_resort):
                     raise
-                self._rank += 1
+                self._rank = LAST_RESORT if self._one_model else self._rank + 1
+                self.degraded = self.degraded or self._one_model
 
     def _ask_one(self, request: CompletionRequest) -> Flow[str]:
         """The answer of the model that is at its turn, in as many attempts as it takes."""

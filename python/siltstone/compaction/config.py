@@ -22,6 +22,7 @@ from siltstone.tokens import TokenRule, rule
 __all__ = ["CompactionConfig", "Curator"]
 
 AUTO: Final = "auto"  # of a budget: a share of the effective threshold
+UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens: where nobody says how large the window is
 RESULT_SHARE = 6  # of the effective threshold, a message with results has at most a sixth
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
 SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
@@ -35,8 +36,9 @@ class CompactionConfig:
     """When :class:`ThresholdCompactor` acts, and how much it retains.
 
     Attributes:
-        auto_compact_threshold: Tokens at which a compaction is due. Where the window is known, four
-            fifths of it are the most: see :meth:`effective_threshold`.
+        auto_compact_threshold: Tokens at which a compaction is due. ``"auto"``: four fifths of a known
+            window, 100,000 where none is known. A number is taken as it is, and refused by a session or a
+            call whose window is smaller.
         recent_turn_budget: The most complete turns retained; 0 retains none.
         max_summary_tokens: The most tokens a summary has; an eighth of a known window at most.
         min_turns_between_compactions: Boundaries (calls of ``prepare``) between two attempts.
@@ -44,7 +46,7 @@ class CompactionConfig:
             None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay.
         strict_guard: The spacing holds for every trigger, also where the history itself is over.
         trigger_fraction: A share of the window, 0..1, at which a compaction is due: where the window is
-            known it takes the place of ``auto_compact_threshold`` and of its bound.
+            known it takes the place of ``auto_compact_threshold``.
         max_messages: Messages in the history at which a compaction is due. It obeys the spacing.
         max_request_bytes: The provider's cap on a request; four fifths of it are a trigger, and a
             quarter of it bounds the retained turns.
@@ -81,7 +83,7 @@ class CompactionConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    auto_compact_threshold: int = 100_000
+    auto_compact_threshold: int | Literal["auto"] = AUTO
     recent_turn_budget: int = 4
     max_summary_tokens: int = 4096
     min_turns_between_compactions: int = 3
@@ -107,7 +109,8 @@ class CompactionConfig:
     max_result_tokens: int | Literal["auto"] | None = AUTO
 
     def __post_init__(self) -> None:
-        _positive("auto_compact_threshold", self.auto_compact_threshold)
+        if self.auto_compact_threshold != AUTO:
+            _positive("auto_compact_threshold", self.auto_compact_threshold)
         if not _is_int(self.recent_turn_budget) or self.recent_turn_budget < 0:
             _refuse("recent_turn_budget", "an int >= 0", self.recent_turn_budget)
         _positive("max_summary_tokens", self.max_summary_tokens)
@@ -163,15 +166,16 @@ class CompactionConfig:
         return rule(self.estimator)
 
     def effective_threshold(self, context_window: int | None) -> int:
-        """``min(auto_compact_threshold, window * 4 / 5)``; the setting itself where no window is known.
+        """The tokens at which a compaction is due under a window, None where it is unknown.
 
-        With ``trigger_fraction`` it is that share of a known window.
+        With ``trigger_fraction`` that share of a known window; else ``auto_compact_threshold`` where it is
+        a number; else four fifths of the window, or ``UNKNOWN_WINDOW_THRESHOLD`` without one.
         """
-        if context_window is None:
-            return self.auto_compact_threshold
-        if self.trigger_fraction is not None:
+        if context_window is not None and self.trigger_fraction is not None:
             return max(1, int(context_window * self.trigger_fraction))
-        return min(self.auto_compact_threshold, context_window * 4 // 5)
+        if self.auto_compact_threshold != AUTO:
+            return self.auto_compact_threshold
+        return UNKNOWN_WINDOW_THRESHOLD if context_window is None else max(1, context_window * 4 // 5)
 
     def summary_cap(self, context_window: int | None) -> int:
         """The least of ``max_summary_tokens`` and an eighth of each window, of those that are known."""

@@ -33,7 +33,8 @@ from siltstone.usage import UsageRecord
 __all__ = ["ThresholdCompactor"]
 
 BREAKER_ATTEMPTS = 3  # attempts in a row of low yield after which the breaker opens
-BREAKER_COOLDOWN = 10  # boundaries between two attempts while it is open
+BREAKER_PAUSE = 10  # boundaries between two attempts while it is open; each further pause is twice as long
+MOST_DOUBLINGS = 2  # of the pause: 10, 20, 40, and 40 from then on
 
 _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"})
 
@@ -80,14 +81,23 @@ class ThresholdCompactor:
         """The trigger, if a compaction is due; never at boundary 0.
 
         A history or a request at or over its own threshold overrides the spacing of attempts; what the
-        provider counted, what is forecast and the number of messages do not. While the breaker is open
-        nothing does: the window is guarded by the session's emergency net.
+        provider counted, what is forecast and the number of messages do not.
+
+        After three attempts in a row of low yield the breaker is open: an attempt is made after 10
+        boundaries, after 20 more, then after 40 each time, with one call of a model. Nothing overrides that;
+        the window is guarded by the session's emergency net. With ``on_model_failure="fallback_summary"``
+        compactions go on meanwhile, and no model of the caller's is asked between two attempts.
         """
         if context.boundary == 0:
             return None
         trigger = self._fired(context)
-        if trigger is None or self._breaker_holds(context):
+        if trigger is None:
             return None
+        if context.low_yield_attempts >= BREAKER_ATTEMPTS:
+            pauses = self._breaker_pauses(context)
+            if pauses and self.config.on_model_failure == "fail":
+                return None
+            trigger = replace(trigger, model_calls=0 if pauses else 1)
         over_capacity = trigger.reason == "bytes" or context.estimated_history_tokens >= (
             trigger.threshold or 0
         )
@@ -113,7 +123,11 @@ class ThresholdCompactor:
         brief = self._brief(history, trigger)
         config = self.config
         calls = Calls(
-            config.attempts, config.call_timeout, config.on_model_failure != "fail", config.retry_delay
+            config.attempts,
+            config.call_timeout,
+            config.on_model_failure != "fail",
+            config.retry_delay,
+            trigger.model_calls,
         )
         overflowed = False
         if self.config.curator is not None:
@@ -183,12 +197,20 @@ class ThresholdCompactor:
         return self.token_rule.count(selection.discarded) >= SUSPECT_FROM
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses an overhead at or above the effective threshold.
+        """Refuses a threshold that cannot work.
 
         Raises:
-            ConfigError: it would be due at every boundary, whatever was discarded.
+            ConfigError: it is larger than the window, so it would never be reached; or not larger than the
+                reserved tokens, so it would be at every boundary, whatever was discarded.
         """
         threshold = self.config.effective_threshold(context_window)
+        if context_window is not None and threshold > context_window:
+            raise ConfigError(
+                f"auto_compact_threshold must be <= the window of {context_window} tokens, got {threshold}: "
+                'it would never be reached; "auto" is four fifths of the window',
+                field="auto_compact_threshold",
+                value=threshold,
+            )
         if reserved_tokens < threshold:
             return
         window = "" if context_window is None else f" of a window of {context_window}"
@@ -234,10 +256,12 @@ class ThresholdCompactor:
         since = _boundaries_since_last(context)
         return since is not None and since < self.config.min_turns_between_compactions
 
-    def _breaker_holds(self, context: CompactionContext) -> bool:
-        since = _boundaries_since_last(context)
-        is_open = context.low_yield_attempts >= BREAKER_ATTEMPTS
-        return is_open and since is not None and since < BREAKER_COOLDOWN
+    def _breaker_pauses(self, context: CompactionContext) -> bool:
+        """Whether it is too early to ask a model again. What did without a model does not count."""
+        if context.last_attempt_boundary is None:
+            return False
+        doublings = min(context.low_yield_attempts - BREAKER_ATTEMPTS, MOST_DOUBLINGS)
+        return context.boundary - context.last_attempt_boundary < BREAKER_PAUSE << doublings
 
     def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
         """What stands in the place of results that are too large, by position."""

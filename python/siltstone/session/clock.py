@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
 from siltstone.messages import Message
 
@@ -33,7 +34,8 @@ class CompactionClock:
         boundary: The number of the next boundary.
         last_compaction: Of the last committed compaction.
         last_attempt: Of the last attempt, whatever came of it.
-        low_yield_attempts: Attempts in a row that failed or reclaimed less than ``LOW_YIELD``.
+        low_yield_attempts: Attempts in a row that failed, reclaimed less than ``LOW_YIELD``, or had to do
+            without the model that was asked.
         last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction or a branch.
         last_input_seq: That count is of the messages before this one.
         pins: Sequence numbers of pinned messages, ascending.
@@ -76,9 +78,21 @@ class CompactionClock:
         """With message *seq* no longer pinned."""
         return replace(self, pins=tuple(pin for pin in self.pins if pin != seq))
 
-    def compacted(self, at: int, before: int, after: int) -> CompactionClock:
-        """After a compaction committed at boundary *at*."""
-        low = (before - after) < before * LOW_YIELD
+    def committed(
+        self, compaction: Compaction, trigger: Trigger, at: int, before: int, after: int
+    ) -> CompactionClock:
+        """After *compaction* was committed at boundary *at*.
+
+        One that asked no model (the emergency net, a cut result, an open breaker) is no attempt: it says
+        nothing of the model, so it neither closes the breaker nor puts off the next attempt.
+        """
+        if trigger.action == "emergency" or trigger.model_calls == 0 or not compaction.discarded:
+            return replace(self, last_compaction=at, last_input_tokens=0)
+        return self.compacted(at, before, after, degraded=compaction.degraded)
+
+    def compacted(self, at: int, before: int, after: int, *, degraded: bool = False) -> CompactionClock:
+        """After an attempt at boundary *at* that was committed; *degraded* where the model failed it."""
+        low = degraded or (before - after) < before * LOW_YIELD
         attempts = self.low_yield_attempts + 1 if low else 0
         return replace(
             self, last_compaction=at, last_attempt=at, low_yield_attempts=attempts, last_input_tokens=0

@@ -203,7 +203,7 @@ class Core(Past):
             discarded = [items[id(message)] for message in compaction.discarded]
             entries = rows.entries(discarded, index_tools=self._index_tools) if self.indexed else []
             created_at = self._milliseconds()
-            cadence = self._cadence.compacted(at, *tokens)
+            cadence = self._cadence.committed(compaction, trigger, at, *tokens)
             row = rows.compaction_row(
                 compaction,
                 policy,

@@ -84,8 +84,8 @@ def check_policy(policy: Any) -> None:
 
 
 def check_overhead(policy: Compactor | None, reserved_tokens: int, context_window: int | None) -> None:
-    """Refuses what leaves *policy* no room below its own threshold."""
-    if reserved_tokens and isinstance(policy, OverheadChecker):
+    """Refuses a set-up under which *policy* could never act, or would at every boundary."""
+    if isinstance(policy, OverheadChecker):
         policy.check_overhead(reserved_tokens, context_window)
 
 
