@@ -18,7 +18,7 @@ FLOORS = {
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "events": 2,
     "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,
     "compaction": 4, "models": 4, "outcome": 4, "tokenizer": 4,
-    "engine": 5, "recall": 5, "tools": 5, "testing": 5,
+    "engine": 5, "recall": 5, "tools": 5, "testing": 5, "config": 5,
     "evaluation": 5,
     "session": 6,
     "__init__": 7,

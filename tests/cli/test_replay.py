@@ -77,6 +77,40 @@ def test_the_emergency_policy_needs_no_model(tmp_path: Path) -> None:
     assert all(session["compactions"] for session in report["sessions"])
 
 
+def test_several_policies_are_compared_and_the_net_is_told_apart(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(40))
+    policies = ("--policy", "threshold", "--policy", "window", "--policy", "emergency")
+    result = siltstone("replay", transcript, "--window", 2000, *policies, "--json")
+    assert result.returncode == 0, result.stderr
+    told = {each["policy"]: each["total"] for each in json.loads(result.stdout)["policies"]}
+    assert list(told) == ["threshold", "window", "emergency"]
+    for total in told.values():
+        assert total["lost"] == total["broken_tool_groups"] == total["over_window"] == 0
+        assert total["runs"] + total["net_runs"] == total["compactions"] >= 2
+    assert told["window"]["runs"] >= 3
+    assert told["window"]["model_calls"] >= 3
+    assert told["window"]["tokens_sent"] > 0
+    assert told["emergency"]["model_calls"] == 0
+    table = siltstone("replay", transcript, "--window", 2000, *policies)
+    assert "net runs" in table.stdout
+    assert "window" in table.stdout
+
+
+def test_a_file_names_a_policy_and_its_settings(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(20))
+    file = tmp_path / "small.toml"
+    file.write_text('policy = "window"\n[window]\nworking_limit = 4\n', encoding="utf-8")
+    result = siltstone("replay", transcript, "--window", 8000, "--policy", file, "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["policy"] == "window (small.toml)"
+    assert report["total"]["messages_in_context"] <= 6
+    file.write_text("[window]\nworking_limits = 4\n", encoding="utf-8")
+    refused = siltstone("replay", transcript, "--window", 8000, "--policy", file)
+    assert refused.returncode == 2
+    assert "did you mean 'working_limit'?" in refused.stderr.replace("\n", " ")
+
+
 def test_without_json_there_is_a_table_and_nothing_drawn_or_cut_when_piped(tmp_path: Path) -> None:
     name = "a-session-whose-name-is-wider-than-most-terminals-" * 3
     transcript = write(tmp_path / "chat.jsonl", {"id": name, "messages": chat(5)})

@@ -7,6 +7,7 @@ bad input, and nothing was changed.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +21,9 @@ from siltstone.cli.console import AsJson, choice, line, output, print_json, prog
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
-from siltstone.cli.replay import MODELS, POLICIES, Replay, replay, summed
+from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.transcript import read_transcripts
+from siltstone.compaction.registry import policy_names
 
 __all__ = ["app"]
 
@@ -94,7 +96,13 @@ def demo_command(
 def replay_command(
     transcript: Annotated[Path, typer.Argument(help="JSON lines: a message, or a session, each.")],
     window: Annotated[int, typer.Option(min=1, help="The model's window in tokens.")],
-    policy: Annotated[str, typer.Option(help=f"One of: {', '.join(POLICIES)}.")] = "threshold",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"One of: {', '.join(policy_names())}; or a TOML file. May be given several times. "
+            "[default: threshold]"
+        ),
+    ] = None,
     model: Annotated[str, typer.Option(help=f"One of: {', '.join(MODELS)}.")] = "extractive",
     store: Annotated[
         Path | None, typer.Option(help="A new directory to keep the store in; a temporary one otherwise.")
@@ -105,32 +113,42 @@ def replay_command(
 
     Exit code 1 tells that something was lost or broken, or that the window was exceeded.
     """
-    choice("--policy", policy, POLICIES)
     choice("--model", model, MODELS)
+    names = policy or ["threshold"]
+    if len(set(names)) < len(names):
+        raise typer.BadParameter("each policy once", param_hint="--policy")
     with refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
         if store is not None and store.exists():
             raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
+        policies = [named_policy(name, window) for name in names]
         sessions = read_transcripts(transcript)
-        results = []
+        replays: dict[str, list[Replay]] = {}
         with progress(hidden=as_json) as bar:
-            task = bar.add_task("replaying", total=sum(len(session.messages) for session in sessions))
-            for number, session in enumerate(sessions):
-                results.append(
+            length = sum(len(session.messages) for session in sessions)
+            task = bar.add_task("replaying", total=length * len(policies))
+            for place, (label, chosen) in enumerate(policies):
+                folder = store or Path(temporary)
+                folder = folder if len(policies) == 1 else folder / str(place)
+                replays[label] = [
                     replay(
                         session,
-                        (store or Path(temporary)) / str(number),
-                        policy=POLICIES[policy](window),
+                        folder / str(number),
+                        policy=chosen,
                         model=MODELS[model](),
                         window=window,
                         progress=lambda: bar.advance(task),
                     )
-                )
-    total = summed(results)
+                    for number, session in enumerate(sessions)
+                ]
+    totals = {label: summed(results) for label, results in replays.items()}
     if as_json:
-        print_json({"sessions": [result.to_json() for result in results], "total": total.to_json()})
+        told = [_replay_json(label, results, totals[label]) for label, results in replays.items()]
+        print_json(told[0] if len(told) == 1 else {"policies": told})
+    elif len(replays) == 1:
+        output.print(_replay_table([*next(iter(replays.values())), *totals.values()]))
     else:
-        output.print(_replay_table([*results, total]))
-    raise typer.Exit(0 if total.clean else 1)
+        output.print(_replay_table([replace(total, name=label) for label, total in totals.items()]))
+    raise typer.Exit(0 if all(total.clean for total in totals.values()) else 1)
 
 
 @app.command(name="doctor")
@@ -168,6 +186,11 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     wrong = [finding for finding in diagnosis.findings if not finding.repaired]
     said = f"{len(wrong):,} findings" if wrong else "nothing is wrong"
     line(f"{diagnosis.path}: {held}; {said}")
+
+
+def _replay_json(policy: str, results: list[Replay], total: Replay) -> dict[str, Any]:
+    sessions = [result.to_json() for result in results]
+    return {"policy": policy, "sessions": sessions, "total": total.to_json()}
 
 
 def _replay_table(results: list[Replay]) -> Table:

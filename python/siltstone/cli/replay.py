@@ -10,24 +10,20 @@ from typing import Any
 
 from siltstone.cli.latency import Stopwatch
 from siltstone.cli.transcript import Transcript
-from siltstone.compaction import CompactionConfig, Compactor, Emergency, ThresholdCompactor
+from siltstone.compaction import Compactor
+from siltstone.config import Settings, find_settings, read_settings
 from siltstone.evaluation.measures import percentile
+from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.messages import RawMessage, broken_tool_groups, encode, indexable_text, read_message
 from siltstone.models import ExtractiveModel
-from siltstone.outcome import Compacted
+from siltstone.outcome import Compacted, Failed
 from siltstone.session import Prepared, Session
 
-__all__ = ["MODELS", "POLICIES", "Replay", "replay", "summed"]
+__all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
 
-POLICIES: dict[str, Callable[[int], Compactor]] = {
-    "threshold": lambda window: ThresholdCompactor(
-        CompactionConfig(auto_compact_threshold=max(window * 4 // 5, 1))
-    ),
-    "emergency": lambda _: Emergency(),
-}
 MODELS: dict[str, Callable[[], Model]] = {"extractive": ExtractiveModel}
 
 
@@ -40,6 +36,11 @@ class Replay:
         messages: Messages appended.
         boundaries: Times that ``prepare`` was called.
         compactions: Committed compactions, those of the emergency net included.
+        runs: Those of the policy itself.
+        net_runs: Those of the emergency net under it.
+        failed: Attempts that came to nothing.
+        model_calls: Requests to the model that were answered.
+        tokens_sent: Tokens of those requests.
         messages_in_context: Messages in the last view.
         tokens_seen: All messages, by the policy's estimator.
         peak_tokens: The most that ``prepare`` returned.
@@ -58,6 +59,11 @@ class Replay:
     messages: int = 0
     boundaries: int = 0
     compactions: int = 0
+    runs: int = 0
+    net_runs: int = 0
+    failed: int = 0
+    model_calls: int = 0
+    tokens_sent: int = 0
     messages_in_context: int = 0
     tokens_seen: int = 0
     peak_tokens: int = 0
@@ -113,12 +119,12 @@ def replay(
         for message in transcript.messages:
             role = read_message(message, 0).role
             if role == "assistant" != previous:
-                _boundary(session, result, watch, window)
+                _boundary(session, result, watch, window, policy.name)
             with watch.running():
                 session.append(message)
             previous = role
             progress()
-        prepared = _boundary(session, result, watch, window)
+        prepared = _boundary(session, result, watch, window, policy.name)
         result.messages_in_context = len(prepared.history)
         result.tokens_in_context = prepared.tokens
     with MemoryStore.open(directory, read_only=True) as store:
@@ -139,12 +145,42 @@ def summed(results: list[Replay]) -> Replay:
     return total
 
 
-def _boundary(session: Session, result: Replay, watch: Stopwatch, window: int) -> Prepared:
+def named_policy(name: str, window: int) -> tuple[str, Compactor]:
+    """A policy by its name, or by the file that names it; and what to call it.
+
+    A name takes its settings from the nearest ``siltstone.toml``, where there is one. A threshold that is
+    named nowhere is four fifths of the window.
+
+    Raises:
+        ConfigError: there is no such policy, or the file is not right.
+    """
+    settings: Settings
+    chosen: str | None
+    if name.endswith(".toml"):
+        settings, chosen = read_settings(name), None
+        label = f"{settings.choice or 'threshold'} ({Path(name).name})"
+    else:
+        settings, chosen, label = find_settings(), name, name
+    defaults: dict[str, Any] = {}
+    if (chosen or settings.choice or "threshold") == "threshold":
+        defaults["auto_compact_threshold"] = max(window * 4 // 5, 1)
+    return label, settings.policy(chosen, **defaults)
+
+
+def _boundary(session: Session, result: Replay, watch: Stopwatch, window: int, policy: str) -> Prepared:
     with watch.running():
         prepared = session.prepare()
     watch.lap()
     result.boundaries += 1
-    result.compactions += sum(isinstance(outcome, Compacted) for outcome in prepared.outcomes)
+    for outcome in prepared.outcomes:
+        result.failed += isinstance(outcome, Failed)
+        result.model_calls += len(outcome.usage)
+        result.tokens_sent += sum(record.input_tokens for record in outcome.usage)
+        if isinstance(outcome, Compacted):
+            made_by = next(e.policy for e in outcome.events if isinstance(e, CompactionCompleted))
+            result.compactions += 1
+            result.runs += made_by == policy
+            result.net_runs += made_by != policy
     result.peak_tokens = max(result.peak_tokens, prepared.tokens)
     result.over_window += prepared.tokens > window
     result.broken_tool_groups += broken_tool_groups(prepared.messages)

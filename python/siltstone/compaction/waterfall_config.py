@@ -66,7 +66,9 @@ class WaterfallConfig:
         if self.step is not None:
             checks.positive("step", self.step, or_else="None or ")
         checks.one_of("prompt_style", self.prompt_style, ("base", "instruct"))
-        if isinstance(self.stop, str) or not all(isinstance(each, str) and each for each in self.stop):
+        if not isinstance(self.stop, list | tuple) or not all(
+            isinstance(each, str) and each for each in self.stop
+        ):
             checks.refuse("stop", "texts that are not empty", self.stop)
         object.__setattr__(self, "stop", tuple(self.stop))
         if self.temperature is not None:
