@@ -120,6 +120,17 @@ def test_compactions_are_listed_and_expanded(filled: Path) -> None:
     assert siltstone("expand", filled, "work", 999).returncode == 2
 
 
+def test_context_tells_what_fills_it(filled: Path) -> None:
+    told = answer("context", filled, "work", "--window", 100_000, run=process)
+    assert told["total_tokens"] == told["summary_tokens"] + told["message_tokens"] > 0
+    assert (told["messages_seen"], told["message_count"] < 64) == (64, True)
+    assert told["remaining_tokens"] == 100_000 - told["total_tokens"]
+    assert answer("context", filled, "work", "--window", 10, code=1)["percent"] > 100
+    assert "percent" not in answer("context", filled, "work", "--estimator", "bytes/4")
+    assert "messages seen: 64\n" in siltstone("context", filled, "work").stdout
+    assert siltstone("context", filled, "work", "--estimator", "words").returncode == 2
+
+
 def test_undo_takes_the_last_compaction_back(path: Path) -> None:
     undone = answer("undo", path, "work", run=process)["undone"]
     assert undone["reason"] == "manual"
@@ -227,6 +238,7 @@ def test_two_sessions_of_one_id_are_not_imported(tmp_path: Path) -> None:
         ("search", "nobody", "fox"),
         ("show", "nobody"),
         ("compactions", "nobody"),
+        ("context", "nobody"),
         ("expand", "nobody", "1"),
         ("undo", "nobody"),
         ("export", "nobody"),

@@ -97,6 +97,21 @@ def test_a_message_that_has_the_id_of_a_forgotten_one_is_forgotten_with_it(store
     ]
 
 
+def test_an_entry_is_known_by_its_speaker_as_well_and_never_by_its_role(store: Store) -> None:
+    store.index("a", [Entry("one", name=SECRET), Entry("two", name="Ann", role="user")])
+    assert store.forget(text="user").entries == 0
+    assert store.forget(text=SECRET) == ForgetReport(1, 0, 1, 0, erased=True)
+    assert [entry.content for entry in store.entries("a").entries] == ["two"]
+
+
+def test_the_id_of_a_session_stays_and_is_told(store: Store) -> None:
+    store.index(f"of {SECRET}", [Entry("silt")])
+    report = store.forget(text=SECRET, identifiers=True)
+    assert report == ForgetReport(
+        0, 0, 0, 0, erased=False, kept=(f"of {SECRET}",), remaining=("identifiers",)
+    )
+
+
 def test_ids_that_were_kept_at_first_can_be_taken_later(store: Store) -> None:
     spoken(store, user("log in"), call(f"call_{SECRET}"), result(f"call_{SECRET}"))
     assert store.forget(text=SECRET).kept == (f"call_{SECRET}",)

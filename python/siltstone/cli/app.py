@@ -38,6 +38,7 @@ app = typer.Typer(
 app.command(name="search")(looking.search)
 app.command(name="show")(looking.show)
 app.command(name="compactions")(looking.compactions)
+app.command(name="context")(looking.context)
 app.command(name="expand")(looking.expand)
 app.command(name="undo")(changing.undo)
 app.command(name="forget")(changing.forget)

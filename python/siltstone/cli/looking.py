@@ -11,18 +11,21 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from siltstone import tokens
 from siltstone.cli.console import AsJson, choice, line, print_json, refusals, refuse
 from siltstone.cli.stores import opened, opened_session, require_session
+from siltstone.compaction import breakdown
 from siltstone.memory import MemoryStore, Ranker
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow
-from siltstone.messages import Part, decode, read_message
+from siltstone.messages import Part, decode, read_history, read_message
 from siltstone.session import CompactionRecord
 
 __all__ = [
     "SessionId",
     "StorePath",
     "compactions",
+    "context",
     "expand",
     "export",
     "heading",
@@ -97,6 +100,42 @@ def compactions(
         line(heading(record), "dim")
         line(f"{record.summary}\n")
     line(f"{len(records)} compactions")
+
+
+def context(
+    store: StorePath,
+    session: SessionId,
+    window: Annotated[int | None, typer.Option(min=1, help="The model's window in tokens.")] = None,
+    estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
+    as_json: AsJson = False,
+) -> None:
+    """Tell what fills the context of a session, in tokens.
+
+    Exit code 1 tells that it is larger than the window.
+    """
+    with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+        rule = tokens.rule(estimator)
+        view = read_history(held.history())
+        full = breakdown(view, window, estimator=rule, messages_seen=memory.stats(session).messages)
+    shown: dict[str, Any] = {
+        "summary_tokens": full.summary_tokens,
+        "message_tokens": full.message_tokens,
+        "total_tokens": full.total_tokens,
+        "message_count": full.message_count,
+        "messages_seen": full.messages_seen,
+    }
+    if window is not None:
+        shown |= {
+            "context_window": window,
+            "remaining_tokens": full.remaining_tokens,
+            "percent": full.percent,
+        }
+    if as_json:
+        print_json({"session": session, "estimator": estimator, **shown})
+    else:
+        for name, value in shown.items():
+            line(f"{name.replace('_', ' ')}: {value:,}")
+    raise typer.Exit(1 if window is not None and full.total_tokens > window else 0)
 
 
 def expand(

@@ -230,7 +230,7 @@ class ForgetReport:
         renewed: Summaries that a model made anew of what is left (``Session.forget`` alone).
         kept: The names of tools and servers and the ids of calls and items that the tombstones have, each
             once, sorted: of a ``forget`` by text, those with the text in them. ``identifiers=True`` takes
-            them as well.
+            them as well. Also the id of a session that has the text, which nothing takes.
         remaining: Why the bytes are not gone: ``"identifiers"``, a name or an id in ``kept`` has the text;
             ``"files"``, another process was using the store, and they go with the next ``forget``, or when
             the store is next opened.

@@ -138,7 +138,7 @@ class Criteria:
             and (self.span is None or max(start, self.span[0]) < min(end, self.span[1]))
             and (self.name is None or entry.name == self.name)
             and (self.before is None or entry.created_at < datetime_from(self.before))
-            and (self.text is None or holds(entry.content, self.text))
+            and (self.text is None or holds(entry.content, self.text) or self.text in (entry.name or ""))
         )
 
     def message(self, row: LogRow) -> bool:
@@ -178,6 +178,8 @@ def plan(
     for session_id in sessions:
         target, expected, has = _of_session(store, session_id, criteria, staged(session_id))
         kept |= has
+        if criteria.text is not None and criteria.text in session_id:
+            kept.add(session_id)
         if any(target[1:]):
             targets.append(target)
             counts += [expected] if any(expected) else []
