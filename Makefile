@@ -99,14 +99,14 @@ load: install ## Eight processes on one store for a minute; prints throughput an
 SANITIZED = RUSTC_BOOTSTRAP=1 CC=clang CFLAGS=-fsanitize=$(1) \
 	  RUSTFLAGS='-Zsanitizer=$(1) -Cunsafe-allow-abi-mismatch=sanitizer' \
 	  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_STRIP=none CARGO_TARGET_DIR=target/$(1) \
-	  cargo test --release --target $$(rustc -vV | sed -n 's/^host: //p') -p siltstone-core $(CARGO_FLAGS)
+	  cargo test --release --target $$(rustc -vV | sed -n 's/^host: //p') -p $(2) $(CARGO_FLAGS)
 
 sanitize: export TSAN_OPTIONS := exitcode=66 suppressions=$(CURDIR)/scripts/thread-sanitizer.txt
 sanitize: ## AddressSanitizer and ThreadSanitizer over the core's tests of threads and damaged files (Linux, clang)
 	@command -v clang >/dev/null || { echo "SQLite must be compiled with the sanitizer too, and there is no clang on PATH" >&2; exit 1; }
-	$(call SANITIZED,address) --test threads --test reopen --test lineage
-	$(call SANITIZED,thread) --test threads -- --test-threads=1
-	$(call SANITIZED,thread) --test recall -- --test-threads=1 while_a_writer_adds
+	$(call SANITIZED,address,siltstone-core) --test threads --test reopen --test lineage
+	$(call SANITIZED,thread,siltstone-core) --test threads -- --test-threads=1
+	$(call SANITIZED,thread,siltstone-ann) --test recall -- --test-threads=1 while_a_writer_adds
 
 # What cargo-fuzz would pass, so that it need not be installed; `cargo fuzz run text` works as well.
 fuzz: ## libFuzzer over texts, histories, files of indexes (FUZZ_RUNS each) and stores with changed bytes

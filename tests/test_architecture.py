@@ -9,7 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from architecture.layers import (
+    ANN_FAMILIES,
+    ANN_FLOORS,
     APART,
     FLOORS,
     RUST_FAMILIES,
@@ -26,6 +30,7 @@ from architecture.rust_paths import code, file_name, used_files, uses
 CHECKOUT = Path(__file__).parent.parent
 PACKAGE = CHECKOUT / "python" / "siltstone"
 CORE = CHECKOUT / "rust" / "core" / "src"
+ANN = CHECKOUT / "rust" / "ann" / "src"
 WALL = CHECKOUT / "rust" / "py" / "src"
 
 LONGEST = 600  # lines of a file
@@ -37,13 +42,22 @@ def python_module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def rust_module(path: Path) -> tuple[str, ...]:
-    parts = path.relative_to(CORE).with_suffix("").parts
-    return parts[:-1] if parts[-1] == "mod" else parts
+def rust_files(crate: Path) -> dict[tuple[str, ...], Path]:
+    """Where each file of a crate stands, by its module: ``("embed", "hash")``; ``mod.rs`` is its folder."""
+    files = {}
+    for path in sorted(crate.rglob("*.rs")):
+        parts = path.relative_to(crate).with_suffix("").parts
+        if parts != ("lib",):
+            files[parts[:-1] if parts[-1] == "mod" else parts] = path
+    return files
 
 
 PYTHON = {python_module(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-RUST = [path for path in sorted(CORE.rglob("*.rs")) if path != CORE / "lib.rs"]
+CRATES = {
+    CORE: (rust_files(CORE), RUST_FLOORS, RUST_FAMILIES),
+    ANN: (rust_files(ANN), ANN_FLOORS, ANN_FAMILIES),
+}
+each_crate = pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.parent.name)
 SOURCES = [
     path
     for folder in ("python", "rust", "tests", "benches", "scripts")
@@ -88,23 +102,27 @@ def test_imports_inside_a_room_go_down():
 
 def test_every_room_of_the_table_is_there_and_every_room_is_in_the_table():
     assert {room(module) for module in PYTHON} | {"_native"} == set(FLOORS) | {APART}
-    assert {rust_module(path)[0] for path in RUST} == set(RUST_FLOORS)
+    for files, floors, _ in CRATES.values():
+        assert {module[0] for module in files} == set(floors)
 
 
-def test_modules_of_the_core_use_lower_ones():
-    found = [(rust_module(path), uses(path.read_text("utf-8"), rust_module(path))) for path in RUST]
+@each_crate
+def test_rooms_of_a_crate_use_lower_ones(crate):
+    files, floors, _ = CRATES[crate]
+    found = [(module, uses(path.read_text("utf-8"), module)) for module, path in files.items()]
     assert any(paths for _, paths in found)
-    none(line for module, paths in found for line in rust_broken(module, paths))
+    none(line for module, paths in found for line in rust_broken(module, paths, floors))
 
 
-def test_files_inside_a_room_of_the_core_use_lower_ones():
-    files = {rust_module(path): path for path in RUST}
+@each_crate
+def test_files_inside_a_room_of_a_crate_use_lower_ones(crate):
+    files, _, families = CRATES[crate]
     rooms: dict[str, dict[str, set[str]]] = {}
     for module, path in files.items():
         inner = used_files(uses(path.read_text("utf-8"), module), module, files)
         rooms.setdefault(module[0], {})[file_name(module, files)] = inner
-    assert set(RUST_FAMILIES) <= set(rooms)
-    none(line for home in RUST_FAMILIES for line in upward(home, rooms[home], RUST_FAMILIES, "mod"))
+    assert set(families) <= set(rooms)
+    none(line for home in families for line in upward(home, rooms[home], families, "mod"))
 
 
 def test_the_core_has_never_heard_of_python():
@@ -114,8 +132,14 @@ def test_the_core_has_never_heard_of_python():
     assert "features" not in crate
 
 
-def test_the_wall_imports_the_core_and_pyo3_alone():
-    allowed = {"pyo3", "siltstone_core"}
+def test_the_core_is_compiled_and_tested_without_the_indexes_that_stand_beside_it():
+    crate = cargo("rust/core/Cargo.toml")
+    assert "siltstone-ann" not in crate["dependencies"] | crate["dev-dependencies"]
+    assert "siltstone-core" in cargo("rust/ann/Cargo.toml")["dependencies"]
+
+
+def test_the_wall_imports_the_two_crates_and_pyo3_alone():
+    allowed = {"pyo3", "siltstone_ann", "siltstone_core"}
     assert {name.replace("-", "_") for name in cargo("rust/py/Cargo.toml")["dependencies"]} == allowed
     crates = {use.path[0] for path in WALL.rglob("*.rs") for use in uses(path.read_text("utf-8"), ())}
     assert allowed <= crates <= allowed | {"crate", "std"}
@@ -125,11 +149,11 @@ def test_unsafe_code_stands_where_it_may():
     assert cargo("Cargo.toml")["workspace"]["lints"]["rust"]["unsafe_code"] in {"deny", "forbid"}
     for member in cargo("Cargo.toml")["workspace"]["members"]:
         assert cargo(f"{member}/Cargo.toml")["lints"] == {"workspace": True}, member
+    rooms = {source / room for source in (CORE, ANN) for room in UNSAFE}
     unsafe = [
         where(path)
-        for path in [*CORE.rglob("*.rs"), *WALL.rglob("*.rs")]
-        if re.search(r"\bunsafe(_code)?\b", code(path.read_text("utf-8")))
-        and not (path.is_relative_to(CORE) and path.relative_to(CORE).with_suffix("").parts[0] in UNSAFE)
+        for path in [*CORE.rglob("*.rs"), *ANN.rglob("*.rs"), *WALL.rglob("*.rs")]
+        if re.search(r"\bunsafe(_code)?\b", code(path.read_text("utf-8"))) and not rooms & {*path.parents}
     ]
     none(unsafe)
 
@@ -138,7 +162,7 @@ def test_data_never_panics():
     """``expect`` states an invariant; ``unwrap`` states nothing."""
     unwraps = [
         f"{where(path)}:{number}"
-        for path in [*CORE.rglob("*.rs"), *WALL.rglob("*.rs")]
+        for path in [*CORE.rglob("*.rs"), *ANN.rglob("*.rs"), *WALL.rglob("*.rs")]
         for number, line in enumerate(code(path.read_text("utf-8")).splitlines(), start=1)
         if re.search(r"\.unwrap\(\)|\b(todo|unimplemented)!", line)
     ]

@@ -4,13 +4,10 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use siltstone_benches::Numbers;
-use siltstone_core::embed::hash::word_hash;
 use siltstone_core::simd::Level;
 use siltstone_core::simd::columns::{BLOCK, Column, Sums, set_columns};
 use siltstone_core::simd::lanes::reached;
 use siltstone_core::simd::scan::{GROUP, factor, next_above, root};
-use siltstone_core::simd::short_hash::{SHORT, ShortWords, WORDS};
-use siltstone_core::simd::xxh3::READ;
 
 fn bench(criterion: &mut Criterion) {
     let mut numbers = Numbers::new(7);
@@ -47,52 +44,6 @@ fn bench(criterion: &mut Criterion) {
         });
         group.bench_function(format!("reached/{level}"), |bencher| {
             bencher.iter(|| reached(level, black_box(groups), &norms, 10.0, 10));
-        });
-    }
-    group.finish();
-    bench_hashes(criterion);
-}
-
-/// Words of 1 to 16 letters, and the same one by one.
-fn bench_hashes(criterion: &mut Criterion) {
-    let mut numbers = Numbers::new(7);
-    let lengths: [usize; WORDS] = std::array::from_fn(|_| 1 + numbers.below(SHORT));
-    let text: String = (0..WORDS * SHORT + READ)
-        .map(|_| char::from(b"etaoinshrdlu"[numbers.below(12)]))
-        .collect();
-    let starts: Vec<usize> = (0..WORDS).map(|number| number * SHORT).collect();
-    let words: Vec<(usize, usize)> = starts.into_iter().zip(lengths).collect();
-    let edge = |place: usize| u32::try_from(place).expect("small");
-    let runs = words.iter();
-    let runs = runs.map(|&(start, length)| [edge(start), edge(start + length)]);
-    let runs: Vec<[u32; 2]> = runs.collect();
-    let one_by_one = || {
-        words
-            .iter()
-            .map(|&(start, length)| word_hash(&text[start..start + length]))
-    };
-
-    let mut group = criterion.benchmark_group("words");
-    group.throughput(Throughput::Elements(WORDS as u64));
-    group.bench_function("one-by-one", |bencher| {
-        bencher.iter(|| one_by_one().fold(0, |sum, hash| sum ^ black_box(hash)));
-    });
-    for level in Level::all() {
-        let mut short = ShortWords::default();
-        let mut hash = || {
-            let (bytes, mut all) = (black_box(text.as_bytes()), 0);
-            short.for_each_hashes(level, bytes, 0, &runs, |some| {
-                all ^= some.iter().fold(0, |sum, hash| sum ^ hash);
-            });
-            all
-        };
-        assert_eq!(
-            hash(),
-            one_by_one().fold(0, |sum, hash| sum ^ hash),
-            "{level}"
-        );
-        group.bench_function(format!("short-hash/{level}"), |bencher| {
-            bencher.iter(&mut hash);
         });
     }
     group.finish();

@@ -8,8 +8,9 @@ use siltstone_core::SparseRow;
 use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
-use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
-use siltstone_core::index::{HashedTfIndex, FlatRows, Hnsw, HnswParams, Plan, VectorIndex};
+use siltstone_ann::space::{Float16, Float32, Int8, Space, Sparse};
+use siltstone_ann::{FlatRows, Hnsw, HnswParams, Plan};
+use siltstone_core::index::{HashedTfIndex, VectorIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
 const DIMENSION: usize = 3;

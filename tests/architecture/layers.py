@@ -105,6 +105,30 @@ RUST_FLOORS = {
     "index": 4,
     "memory": 5,
 }  # fmt: skip
+# The crate of indexes without a store: it uses the core, and the core knows it by a trait alone.
+ANN_FLOORS = {
+    "simd": 0, "segments": 0, "plan": 0,
+    "space": 1,
+    "frame": 2, "rescore": 2,
+    "scan": 3,
+    "flat": 4, "hnsw": 4,
+    "store_graph": 5,
+}  # fmt: skip
+ANN_FAMILIES = {
+    "hnsw": [
+        "params pool",
+        "graph",
+        "visited",
+        "search",
+        "select",
+        "tree",
+        "insert",
+        "index remove",
+        "file",
+    ],
+    "simd": ["gather halve packed_i8 rows", "dot_f32 dot_i8"],
+    "space": ["base scale", "float sparse", "int8"],
+}
 RUST_WALLS = {
     "index": {"sqlite", "embed", "bm25"},  # memory is the one place where a row and a point meet
     "embed": {"sqlite"},
@@ -144,12 +168,8 @@ RUST_FAMILIES = {
         "store",
         "arrays rows",
     ],
-    "simd": [
-        "gather halve level rows xxh3",
-        "classify columns dot_f32 packed_i8 scan",
-        "dot_i8 edges lanes reach",
-        "clusters short_hash",
-    ],
+    "index": ["base dense exact", "arrays exact_search flat graph removal"],
+    "simd": ["classify level prefetch xxh3", "columns edges scan", "clusters lanes reach"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],
 }
 UNSAFE = {"simd", "cache"}  # where unsafe code may stand
@@ -223,19 +243,21 @@ def upward(
         yield f"{family}: {' is imported by '.join(error.args[1])}"
 
 
-def rust_broken(module: tuple[str, ...], found: list[Use]) -> Iterator[str]:
-    """What the paths *found* in a file of the core break of the tables, a sentence each."""
+def rust_broken(
+    module: tuple[str, ...], found: list[Use], floors: Mapping[str, int] = RUST_FLOORS
+) -> Iterator[str]:
+    """What the paths *found* in a file of a crate break of its tables, a sentence each."""
     here = module[0]
     for each in found:
         if each.path[0] != "crate" or len(each.path) < 2 or each.path[1] == here:
             continue
         there, wrong = each.path[1], ""
-        if there not in RUST_FLOORS:
+        if there not in floors:
             wrong = f"{there} is no module with a floor; what lib.rs re-exports is for other crates"
-        elif here not in RUST_FLOORS:
+        elif here not in floors:
             wrong = f"{here} has no floor"
-        elif RUST_FLOORS[there] >= RUST_FLOORS[here]:
-            wrong = f"{there} is on floor {RUST_FLOORS[there]}, {here} on {RUST_FLOORS[here]}"
+        elif floors[there] >= floors[here]:
+            wrong = f"{there} is on floor {floors[there]}, {here} on {floors[here]}"
         elif there in RUST_WALLS.get(here, ()):
             wrong = f"a wall stands between {here} and {there}"
         if wrong:

@@ -1,4 +1,4 @@
-//! What can go wrong in the core: one opaque [`Error`] with a public [`ErrorKind`].
+//! The errors of the core: one opaque [`Error`] with a public [`ErrorKind`].
 
 use std::error::Error as StdError;
 

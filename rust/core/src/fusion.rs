@@ -1,4 +1,4 @@
-//! How do two scores of an entry make one, and what does age take of it?
+//! Two scores of an entry as one, and the share of it that age takes.
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -1,4 +1,4 @@
-//! How large a text is as a JSON string, without writing it.
+//! The size of a text as a JSON string, without writing it.
 
 use crate::tokens::{TextSize, count_bytes};
 

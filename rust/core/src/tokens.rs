@@ -1,4 +1,4 @@
-//! How many tokens a text is, without a tokenizer: estimates from its size.
+//! The number of tokens of a text, without a tokenizer: estimates from its size.
 
 /// The size of a text, or the sum of the sizes of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Files that are there whole, or not at all.
 //!
-//! What is written lies beside its place, under a name that nobody else has: several threads may write one
+//! A file is written beside its place, under a name that nobody else has: several threads may write one
 //! file at once, and processes of several containers may share their ids. It takes its name once it is on
 //! disk, and is deleted where it does not come to that.
 

@@ -6,8 +6,8 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
+use siltstone_ann::space::check_row;
 use siltstone_core::index::Neighbor;
-use siltstone_core::index::space::check_row;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
 
 /// Ids and distances.

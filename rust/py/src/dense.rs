@@ -11,8 +11,8 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use siltstone_core::index::space::{Float16, Float32, Int8, Space, Sparse};
-use siltstone_core::index::{FlatRows, Hnsw as Graph, HnswParams, Plan, storage_of};
+use siltstone_ann::space::{Float16, Float32, Int8, Space, Sparse};
+use siltstone_ann::{FlatRows, Hnsw as Graph, HnswParams, Plan, storage_of};
 use siltstone_core::index_file;
 use siltstone_core::{Error, Result as CoreResult};
 

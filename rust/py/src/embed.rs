@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::embed::hash::{self, HashRule};
 use siltstone_core::embed::hashed_tf::{DIMENSION, with_embedder};
-use siltstone_core::simd::rows::prefetch;
+use siltstone_core::simd::prefetch::prefetch;
 
 use crate::error::{guard, guard_attached, to_exception};
 use crate::text::{Text, borrow_all, with_next};

@@ -17,7 +17,7 @@ use siltstone_core::embed::hashed_tf::{with_counts, with_embedder};
 use siltstone_core::index::{HashedTfIndex as Index, Neighbor, VectorIndex};
 use siltstone_core::index_file;
 use siltstone_core::simd::Level;
-use siltstone_core::simd::rows::prefetch;
+use siltstone_core::simd::prefetch::prefetch;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::embed::likely_buckets;

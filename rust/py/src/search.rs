@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use siltstone_core::fusion::Decay;
-use siltstone_core::memory::{self, QueryVector};
+use siltstone_core::memory::{self, QueryVector, SearchIndex};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::error::{guard_short, to_exception};
@@ -58,7 +58,7 @@ impl SearchOptions {
             let inner = memory::SearchOptions {
                 limit: limit.unwrap_or(base.limit),
                 ranker: parsed(ranker, base.ranker)?,
-                index: parsed(index, base.index)?,
+                index: index.as_ref().map_or(Ok(base.index), index_in)?,
                 min_score: min_score.unwrap_or(base.min_score),
                 explain: explain.unwrap_or(base.explain),
                 decay: decay.transpose()?.or(base.decay),
@@ -101,6 +101,20 @@ fn name_in(
         py,
         &error.with("field", field).with("value", got),
     ))
+}
+
+/// The index of that name. The graph comes from another crate than the store.
+fn index_in(name: &Text) -> CoreResult<SearchIndex> {
+    match &**name {
+        "exact" => Ok(SearchIndex::Exact),
+        "hnsw" => Ok(SearchIndex::Graph(siltstone_ann::GRAPH)),
+        name => {
+            let message = format!("index must be 'exact' or 'hnsw', got {name:?}");
+            Err(Error::new(ErrorKind::InvalidArgument, message)
+                .with("field", "index")
+                .with("value", name))
+        }
+    }
 }
 
 fn parsed<T: FromStr<Err = Error>>(name: Option<Text>, default: T) -> CoreResult<T> {

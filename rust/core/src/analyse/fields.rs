@@ -1,4 +1,4 @@
-//! What of an entry is searched besides its text: who said it, and when.
+//! The fields of an entry that are searched besides its text: the speaker and the date.
 
 use std::ops::Range;
 

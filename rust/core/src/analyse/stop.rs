@@ -1,4 +1,4 @@
-//! Which words of English, and which characters of Chinese, say nothing about what a text is about?
+//! Stop words of English, and characters of Chinese grammar: they tell nothing about the subject of a text.
 //!
 //! Question words are among them: what asks is not what answers. `may` is not: it is a month.
 //! Apostrophes were dropped before, so `dont` stands for `don't`.

@@ -1,4 +1,4 @@
-//! Where a word begins and ends, for texts that are prose, identifiers, paths and JSON at once.
+//! The bounds of words, for texts that are prose, identifiers, paths and JSON at once.
 //!
 //! A text is cut at white space, each piece is folded (no accents), and then read from left to right:
 //!

@@ -17,8 +17,8 @@ use crate::bm25::scratch::{Bounded, Scratch};
 use crate::bm25::terms::Query;
 use crate::postings::{BLOCK, count, entry};
 use crate::simd::Level;
+use crate::simd::prefetch::prefetch;
 use crate::simd::reach::{GROUP, Masks, members, reach};
-use crate::simd::rows::prefetch;
 use crate::top_k::TopK;
 
 /// More than a division and a multiplication lose by rounding.

@@ -1,4 +1,4 @@
-//! Which entries stand beside which? The order of a conversation, whatever the order of insertion.
+//! The neighbours of each entry: the order of a conversation, whatever the order of insertion.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

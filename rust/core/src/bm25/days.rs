@@ -1,4 +1,4 @@
-//! Which days were about the query? All that was said on one is a text of its own.
+//! BM25 over days: all messages of a day are one text.
 //!
 //! How often a term was said on a day is not kept: a search adds it up from the postings of its terms, whose
 //! codes are at hand. They ascend, and so do the runs of passages that were said on one day.

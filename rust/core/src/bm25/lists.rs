@@ -1,4 +1,4 @@
-//! Where are the postings of a query's terms? Looked up in all parts at once.
+//! The postings of a query's terms, looked up in all parts at once.
 
 use std::cell::Cell;
 use std::mem;
@@ -6,7 +6,7 @@ use std::mem;
 use crate::bm25::terms::Query;
 use crate::postings::{Block, Hashes, Part, Postings, Removed, Tail, TermLists, count, entry};
 use crate::simd::columns::Column;
-use crate::simd::rows::prefetch;
+use crate::simd::prefetch::prefetch;
 
 /// From how many passages of a block on a term has a column of counts beside its list, to be looked up in.
 pub(super) const FREQUENT: usize = 512;

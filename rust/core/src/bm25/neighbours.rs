@@ -1,4 +1,4 @@
-//! What an entry and those beside it have of a query together, term by term.
+//! The share of an entry and of its neighbours in a query, term by term.
 //!
 //! ```text
 //! near(t, e) = sqrt(part(t, e)^2 + sum over k of share(k)^2 * (part(t, e-k)^2 + part(t, e+k)^2))

@@ -1,4 +1,4 @@
-//! What does the length of a passage take off? Looked up for lengths that most passages have.
+//! The part of a score that the length of a passage takes off, looked up for the lengths that most passages have.
 //!
 //! ```text
 //! norm(dl)       = k1 * (1 - b + b * dl / avgdl)

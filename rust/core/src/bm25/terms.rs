@@ -1,4 +1,4 @@
-//! What BM25 counts: the terms of a passage, and those of a query.
+//! The terms of a passage and of a query, as BM25 counts them.
 
 use crate::analyse;
 

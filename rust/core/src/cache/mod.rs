@@ -1,7 +1,6 @@
 //! A file of arrays that is mapped instead of read: disposable, checked before use, never trusted.
 //!
-//! What is in it follows from the rest of a store. So whatever is wrong with it is no error: it is as if it
-//! were not there. [`Writer`] puts arrays one after another, [`Reader`] hands them out in that order, and
+//! Its contents follow from the rest of a store. So a damaged one is no error, but as good as none. [`Writer`] puts arrays one after another, [`Reader`] hands them out in that order, and
 //! an [`Array`] is either memory of its own or a part of the mapped file.
 
 mod array;

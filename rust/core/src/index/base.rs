@@ -1,4 +1,4 @@
-//! What does an index promise? Every row that shares a bucket with the query, at its exact distance.
+//! The promise of an index: every row that shares a bucket with the query, at its exact distance.
 
 use std::cmp::Ordering;
 
@@ -78,19 +78,6 @@ pub fn distance(dot: u64, squared_norm: u64, other_squared_norm: u64) -> f64 {
 #[inline]
 pub(super) fn distance_of(dot: f64, squared_norm: f64, other_squared_norm: f64) -> f64 {
     1.0 - dot / (squared_norm * other_squared_norm).sqrt()
-}
-
-/// `1 - dot / sqrt(|a|^2 * |b|^2)` of floats, 0 to 2, rounded to float32: what an index of dense rows gives.
-///
-/// Rows of the same numbers are at 0: the root of a square is the number.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "what is given is a float32, and ties are ties of it"
-)]
-#[must_use]
-pub fn cosine_distance(dot: f64, squared_norm: f64, other_squared_norm: f64) -> f64 {
-    let distance = 1.0 - dot / (squared_norm * other_squared_norm).sqrt();
-    f64::from(distance.clamp(0.0, 2.0) as f32)
 }
 
 #[cfg(test)]

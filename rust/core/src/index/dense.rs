@@ -1,4 +1,4 @@
-//! Dense vectors of entries: which are near a query?
+//! Dense vectors of entries, and their cosines with a query.
 //!
 //! ```text
 //! cosine(a, b) = dot(a, b) / (|a| * |b|), cut to -1..1; 0 where one of them is zero

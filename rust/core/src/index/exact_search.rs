@@ -9,7 +9,7 @@ use crate::postings::{BLOCK, Fresh, Overflow, Tail, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, set_columns};
 use crate::simd::lanes::{LANES, reached};
-use crate::simd::rows::prefetch;
+use crate::simd::prefetch::prefetch;
 use crate::simd::scan::{GROUP, factor, next_above};
 use crate::top_k::TopK;
 use crate::vector::{BUCKETS, SparseRow};

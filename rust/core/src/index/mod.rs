@@ -1,5 +1,6 @@
-//! Search among rows of counts and of floats: `exact` over inverted lists, `hnsw` over a graph, `scan` over
-//! all rows, `dense` over the vectors of entries, and `flat`, the oracle the others are held against.
+//! Search among rows of counts and of floats: `exact` over inverted lists, `dense` over the vectors of entries,
+//! and `flat`, which the others are compared with. `graph` says what a store asks of a graph over rows of
+//! counts; the graph itself is in the crate `siltstone-ann`, as is all search among rows without a store.
 
 mod arrays;
 mod base;
@@ -7,20 +8,11 @@ mod dense;
 mod exact;
 mod exact_search;
 mod flat;
-mod flat_rows;
-mod frame;
-mod hnsw;
-mod plan;
+mod graph;
 mod removal;
-mod rescore;
-mod scan;
-mod segments;
-pub mod space;
 
-pub use base::{Neighbor, VectorIndex, cosine_distance, distance};
+pub use base::{Neighbor, VectorIndex, distance};
 pub use dense::{DenseIndex, DenseScan, Near};
 pub use exact::HashedTfIndex;
 pub use flat::FlatIndex;
-pub use flat_rows::FlatRows;
-pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
-pub use plan::{Plan, SCANNED, SCANNED_ROWS};
+pub use graph::{GraphIndex, NewGraph};

@@ -30,7 +30,7 @@ impl Analysed {
             });
             passages
         };
-        let has_row = needs.buckets || needs.graph;
+        let has_row = needs.buckets || needs.graph.is_some();
         Self {
             passages: needs.terms.then(passages),
             row: has_row.then(|| counts(&entry.text, hash_rule)),
@@ -41,7 +41,7 @@ impl Analysed {
 
     /// Whether it has what these indexes take.
     pub(super) fn is_enough_for(&self, needs: RequiredIndexes) -> bool {
-        let has_row = needs.buckets || needs.graph;
+        let has_row = needs.buckets || needs.graph.is_some();
         (!needs.terms || self.passages.is_some()) && (!has_row || self.row.is_some())
     }
 }

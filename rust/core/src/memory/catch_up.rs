@@ -83,10 +83,12 @@ impl Scope {
         needs: RequiredIndexes,
         cached: impl Fn(RequiredIndexes) -> Option<Snapshot>,
     ) -> Result<bool> {
-        if needs.graph && self.graph.is_none() {
+        if let Some(kind) = needs.graph
+            && self.made().graph != Some(kind)
+        {
             // The rows for a graph are in the database alone.
             *self = Self::new(self.hash_rule);
-            self.graph = Some(Graph::new()?);
+            self.graph = Some(Graph::new(kind)?);
         }
         let mut first = usize::MAX;
         if self.session == row.id && self.epoch != row.epoch && self.revision != NO_REVISION {
@@ -175,7 +177,7 @@ impl Scope {
         *self = Self::new(self.hash_rule);
         self.graph = match graph {
             Some(graph) if is_same && !graph.is_mostly_gone() => Some(graph),
-            Some(_) => Some(Graph::new()?),
+            Some(graph) => Some(Graph::new(graph.kind())?),
             None => None,
         };
         self.session = row.id;
@@ -193,7 +195,7 @@ impl Scope {
         cached: impl Fn(RequiredIndexes) -> Option<Snapshot>,
     ) -> Result<usize> {
         let missing = RequiredIndexes {
-            graph: false,
+            graph: None,
             ..needs.without(self.made())
         };
         let is_new = self.entries.is_empty() && self.graph.is_none();
@@ -215,7 +217,7 @@ impl Scope {
     ) -> Result<usize> {
         self.revision = NO_REVISION;
         self.made = RequiredIndexes {
-            graph: false,
+            graph: None,
             ..self.made.and(needs)
         };
         let (terms, buckets) = (self.lexical.len(), self.cosine.len());
@@ -262,7 +264,7 @@ impl Scope {
         let needs = RequiredIndexes {
             terms: self.made.terms && self.lexical.len() == place,
             buckets: self.made.buckets && self.cosine.len() == place,
-            graph: self.graph.is_some() && known.is_none(),
+            graph: self.made().graph.filter(|_| known.is_none()),
         };
         if known.is_none() {
             self.entries.push((stored.id, stored.entry.created_at));
@@ -298,7 +300,7 @@ impl Scope {
     /// Adds the next entry to those indexes.
     fn add(&mut self, id: EntryId, analysed: Analysed, needs: RequiredIndexes) -> Result<()> {
         if let Some(row) = &analysed.row {
-            if let Some(graph) = self.graph.as_mut().filter(|_| needs.graph) {
+            if let Some(graph) = self.graph.as_mut().filter(|_| needs.graph.is_some()) {
                 graph.add(id, row)?;
             }
             if needs.buckets {

@@ -97,7 +97,7 @@ impl Store {
         let made = self.scopes.get(session).map(|scope| scope.read().made());
         // A graph only marks what is removed from it.
         let is_gone = made.is_some_and(|made| {
-            !made.graph
+            made.graph.is_none()
                 && self
                     .catch_up(session, None, RequiredIndexes::NOTHING, true)
                     .is_ok()

@@ -1,4 +1,4 @@
-//! The graph over the rows of one session, for stores that search by HNSW.
+//! The graph over the rows of one session, for searches that ask for one.
 //!
 //! It is made from the rows of the database when a search first asks for it, follows what is written, and
 //! stays when entries leave: their rows are removed, not the graph.
@@ -7,13 +7,13 @@ use hashbrown::HashMap;
 
 use crate::error::Result;
 use crate::id::EntryId;
-use crate::index::space::Sparse;
-use crate::index::{Hnsw, HnswParams, Plan};
-use crate::vector::{BUCKETS, SparseRow};
+use crate::index::{GraphIndex, NewGraph};
+use crate::vector::SparseRow;
 
 /// Rows of counts, each of an entry, and the graph over them.
 pub(super) struct Graph {
-    index: Hnsw<Sparse>,
+    kind: NewGraph,
+    index: Box<dyn GraphIndex>,
     /// The entry of each row that was added.
     entries: Vec<EntryId>,
     /// The row of each entry that is left.
@@ -22,20 +22,26 @@ pub(super) struct Graph {
 
 impl Graph {
     /// No rows yet.
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new(kind: NewGraph) -> Result<Self> {
         Ok(Self {
-            index: Hnsw::new(BUCKETS, HnswParams::default())?,
+            kind,
+            index: kind.make()?,
             entries: Vec::new(),
             rows: HashMap::new(),
         })
     }
 
+    /// What kind of graph it is.
+    pub(super) fn kind(&self) -> NewGraph {
+        self.kind
+    }
+
     /// Adds the row of an entry; nothing where it has that one already. An entry's text never changes.
     pub(super) fn add(&mut self, id: EntryId, row: &SparseRow) -> Result<()> {
         if !self.rows.contains_key(&id) {
-            let added = self.index.add([row])?;
+            let added = self.index.add(row)?;
             self.entries.push(id);
-            self.rows.insert(id, added.start);
+            self.rows.insert(id, added);
         }
         Ok(())
     }
@@ -60,8 +66,7 @@ impl Graph {
         row: &SparseRow,
         limit: usize,
     ) -> impl Iterator<Item = (EntryId, f64)> {
-        let ef = limit.max(self.index.params().ef_search());
-        let found = self.index.search(row, ef, Some(ef), Some(Plan::Graph));
+        let found = self.index.nearest(row, limit);
         found
             .into_iter()
             .filter(|neighbor| neighbor.distance < 1.0)

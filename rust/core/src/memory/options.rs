@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fusion::Decay;
+use crate::index::NewGraph;
 use crate::memory::required_indexes::RequiredIndexes;
 
 /// Hits that a search returns at most, whatever the caller asks for.
@@ -110,30 +111,13 @@ impl FromStr for Ranker {
 }
 
 /// What is behind the cosine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchIndex {
     /// Inverted lists: every entry that shares a bucket with the query, at its exact distance.
     #[default]
     Exact,
-    /// A graph over the rows of the session, with the documented parameters: approximate above 200 entries.
-    Hnsw,
-}
-
-impl FromStr for SearchIndex {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "exact" => Ok(Self::Exact),
-            "hnsw" => Ok(Self::Hnsw),
-            _ => {
-                let message = format!("index must be 'exact' or 'hnsw', got {name:?}");
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "index")
-                    .with("value", name))
-            }
-        }
-    }
+    /// A graph of that kind over the rows of the session: approximate.
+    Graph(NewGraph),
 }
 
 /// What a search returns, besides what it searches for.
@@ -177,7 +161,7 @@ impl SearchOptions {
     pub(super) fn needs(&self) -> RequiredIndexes {
         match (self.ranker, self.index) {
             (Ranker::Cosine, SearchIndex::Exact) => RequiredIndexes::BUCKETS,
-            (Ranker::Cosine, SearchIndex::Hnsw) => RequiredIndexes::GRAPH,
+            (Ranker::Cosine, SearchIndex::Graph(kind)) => RequiredIndexes::graph(kind),
             (Ranker::Hybrid, _) => RequiredIndexes::BOTH,
             (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => RequiredIndexes::TERMS,
         }

@@ -161,7 +161,7 @@ impl Scope {
         let (mut lacking, mut sides) = (0, None);
         let ranker = match query {
             Analysis::Lexical(query) => self.by_terms(query, &mut best),
-            Analysis::Cosine(row) if options.index == SearchIndex::Hnsw => {
+            Analysis::Cosine(row) if options.index != SearchIndex::Exact => {
                 // Without a graph the search starts over, with one.
                 let graph = self.graph.iter();
                 for (id, distance) in graph.flat_map(|graph| graph.nearest(row, limit)) {

@@ -1,14 +1,16 @@
-//! Which indexes of a session does something need?
+//! A set of the indexes of one session: those that a search needs, or those that are in memory.
 
-/// Indexes of a session, as those that are needed, or those that there are.
+use crate::index::NewGraph;
+
+/// Some of the indexes of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequiredIndexes {
     /// The postings of terms, with what stands beside what, and the days.
     pub(super) terms: bool,
     /// The postings of buckets.
     pub(super) buckets: bool,
-    /// The graph over the rows of buckets.
-    pub(super) graph: bool,
+    /// A graph over the rows of buckets, and of which kind.
+    pub(super) graph: Option<NewGraph>,
 }
 
 impl RequiredIndexes {
@@ -16,7 +18,7 @@ impl RequiredIndexes {
     pub(super) const NOTHING: Self = Self {
         terms: false,
         buckets: false,
-        graph: false,
+        graph: None,
     };
     pub(super) const TERMS: Self = Self {
         terms: true,
@@ -26,23 +28,27 @@ impl RequiredIndexes {
         buckets: true,
         ..Self::NOTHING
     };
-    pub(super) const GRAPH: Self = Self {
-        graph: true,
-        ..Self::NOTHING
-    };
     /// What an exact search may need.
     pub(super) const BOTH: Self = Self {
         terms: true,
         buckets: true,
-        graph: false,
+        graph: None,
     };
+
+    /// A graph of that kind.
+    pub(super) fn graph(kind: NewGraph) -> Self {
+        Self {
+            graph: Some(kind),
+            ..Self::NOTHING
+        }
+    }
 
     /// These, and those of `other`.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             terms: self.terms || other.terms,
             buckets: self.buckets || other.buckets,
-            graph: self.graph || other.graph,
+            graph: self.graph.or(other.graph),
         }
     }
 
@@ -51,7 +57,7 @@ impl RequiredIndexes {
         Self {
             terms: self.terms && !other.terms,
             buckets: self.buckets && !other.buckets,
-            graph: self.graph && !other.graph,
+            graph: self.graph.filter(|&kind| other.graph != Some(kind)),
         }
     }
 

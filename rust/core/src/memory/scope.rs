@@ -123,7 +123,7 @@ impl Scope {
         RequiredIndexes {
             terms,
             buckets,
-            graph: false,
+            graph: None,
         }
         .without(self.made)
     }
@@ -157,7 +157,7 @@ impl Scope {
     /// The indexes that there are.
     pub(super) fn made(&self) -> RequiredIndexes {
         RequiredIndexes {
-            graph: self.graph.is_some(),
+            graph: self.graph.as_ref().map(Graph::kind),
             ..self.made
         }
     }

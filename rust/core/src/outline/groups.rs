@@ -1,4 +1,4 @@
-//! Which messages must stay together.
+//! Groups: messages that must stay together.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What ties a result to its call, as small numbers.
+//! The keys that tie a result to its call, as small numbers.
 
 use std::collections::HashMap;
 

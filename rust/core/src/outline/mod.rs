@@ -1,4 +1,4 @@
-//! What a policy asks of a history before it reads a message: who speaks, what belongs together.
+//! The outline of a history, which a policy reads before any message: speakers, groups and turns.
 //!
 //! An [`Outline`] has a [`Line`] for each message, and knows nothing of texts. Its rules are those of
 //! `siltstone.messages.groups` and `siltstone.messages.turns`, which are its slow twins.

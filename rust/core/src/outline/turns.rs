@@ -1,4 +1,4 @@
-//! Where a turn begins and ends, and whether the newest is still going on.
+//! Turns: where each begins and ends, and whether the newest is still going on.
 
 use super::groups::Calls;
 use super::lines::{Lines, Provenance, Role, Tie};

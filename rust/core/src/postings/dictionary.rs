@@ -1,10 +1,10 @@
-//! Which keys has a part, and where is each? Keys are buckets, or 64-bit hashes of terms.
+//! The keys of a part, and the place of each. Keys are buckets, or 64-bit hashes of terms.
 
 use std::fmt::Debug;
 use std::io::{self, Write};
 
 use crate::cache::{Array, Number, Reader, Writer, are_bounds};
-use crate::simd::rows::prefetch;
+use crate::simd::prefetch::prefetch;
 
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {

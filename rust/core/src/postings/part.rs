@@ -3,7 +3,7 @@
 use crate::cache::Array;
 use crate::postings::dictionary::Dictionary;
 use crate::simd::columns::{BLOCK, Column, MAX_COUNT};
-use crate::simd::rows::prefetch;
+use crate::simd::prefetch::prefetch;
 
 const COUNT_BITS: u32 = 4;
 /// The largest count of a code; what is above is beside it, as an [`Overflow`].

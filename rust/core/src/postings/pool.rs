@@ -1,4 +1,4 @@
-//! Where lists lie that grow: room for 4 codes, then 16, then 64, all in one piece of memory.
+//! The memory of lists that grow: room for 4 codes, then 16, then 64, all in one piece.
 //!
 //! A full list moves to four times as much room. The room that it had goes to the next list of that size.
 

@@ -38,7 +38,7 @@ impl Clusters {
     pub fn for_each(&mut self, level: Level, text: &str, mut visit: impl FnMut(Range<usize>)) {
         self.find(level, text.as_bytes());
         let masks = &self.masks;
-        self.edges.for_each_runs(level, masks, |runs| match runs {
+        self.edges.for_each_runs(masks, |runs| match runs {
             Runs::Reaching(run) => visit(run),
             Runs::Behind(first, runs) => {
                 for &[start, end] in runs {
@@ -105,11 +105,8 @@ fn cluster_mask(before: Kinds, here: Kinds, after: Kinds) -> u64 {
 fn classify(level: Level, blocks: &[Block], kinds: &mut [Kinds]) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(blocks, kinds) },
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(blocks, kinds) },
+        Path::Avx2 | Path::Avx512 => unsafe { with_avx2(blocks, kinds) },
         _ => scalar(blocks, kinds),
     }
 }
@@ -138,31 +135,6 @@ fn scalar(blocks: &[Block], kinds: &mut [Kinds]) {
 /// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
 fn gather(flags: u64) -> u64 {
     flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn with_avx512(blocks: &[Block], kinds: &mut [Kinds]) {
-    let splat = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
-    let is = |bytes, byte| _mm512_cmpeq_epi8_mask(bytes, splat(byte));
-    let within = |bytes, first: u8, last: u8| {
-        _mm512_cmplt_epu8_mask(
-            _mm512_sub_epi8(bytes, splat(first)),
-            splat(last - first + 1),
-        )
-    };
-    for (block, kinds) in blocks.iter().zip(kinds) {
-        // SAFETY: a block is the 64 bytes that are read.
-        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        let lower = _mm512_or_si512(bytes, splat(b'a' - b'A'));
-        let digit = within(bytes, b'0', b'9') | _mm512_movepi8_mask(bytes);
-        *kinds = Kinds {
-            word: within(lower, b'a', b'z') | is(bytes, b'_') | digit,
-            digit,
-            hyphen: is(bytes, b'\'') | is(bytes, b'-'),
-            dot: is(bytes, b'.') | is(bytes, b','),
-        };
-    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -14,7 +14,7 @@
 use std::arch::x86_64::*;
 
 use super::level::{Level, Path};
-use super::rows::prefetch;
+use super::prefetch::prefetch;
 
 /// Entries of a block.
 pub const BLOCK: usize = 4096;

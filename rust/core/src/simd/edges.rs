@@ -1,18 +1,8 @@
-//! Where words begin and end, by the masks of a text.
-
-#![expect(
-    unsafe_code,
-    reason = "instructions that not every processor has: a Level says that this one has them"
-)]
+//! The bounds of words, by the masks of a text.
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
-#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
-use std::arch::x86_64::*;
-
 use super::classify::BLOCK;
-use super::level::{Level, Path};
 
 /// Masks that are looked at together.
 const MASKS: usize = 32;
@@ -49,11 +39,11 @@ pub enum Runs<'a> {
 impl Edges {
     /// Calls `visit` with all runs, many at once, in order. The last bit of all is clear.
     #[inline]
-    pub fn for_each_runs(&mut self, level: Level, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
+    pub fn for_each_runs(&mut self, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
         let mut open = None; // where a run began that has not ended
         for (number, masks) in masks.chunks(MASKS).enumerate() {
             let first = number * MASKS * BLOCK;
-            let count = find(level, masks, u64::from(open.is_some()), &mut self.0);
+            let count = find(masks, u64::from(open.is_some()), &mut self.0);
             let mut edges = &self.0[..count];
             if let Some(start) = open {
                 let Some((&end, rest)) = edges.split_first() else {
@@ -71,26 +61,10 @@ impl Edges {
 }
 
 /// Writes down the bits that differ from the bit before them, and says how many. `open` is the bit before all.
-fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { find_with_avx512(masks, open, places) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX2, BMI1 and POPCNT.
-        Path::Avx2 => unsafe { find_with_avx2(masks, open, places) },
-        _ => find_one_by_one(masks, open, places),
-    }
-}
-
-/// The twin. Text has 5 to 12 edges in half a block, nobody can guess how many; so some are written always, and what
-/// is not there is overwritten by what comes next.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's instructions"
-)]
-#[inline(always)]
-fn find_one_by_one(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
+///
+/// Text has 5 to 12 edges in half a block, nobody can guess how many. So some are always written, and those that
+/// are not there are overwritten by the next ones.
+fn find(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
     let mut count = 0;
     for (first, &mask) in (0..).step_by(BLOCK).zip(masks) {
         let bits = mask ^ (mask << 1 | open);
@@ -108,36 +82,6 @@ fn find_one_by_one(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
                 next += AT_ONCE;
             }
             count = end;
-        }
-    }
-    count
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,popcnt")]
-fn find_with_avx2(masks: &[u64], open: u64, places: &mut Places) -> usize {
-    find_one_by_one(masks, open, places)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
-fn find_with_avx512(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
-    const LANES: usize = 16;
-    let mut here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let step = _mm512_set1_epi32(16);
-    let mut count = 0;
-    for &mask in masks {
-        let bits = mask ^ (mask << 1 | open);
-        open = mask >> (BLOCK - 1);
-        for quarter in 0..BLOCK / LANES {
-            #[expect(clippy::cast_possible_truncation, reason = "a quarter of it is meant")]
-            let some = (bits >> (quarter * LANES)) as u16;
-            let edges = _mm512_maskz_compress_epi32(some, here);
-            let room = &mut places[count..][..LANES];
-            // SAFETY: room for 16 places are the 64 bytes that are written.
-            unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), edges) };
-            count += some.count_ones() as usize;
-            here = _mm512_add_epi32(here, step);
         }
     }
     count
@@ -169,24 +113,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_level_finds_the_runs_that_bit_by_bit_finds(
+        fn the_runs_are_those_that_bit_by_bit_finds(
             masks in vec(prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), Just(u64::MAX / 3)], 1..3 * MASKS),
         ) {
             let (mut masks, mut edges) = (masks, Edges::default());
             if let Some(last) = masks.last_mut() {
                 *last &= u64::MAX >> 1;
             }
-            for level in Level::all() {
-                let mut runs = Vec::new();
-                edges.for_each_runs(level, &masks, |some| match some {
-                    Runs::Behind(first, some) => {
-                        let place = |edge: u32| first + edge as usize;
-                        runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
-                    }
-                    Runs::Reaching(run) => runs.push(run),
-                });
-                prop_assert_eq!(&runs, &runs_bit_by_bit(&masks), "{}", level);
-            }
+            let mut runs = Vec::new();
+            edges.for_each_runs(&masks, |some| match some {
+                Runs::Behind(first, some) => {
+                    let place = |edge: u32| first + edge as usize;
+                    runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
+                }
+                Runs::Reaching(run) => runs.push(run),
+            });
+            prop_assert_eq!(&runs, &runs_bit_by_bit(&masks));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What do so many entries of a block reach? A bound that is known before any of them is looked at.
+//! A first bound of a block, which as many of its entries reach as are asked for: it is known before any distance.
 //!
 //! The largest value of each lane, which are the entries at one place of their groups, is one of an entry of
 //! its own. So the tenth largest of these is no better than the tenth best entry.

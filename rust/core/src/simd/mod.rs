@@ -3,23 +3,16 @@
 //! [`level`] says what the processor has and which path is taken. A kernel is a safe function that takes
 //! a [`Level`], and that gives the same on every level. Unsafe code is here, each piece with the reason why
 //! it is sound and a test at every level against the twin, and where `cache` maps a file; nowhere else.
-//! [`rows`] is the memory that kernels read rows from while a writer appends.
 
 pub mod classify;
 pub mod clusters;
 pub mod columns;
-pub mod dot_f32;
-pub mod dot_i8;
 pub mod edges;
-pub mod gather;
-mod halve;
 pub mod lanes;
 pub mod level;
-pub mod packed_i8;
+pub mod prefetch;
 pub mod reach;
-pub mod rows;
 pub mod scan;
-pub mod short_hash;
 pub mod xxh3;
 
 pub use level::{Level, Path, Unsupported};

@@ -1,4 +1,4 @@
-//! Which sums of a block reach a bound?
+//! The sums of a block that reach a bound, as a bit for each.
 
 #![expect(
     unsafe_code,
@@ -23,11 +23,8 @@ pub type Masks = [u64; BLOCK / GROUP];
 pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(sums, least, masks) },
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(sums, least, masks) },
+        Path::Avx2 | Path::Avx512 => unsafe { with_avx2(sums, least, masks) },
         #[cfg(target_arch = "x86_64")]
         Path::Portable => with_sse2(sums, least, masks),
         #[cfg(not(target_arch = "x86_64"))]
@@ -104,22 +101,6 @@ fn scalar(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
                     *mask |= u64::from(sum >= least) << (number * RUN + place);
                 }
             }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn with_avx512(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
-    const LANES: usize = 16;
-    let least = _mm512_set1_ps(least);
-    for (mask, sums) in masks.iter_mut().zip(sums.as_chunks::<GROUP>().0) {
-        *mask = 0;
-        for (number, run) in sums.as_chunks::<LANES>().0.iter().enumerate() {
-            // SAFETY: 16 sums are the 64 bytes that are read.
-            let run = unsafe { _mm512_loadu_ps(run.as_ptr()) };
-            let reached = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(run, least);
-            *mask |= u64::from(reached) << (number * LANES);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which entries of a block are near enough to be looked at?
+//! The entries of a block that are near enough for a distance to be computed.
 //!
 //! `sum > root * factor / 2^16`, rounded down, in integers, so every path says the same. `root` is of an
 //! entry's length and never above it, `factor` of a bound and never above that: so who is near enough is

@@ -28,16 +28,11 @@ pub fn hash_up_to_eight(bytes: &[u8], start: usize, length: usize) -> u64 {
 #[must_use]
 pub fn hash_up_to_sixteen(bytes: &[u8], start: usize, length: usize) -> u64 {
     let (head, tail) = (eight(bytes, start), eight(bytes, start + length - READ));
-    up_to_sixteen(head, tail, length as u64, |one, other| {
-        let product = u128::from(one) * u128::from(other);
-        #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
-        let folded = product as u64 ^ (product >> 64) as u64;
-        folded
-    })
+    up_to_sixteen(head, tail, length as u64)
 }
 
 #[inline]
-pub(super) fn eight(bytes: &[u8], start: usize) -> u64 {
+fn eight(bytes: &[u8], start: usize) -> u64 {
     let eight = bytes[start..].first_chunk();
     u64::from_le_bytes(*eight.expect("eight bytes follow"))
 }
@@ -60,22 +55,14 @@ const fn secret(at: usize) -> u64 {
     value
 }
 
-/// What is shifted out of a lane is 0, and the shift is below 64 for the words that the result is taken of.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
+/// `head` without that many of its first bytes, which are fewer than eight.
+#[inline]
 fn shifted(head: u64, bytes: u64) -> u64 {
     head >> (bytes.wrapping_mul(8) % 64)
 }
 
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
-pub(super) fn up_to_three(head: u64, length: u64) -> u64 {
+#[inline]
+fn up_to_three(head: u64, length: u64) -> u64 {
     const FLIP: u64 = (secret(0) ^ secret(0) >> 32) & 0xFFFF_FFFF;
     let first = head & 0xFF;
     let middle = shifted(head, length >> 1) & 0xFF;
@@ -88,12 +75,8 @@ pub(super) fn up_to_three(head: u64, length: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
-pub(super) fn up_to_eight(head: u64, length: u64) -> u64 {
+#[inline]
+fn up_to_eight(head: u64, length: u64) -> u64 {
     const FLIP: u64 = secret(8) ^ secret(16);
     const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;
     let last = shifted(head, length.wrapping_sub(4)) & 0xFFFF_FFFF;
@@ -105,22 +88,16 @@ pub(super) fn up_to_eight(head: u64, length: u64) -> u64 {
     hash ^ hash >> 28
 }
 
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
-pub(super) fn up_to_sixteen(
-    head: u64,
-    tail: u64,
-    length: u64,
-    folded_product: impl Fn(u64, u64) -> u64,
-) -> u64 {
+#[inline]
+fn up_to_sixteen(head: u64, tail: u64, length: u64) -> u64 {
     const LOW: u64 = secret(24) ^ secret(32);
     const HIGH: u64 = secret(40) ^ secret(48);
     let (low, high) = (head ^ LOW, tail ^ HIGH);
     let sum = length.wrapping_add(low.swap_bytes()).wrapping_add(high);
-    let mut hash = sum.wrapping_add(folded_product(low, high));
+    let product = u128::from(low) * u128::from(high);
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
+    let folded = product as u64 ^ (product >> 64) as u64;
+    let mut hash = sum.wrapping_add(folded);
     hash ^= hash >> 37;
     hash = hash.wrapping_mul(0x1656_6791_9E37_79F9);
     hash ^ hash >> 32
@@ -131,16 +108,6 @@ pub(super) fn up_to_sixteen(
     clippy::inline_always,
     reason = "it is compiled for each path's registers"
 )]
-#[inline(always)]
-pub(super) fn folded_product(one: u64, other: u64) -> u64 {
-    const LOW: u64 = 0xFFFF_FFFF;
-    let low = (one & LOW) * (other & LOW);
-    let cross = (one >> 32) * (other & LOW);
-    let middle = (one & LOW) * (other >> 32) + (low >> 32) + (cross & LOW);
-    let high = (one >> 32) * (other >> 32) + (cross >> 32) + (middle >> 32);
-    high ^ (middle << 32 | low & LOW)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! What a code point is to `words-1`, and its lower case.
+//! The class of a code point under `words-1`, and its lower case.
 
 use std::array;
 use std::sync::LazyLock;

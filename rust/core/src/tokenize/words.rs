@@ -18,10 +18,8 @@ use super::ascii;
 use super::by_length::ByLength;
 use super::class::{Class, fold};
 use super::stretch::{Stretch, stretches};
-use crate::simd::Level;
 use crate::simd::classify::Folded;
 use crate::simd::edges::{Edges, Runs};
-use crate::simd::short_hash::ShortWords;
 
 /// The name of this rule, which stores keep with what depends on it.
 pub const ID: &str = "words-1";
@@ -45,7 +43,6 @@ pub struct Scanner {
     lowered: String,
     folded: Folded,
     edges: Edges,
-    short: ShortWords,
     by_length: ByLength,
 }
 
@@ -71,12 +68,11 @@ impl Scanner {
     /// Calls `visit` with the XXH3-64 of the words of `text`, many at once and in no order: for those who count.
     #[inline]
     pub fn for_each_hashes(&mut self, text: &str, mut visit: impl FnMut(&[u64])) {
-        let level = Level::current();
-        if !self.hash_ascii(level, text, &mut visit) {
+        if !self.hash_ascii(text, &mut visit) {
             for stretch in stretches(text) {
                 match stretch {
                     Stretch::Ascii(text) => {
-                        self.hash_ascii(level, text, &mut visit);
+                        self.hash_ascii(text, &mut visit);
                     }
                     Stretch::Mixed(text) => {
                         for_each_unicode_word(text, &mut self.lowered, &mut |word| {
@@ -90,33 +86,23 @@ impl Scanner {
 
     /// The hashes of the words of a text that is ASCII; false, and none, where it is not.
     #[inline]
-    fn hash_ascii(&mut self, level: Level, text: &str, visit: &mut impl FnMut(&[u64])) -> bool {
+    fn hash_ascii(&mut self, text: &str, visit: &mut impl FnMut(&[u64])) -> bool {
         let Self {
             folded,
             edges,
-            short,
             by_length,
             ..
         } = self;
-        if !folded.fold(level, text.as_bytes()) {
+        if !folded.fold(text.as_bytes()) {
             return false;
         }
         let (bytes, masks) = (folded.padded(), folded.masks());
-        if level == Level::PORTABLE {
-            // Without wide registers words are hashed one by one, and those of like length together.
-            edges.for_each_runs(level, masks, |runs| match runs {
-                Runs::Behind(first, runs) => by_length.push_all(bytes, first, runs, visit),
-                Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
-            });
-            by_length.drain(bytes, visit);
-        } else {
-            edges.for_each_runs(level, masks, |runs| match runs {
-                Runs::Behind(first, runs) => {
-                    short.for_each_hashes(level, bytes, first, runs, &mut *visit);
-                }
-                Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
-            });
-        }
+        // Words are hashed one by one, and those of like length together.
+        edges.for_each_runs(masks, |runs| match runs {
+            Runs::Behind(first, runs) => by_length.push_all(bytes, first, runs, visit),
+            Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
+        });
+        by_length.drain(bytes, visit);
         true
     }
 }
@@ -205,12 +191,10 @@ mod tests {
             let mut expected: Vec<u64> = by_rule.iter().map(|word| xxh3_64(word.as_bytes())).collect();
             expected.sort_unstable();
             let mut scanner = Scanner::default();
-            for level in Level::all() {
-                let mut hashes = Vec::new();
-                level.run(|| scanner.for_each_hashes(&text, |some| hashes.extend_from_slice(some)));
-                hashes.sort_unstable();
-                prop_assert_eq!(&hashes, &expected, "{}", level);
-            }
+            let mut hashes = Vec::new();
+            scanner.for_each_hashes(&text, |some| hashes.extend_from_slice(some));
+            hashes.sort_unstable();
+            prop_assert_eq!(&hashes, &expected);
         }
     }
 }

@@ -1,0 +1,241 @@
+//! The index: rows and the graph over them, one writer, any number of readers.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::hnsw::graph::Graph;
+use crate::hnsw::insert::Writer;
+use crate::hnsw::params::HnswParams;
+use crate::hnsw::search::{Near, Scratch};
+use crate::plan::Plan;
+use crate::rescore::nearest;
+use crate::scan::scan;
+use crate::segments::Marks;
+use crate::space::base::{Space, unknown};
+use crate::space::scale::check_dimension;
+use siltstone_core::Result;
+use siltstone_core::index::Neighbor;
+
+/// Candidates of a graph whose exact distances are computed: so many for each row that is asked for, and
+/// at least so many. Measured: more of them find no more.
+const RESCORED: usize = 3;
+const LEAST_RESCORED: usize = 30;
+
+/// An HNSW graph over rows of one kind. Ids are serial from 0, and never given again.
+///
+/// A search takes no lock that a writer holds: it looks at the rows that were there when it began, while
+/// others are added and removed. Writers wait for one another.
+///
+/// ```
+/// use siltstone_ann::space::Int8;
+/// use siltstone_ann::{Hnsw, HnswParams};
+///
+/// let index = Hnsw::<Int8>::new(2, HnswParams::default())?;
+/// assert_eq!(index.add([&[1.0, 0.0][..], &[0.0, 1.0], &[3.0, 0.1]])?, 0..3);
+/// let found = index.search(&[2.0, 0.0], 2, None, None);
+/// assert_eq!(found.iter().map(|neighbor| neighbor.id).collect::<Vec<_>>(), [0, 2]);
+/// assert!(found[0].distance.abs() < f64::EPSILON);
+/// # Ok::<(), siltstone_core::Error>(())
+/// ```
+pub struct Hnsw<S: Space> {
+    pub(super) dimension: usize,
+    pub(super) space: S,
+    pub(super) graph: Graph,
+    pub(super) writer: Mutex<Writer<S>>,
+    /// Rows that were removed.
+    pub(super) removed: Marks,
+    pub(super) remaining: AtomicU32,
+    /// What searches work in, kept for the next ones.
+    spare: Mutex<Vec<Scratch<S>>>,
+}
+
+/// What an index is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Rows that were added, removed ones included.
+    pub rows: usize,
+    /// Rows that were added and not removed.
+    pub remaining: usize,
+    /// Removed rows that still lead the way.
+    pub lingering: usize,
+    /// Layers of the graph; 0 for an empty one.
+    pub layers: usize,
+    /// How a query is answered that does not say.
+    pub plan: Plan,
+}
+
+impl<S: Space> Hnsw<S> {
+    /// No rows yet, of `dimension` numbers each.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] for a dimension out of 1 to 65,536.
+    pub fn new(dimension: usize, params: HnswParams) -> Result<Self> {
+        check_dimension(dimension)?;
+        let (space, rows) = S::new(dimension);
+        Ok(Self {
+            dimension,
+            writer: Mutex::new(Writer::new(&space, rows)),
+            space,
+            graph: Graph::new(params),
+            removed: Marks::new(),
+            remaining: AtomicU32::new(0),
+            spare: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Numbers of a row.
+    #[must_use]
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// How the graph is built.
+    #[must_use]
+    pub fn params(&self) -> HnswParams {
+        self.graph.params
+    }
+
+    /// Adds rows, one after another, and gives their ids. A reader sees each of them as soon as it is linked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] where there is no room for more rows; those before are in.
+    pub fn add<'a>(&self, items: impl IntoIterator<Item = &'a S::Item>) -> Result<Range<u32>>
+    where
+        S::Item: 'a,
+    {
+        let mut writer = self.writer.lock();
+        let first = self.graph.published();
+        for item in items {
+            let (id, has_direction) = self.push(&mut writer, item)?;
+            if has_direction {
+                writer.insert(&self.space, &self.graph, id);
+            }
+            self.graph.publish(id + 1);
+            self.remaining.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(first..self.graph.published())
+    }
+
+    /// Adds a row that is not linked yet.
+    pub(super) fn push(&self, writer: &mut Writer<S>, item: &S::Item) -> Result<(u32, bool)> {
+        let (id, has_direction) = self.space.push(&mut writer.rows, item)?;
+        self.removed.grow(id + 1);
+        writer.make_room(&self.graph, id);
+        if !has_direction {
+            self.graph.hidden.insert(id);
+        }
+        Ok((id, has_direction))
+    }
+
+    /// Removes rows: all of them, or none. They are no answers from then on; their ids are not given again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::EntryNotFound`] for an id that was not given, or was removed before.
+    pub fn remove(&self, ids: &[u32]) -> Result<()> {
+        let mut writer = self.writer.lock();
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        let count = self.graph.published();
+        if let Some(&id) = ids
+            .iter()
+            .find(|&&id| id >= count || self.removed.contains(id))
+        {
+            return Err(unknown(id));
+        }
+        for &id in &ids {
+            self.removed.insert(id);
+        }
+        let removed = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        self.remaining.fetch_sub(removed, Ordering::Relaxed);
+        ids.retain(|&id| !self.graph.is_hidden(id)); // rows of zeros were never linked
+        writer.remove(&self.space, &self.graph, &ids, self.len());
+        Ok(())
+    }
+
+    /// How many rows were added and not removed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.remaining.load(Ordering::Relaxed) as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How a query is answered that does not say.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        Plan::of(self.graph.published() as usize, self.dimension)
+    }
+
+    /// The `k` rows nearest to `item`, the nearest first, ties by id.
+    ///
+    /// All `k` are given where there are so many, but for rows of zeros, which are near nothing. `ef` is at
+    /// least `k`; where it is at least the number of rows, the answer is that of a scan.
+    #[must_use]
+    pub fn search(
+        &self,
+        item: &S::Item,
+        k: usize,
+        ef: Option<usize>,
+        plan: Option<Plan>,
+    ) -> Vec<Neighbor> {
+        // In this order: the entry point was published before it became one.
+        let (entry, count) = (self.graph.entry(), self.graph.published());
+        let spare = self.spare.lock().pop();
+        let mut scratch = spare.unwrap_or_else(|| Scratch::new(&self.space));
+        let mut found = Vec::new();
+        if k > 0 && self.space.ask(item, &mut scratch.query) {
+            match (plan.unwrap_or_else(|| self.plan()), entry) {
+                (Plan::Scan, _) => {
+                    found = scan(
+                        &self.space,
+                        &self.graph.hidden,
+                        count,
+                        &mut scratch.query,
+                        k,
+                    );
+                }
+                (Plan::Graph, Some(entry)) => {
+                    let ef = ef.unwrap_or(self.graph.params.ef_search()).max(k);
+                    scratch.search(&self.space, &self.graph, entry, count, ef);
+                    // With room for all rows the answer is that of a scan.
+                    let most = if ef >= count as usize {
+                        ef
+                    } else {
+                        k.saturating_mul(RESCORED).max(LEAST_RESCORED)
+                    };
+                    let candidates = scratch.pool.found();
+                    let candidates: Vec<Near> = candidates
+                        .filter(|&(_, id)| !self.graph.is_hidden(id))
+                        .take(most)
+                        .collect();
+                    found = nearest(&self.space, &scratch.query, &candidates, k);
+                }
+                (Plan::Graph, None) => {}
+            }
+        }
+        self.spare.lock().push(scratch);
+        found
+    }
+
+    /// What the index is made of.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        Figures {
+            rows: self.graph.published() as usize,
+            remaining: self.len(),
+            lingering: self.graph.lingering.load(Ordering::Relaxed) as usize,
+            layers: self.graph.entry().map_or(0, |(_, top)| top + 1),
+            plan: self.plan(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The parameters of a graph: validated, so that wrong ones cannot be built.
+
+use siltstone_core::{Error, ErrorKind, Result};
+
+/// Links of a node on the layers above the lowest, at most; the lowest has twice as many.
+const M: (usize, usize) = (2, 128);
+const EF: (usize, usize) = (1, 1 << 20);
+const LAYERS: (usize, usize) = (1, 32);
+
+/// How a graph is built and searched. Letters as in the paper.
+///
+/// ```
+/// use siltstone_ann::HnswParams;
+///
+/// let params = HnswParams::new(16, 200, 200, 16, 0)?;
+/// assert_eq!(params, HnswParams::default());
+/// let error = HnswParams::new(1, 200, 200, 16, 0).unwrap_err();
+/// assert_eq!(error.to_string(), "m must be 2 to 128, got 1");
+/// # Ok::<(), siltstone_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HnswParams {
+    m: usize,
+    ef_construction: usize,
+    ef_search: usize,
+    max_layer: usize,
+    seed: u64,
+}
+
+impl Default for HnswParams {
+    fn default() -> Self {
+        Self {
+            m: 16,
+            ef_construction: 200,
+            ef_search: 200,
+            max_layer: 16,
+            seed: 0,
+        }
+    }
+}
+
+impl HnswParams {
+    /// `M` 2 to 128, `efConstruction` and `ef` 1 to 1,048,576, 1 to 32 layers, any seed of the levels.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`], with the name, the bounds and the value.
+    pub fn new(
+        m: usize,
+        ef_construction: usize,
+        ef_search: usize,
+        max_layer: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        check("m", m, M)?;
+        check("ef_construction", ef_construction, EF)?;
+        check("ef_search", ef_search, EF)?;
+        check("max_layer", max_layer, LAYERS)?;
+        Ok(Self {
+            m,
+            ef_construction,
+            ef_search,
+            max_layer,
+            seed,
+        })
+    }
+
+    /// `M`: links that a new node makes on a layer, and `M_max`: those it may come to have above the lowest.
+    #[must_use]
+    pub fn m(self) -> usize {
+        self.m
+    }
+
+    /// `M_max0`: links of a node on the lowest layer, at most.
+    #[must_use]
+    pub fn m_max0(self) -> usize {
+        2 * self.m
+    }
+
+    /// `efConstruction`: candidates for the links of a new node.
+    #[must_use]
+    pub fn ef_construction(self) -> usize {
+        self.ef_construction
+    }
+
+    /// `ef`: candidates for an answer.
+    #[must_use]
+    pub fn ef_search(self) -> usize {
+        self.ef_search
+    }
+
+    /// How many layers there may be, the lowest included.
+    #[must_use]
+    pub fn max_layer(self) -> usize {
+        self.max_layer
+    }
+
+    /// What decides the layers of the nodes.
+    #[must_use]
+    pub fn seed(self) -> u64 {
+        self.seed
+    }
+
+    /// The layer of a node, `l = floor(-ln(unif(0..1)) * mL)` with `mL = 1 / ln(M)`.
+    ///
+    /// The number between 0 and 1 is a hash of seed and id, so a graph that is built again is the same.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "53 bits are a float64; a layer is small and not negative"
+    )]
+    pub(super) fn layer(self, id: u32) -> usize {
+        let bits = mix(self.seed.wrapping_add(mix(u64::from(id) + 1)));
+        let uniform = ((bits >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        let layer = -uniform.ln() / (self.m as f64).ln();
+        (layer as usize).min(self.max_layer - 1)
+    }
+}
+
+fn check(name: &'static str, value: usize, (least, most): (usize, usize)) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let message = format!("{name} must be {least} to {most}, got {value}");
+    let value = i64::try_from(value).unwrap_or(i64::MAX);
+    Err(Error::new(ErrorKind::InvalidArgument, message)
+        .with("field", name)
+        .with("value", value))
+}
+
+/// The mixer of `SplitMix64` (Steele, Lea and Flood 2014): every bit of the number moves every bit of the result.
+fn mix(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_thin_out_by_m_and_depend_on_the_seed() {
+        let params = HnswParams::default();
+        let above = |layer: usize| (0..160_000).filter(|&id| params.layer(id) >= layer).count();
+        assert!((9_500..10_500).contains(&above(1)), "{}", above(1)); // 160,000 / 16
+        assert!((540..720).contains(&above(2)), "{}", above(2));
+        let other = HnswParams::new(16, 200, 200, 16, 1).unwrap();
+        assert!((0..1_000).any(|id| params.layer(id) != other.layer(id)));
+        let flat = HnswParams::new(16, 200, 200, 1, 0).unwrap();
+        assert!((0..1_000).all(|id| flat.layer(id) == 0));
+    }
+}

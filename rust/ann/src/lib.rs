@@ -1,0 +1,20 @@
+//! Nearest rows without a store: a graph over rows of floats or counts ([`Hnsw`]), and a scan of all ([`FlatRows`]).
+//!
+//! The crate stands beside the store, which knows of it a trait alone: [`GRAPH`] is the graph that a search of
+//! a store may ask for. docs/design/hnsw.md tells what is kept of the paper and what is added to it.
+
+mod flat;
+mod frame;
+mod hnsw;
+mod plan;
+mod rescore;
+mod scan;
+mod segments;
+pub mod simd;
+pub mod space;
+mod store_graph;
+
+pub use flat::FlatRows;
+pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
+pub use plan::{Plan, SCANNED, SCANNED_ROWS};
+pub use store_graph::GRAPH;

@@ -1,0 +1,58 @@
+//! The search for each size: a scan of all rows while they are few, the graph above.
+
+/// Rows up to which a scan of bytes is not slower than a graph at the usual `ef`, which misses some.
+///
+/// A graph at `ef` 100 is as quick as a scan from 4,000 to 6,000 rows on, and at `ef` 200 from 9,500 to
+/// 15,000 on, for rows of 64 to 1,024: a longer row costs both of them more. Measured by the part
+/// `crossover` of `benches/peers`.
+pub const SCANNED_ROWS: usize = 6_000;
+
+/// Numbers in all rows up to which that holds. It decides from a dimension of 1,000 on: for counts in 4,096
+/// buckets a scan is as slow as a graph from 1,200 (`ef` 100) to 3,000 rows (`ef` 200) on.
+pub const SCANNED: usize = 6_000_000;
+
+/// How a query is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// The distance to every row: exact.
+    Scan,
+    /// The graph: approximate.
+    Graph,
+}
+
+impl Plan {
+    /// What is quicker for dense rows of that number and dimension.
+    #[must_use]
+    pub fn of(rows: usize, dimension: usize) -> Self {
+        if rows <= SCANNED_ROWS && rows.saturating_mul(dimension) <= SCANNED {
+            Self::Scan
+        } else {
+            Self::Graph
+        }
+    }
+
+    /// Its name, as `stats()` gives it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::Graph => "graph",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_numbers_are_scanned() {
+        assert_eq!(Plan::of(0, 384), Plan::Scan);
+        assert_eq!(Plan::of(6_000, 384), Plan::Scan);
+        assert_eq!(Plan::of(6_001, 384), Plan::Graph);
+        assert_eq!(Plan::of(6_001, 1), Plan::Graph);
+        assert_eq!(Plan::of(1_464, 4_096), Plan::Scan);
+        assert_eq!(Plan::of(1_465, 4_096), Plan::Graph);
+        assert_eq!(Plan::of(usize::MAX, 384), Plan::Graph);
+    }
+}

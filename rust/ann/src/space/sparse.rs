@@ -1,0 +1,186 @@
+//! Rows of counts: as runs of buckets, and a query as a table that they look into.
+
+use std::collections::BTreeMap;
+
+use crate::simd::gather;
+use crate::simd::rows::{Rows, RowsWriter};
+use crate::space::base::{Bytes, Space, corrupt, full};
+use siltstone_core::Result;
+use siltstone_core::SparseRow;
+use siltstone_core::index::distance;
+use siltstone_core::simd::prefetch::prefetch_lines;
+
+/// Radians by which float32 may shift a quick distance, and more.
+const ROUNDING: f64 = 1e-4;
+/// Where a row's runs begin, how many there are, one over its length.
+const FACTS: usize = 4;
+/// Lines of a row that are asked for ahead: most have no more.
+const LINES: usize = 3;
+/// Rows that are asked for together.
+const TOGETHER: usize = 8;
+
+/// Rows of 4,096 counts, as runs of buckets.
+pub struct Sparse {
+    runs: Rows<u16>,
+    facts: Rows<u32>,
+    /// The squared lengths, in two halves.
+    norms: Rows<u32>,
+}
+
+/// The right to add rows to a [`Sparse`].
+pub struct SparseWriter {
+    runs: RowsWriter<u16>,
+    facts: RowsWriter<u32>,
+    norms: RowsWriter<u32>,
+}
+
+/// A query as a table of counts.
+pub struct SparseQuery {
+    table: gather::Table,
+    /// What the table has the counts of.
+    row: Vec<u16>,
+    inverse: f32,
+    squared_norm: u64,
+}
+
+impl Sparse {
+    /// The runs of a row, and one over its length.
+    #[inline]
+    fn row(&self, id: u32) -> (&[u16], f32) {
+        let facts = self.facts.get(id);
+        (self.runs.run(facts[0], facts[1]), f32::from_bits(facts[2]))
+    }
+}
+
+impl SparseQuery {
+    fn set(&mut self, row: &[u16], inverse: f32) {
+        self.table.replace(&self.row, row);
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        self.inverse = inverse;
+    }
+}
+
+impl Space for Sparse {
+    type Item = SparseRow;
+    type Owned = SparseRow;
+    type Query = SparseQuery;
+    type Writer = SparseWriter;
+
+    const NAME: &'static str = "sparse";
+
+    fn new(_: usize) -> (Self, SparseWriter) {
+        let writer = SparseWriter {
+            runs: RowsWriter::new(gather::RUN),
+            facts: RowsWriter::new(FACTS),
+            norms: RowsWriter::new(2),
+        };
+        let space = Self {
+            runs: writer.runs.reader(),
+            facts: writer.facts.reader(),
+            norms: writer.norms.reader(),
+        };
+        (space, writer)
+    }
+
+    fn zeros(_: usize) -> SparseRow {
+        SparseRow::default()
+    }
+
+    fn push(&self, writer: &mut SparseWriter, item: &SparseRow) -> Result<(u32, bool)> {
+        let row = gather::packed(item.iter());
+        let runs = u32::try_from(row.len() / gather::RUN).map_err(|_| full())?;
+        let first = writer.runs.push(&row).ok_or_else(full)?;
+        let norm = item.squared_norm();
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        let halves = [norm as u32, (norm >> 32) as u32];
+        writer.norms.push(&halves).ok_or_else(full)?;
+        let facts = [first, runs, inverse(norm).to_bits()];
+        let id = writer.facts.push(&facts).ok_or_else(full)?;
+        Ok((id, !item.is_zero()))
+    }
+
+    fn blank(&self) -> SparseQuery {
+        SparseQuery {
+            table: gather::Table::default(),
+            row: Vec::new(),
+            inverse: 0.0,
+            squared_norm: 0,
+        }
+    }
+
+    fn ask(&self, item: &SparseRow, query: &mut SparseQuery) -> bool {
+        query.squared_norm = item.squared_norm();
+        query.set(&gather::packed(item.iter()), inverse(query.squared_norm));
+        !item.is_zero()
+    }
+
+    fn load(&self, id: u32, query: &mut SparseQuery) {
+        let (row, inverse) = self.row(id);
+        query.set(row, inverse);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a quick distance")]
+    fn distances(&self, query: &mut SparseQuery, ids: &[u32], distances: &mut Vec<f32>) {
+        distances.clear();
+        for &id in ids {
+            prefetch_lines::<1, _>(self.facts.get(id));
+        }
+        let mut rows: [(&[u16], f32); TOGETHER] = [(&[], 0.0); TOGETHER];
+        for ids in ids.chunks(TOGETHER) {
+            for (row, &id) in rows.iter_mut().zip(ids) {
+                *row = self.row(id);
+                prefetch_lines::<LINES, _>(row.0);
+            }
+            distances.extend(rows[..ids.len()].iter().map(|&(row, inverse)| {
+                // Through a signed number, which the processor has an instruction for.
+                let dot = gather::dot(&query.table, row).cast_signed();
+                let cosine = dot as f32 * (query.inverse * inverse);
+                (1.0 - cosine).clamp(0.0, 2.0)
+            }));
+        }
+    }
+
+    fn exact(&self, query: &SparseQuery, id: u32) -> f64 {
+        let halves = self.norms.get(id);
+        let squared_norm = u64::from(halves[0]) | u64::from(halves[1]) << 32;
+        let dot = gather::dot(&query.table, self.row(id).0);
+        distance(dot, query.squared_norm, squared_norm)
+    }
+
+    fn slack(&self, _: &SparseQuery) -> f64 {
+        ROUNDING
+    }
+
+    fn encode(&self, id: u32, file: &mut Vec<u8>) {
+        let mut counts = BTreeMap::<u16, u32>::new();
+        gather::for_each(self.row(id).0, |bucket, count| {
+            *counts.entry(bucket).or_default() += count;
+        });
+        let row: SparseRow = counts.into_iter().collect();
+        let count = u32::try_from(row.codes().len()).expect("a row has fewer than 2^32 codes");
+        file.extend(count.to_le_bytes());
+        file.extend(row.codes().iter().flat_map(|code| code.to_le_bytes()));
+    }
+
+    fn decode(_: usize, file: &mut Bytes<'_>) -> Result<SparseRow> {
+        let count = file.u32()? as usize;
+        let (codes, _) = file
+            .take(count.saturating_mul(size_of::<u16>()))?
+            .as_chunks();
+        let codes = codes.iter().map(|&code| u16::from_le_bytes(code)).collect();
+        SparseRow::from_codes(codes).map_err(|_| corrupt("the codes of a row are no such codes"))
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "for quick distances"
+)]
+fn inverse(squared_norm: u64) -> f32 {
+    match squared_norm {
+        0 => 0.0,
+        norm => (1.0 / (norm as f64).sqrt()) as f32,
+    }
+}

@@ -1,0 +1,46 @@
+//! Memory that will be read soon: the processor is told, and goes on with its work.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "the instruction that asks for memory has no safe form"
+    )
+)]
+
+/// Bytes of a line of the processor's cache.
+const LINE: usize = 64;
+/// Lines of a row that are fetched ahead; the processor goes on by itself.
+const FETCHED: usize = 16;
+
+/// Asks for the first `COUNT` lines from where `values` begin, whether they have so many or not: no branch.
+#[inline]
+pub fn prefetch_lines<const COUNT: usize, T>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let start = values.as_ptr().cast::<i8>();
+        for line in 0..COUNT {
+            // SAFETY: a hint: it reads nothing that a program can see, and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
+}
+
+/// Asks for the first lines of what will be read soon.
+#[inline]
+pub fn prefetch<T>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let (start, bytes) = (values.as_ptr().cast::<i8>(), size_of_val(values));
+        for line in 0..bytes.div_ceil(LINE).min(FETCHED) {
+            // SAFETY: a hint: it reads nothing that a program can see, and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
+}
