@@ -13,6 +13,11 @@ from siltstone import llm
 
 CHECKOUT = Path(__file__).parent.parent
 
+# Processes that a test starts find the helpers of the tests as well.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(CHECKOUT / "tests"), os.environ.get("PYTHONPATH")])
+)
+
 # Time never decides a test: machines differ, and a shared one differs from minute to minute.
 # How fast a machine draws examples decides nothing, so neither do deadlines nor the check for slowness.
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

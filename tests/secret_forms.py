@@ -190,7 +190,7 @@ def plant(texts: list[str], count: int, seed: int) -> Iterator[Planted]:
     for number in range(count):
         form = forms[number % len(forms)]
         text = random.choice(texts)
-        spaces = [place for place, char in enumerate(text) if char in " \n"] or [0]
+        spaces = [place for place, char in enumerate(text) if char in " \n"] or [-1]
         place = random.choice(spaces) + 1
         before, secret, behind = drawn(form, random)
         head = f"{text[:place]}{before}"

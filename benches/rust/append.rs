@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, TransactionBehavior, params};
 use siltstone_benches::texts;
 use siltstone_core::id::SessionId;
-use siltstone_core::memory::{Handle, NewMessage, Store};
+use siltstone_core::memory::{Append, Handle, NewMessage, Store, Write};
 
 /// Bytes of a message.
 const BYTES: usize = 1_000;
@@ -33,11 +33,11 @@ fn main() {
         for (round, texts) in texts.chunks(batch).enumerate() {
             // Who is first in one round is second in the next.
             if round % 2 == 0 {
-                ours.push(append(&store, round * batch, texts));
+                ours.push(append(&store, texts));
             }
             theirs.push(insert(&mut plain, texts));
             if round % 2 == 1 {
-                ours.push(append(&store, round * batch, texts));
+                ours.push(append(&store, texts));
             }
         }
         check(&store, &plain, &texts);
@@ -78,9 +78,9 @@ fn insert(plain: &mut Connection, texts: &[String]) -> Duration {
     begin.elapsed()
 }
 
-fn append(store: &Store, next: usize, texts: &[String]) -> Duration {
+fn append(store: &Store, texts: &[String]) -> Duration {
     let session = SessionId::new("a").expect("a name");
-    let next = i64::try_from(next).expect("a small number");
+    let version = store.version(&session).expect("it is open");
     let message = |text: &String| NewMessage {
         raw: text.clone(),
         role: "user".to_owned(),
@@ -90,10 +90,16 @@ fn append(store: &Store, next: usize, texts: &[String]) -> Duration {
         created_at: 1_700_000_000_000,
     };
     let messages: Vec<_> = texts.iter().map(message).collect();
+    let write = Write {
+        expected: version.unwrap_or_default(),
+        id: 7,
+    };
+    let append = Append {
+        messages: &messages,
+        ..Append::default()
+    };
     let begin = Instant::now();
-    store
-        .append(&session, next, &messages, String::new())
-        .expect("room");
+    store.append(&session, write, append).expect("room");
     begin.elapsed()
 }
 

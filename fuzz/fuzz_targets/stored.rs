@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use siltstone_core::Result;
 use siltstone_core::id::SessionId;
-use siltstone_core::memory::{Handle, NewEntry, NewMessage, SearchOptions, Store, StoredEntry};
+use siltstone_core::memory::{
+    Append, Handle, NewEntry, NewMessage, SearchOptions, Store, StoredEntry, Write,
+};
 
 const FILE: &str = "memory/memory.sqlite3";
 const LOG: &str = "memory/memory.sqlite3-wal";
@@ -48,19 +50,24 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
             tokens: 3,
             created_at: 0,
         };
-        store
-            .append(&session(), number, &[message], String::new())
-            .expect("room");
+        let expected = store.version(&session()).expect("it is open");
+        let write = Write {
+            expected: expected.unwrap_or_default(),
+            id: 7,
+        };
+        let append = Append {
+            messages: &[message],
+            ..Append::default()
+        };
+        store.append(&session(), write, append).expect("room");
         each(store);
         let entry = NewEntry {
             text: format!("silt number {number}"),
-            repaired: false,
             start: number,
             end: number + 1,
             role: "user".to_owned(),
-            name: None,
             kind: "message".to_owned(),
-            created_at: 0,
+            ..NewEntry::default()
         };
         store.insert(&session(), &[entry]).expect("room");
         each(store);

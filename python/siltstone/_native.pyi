@@ -40,11 +40,13 @@ __all__ = [
     "StoredEntry",
     "__version__",
     "_panic",
+    "best_window",
     "bucket",
     "build_profile",
     "embed_batch",
     "embed_sparse",
     "json_size",
+    "matching_lines",
     "redaction_rules",
     "render_messages",
     "rendered_tokens",
@@ -103,6 +105,23 @@ def terms(text: str) -> list[str]:
     Words without accents, stop words left out where anything else remains, in their English stems;
     identifiers in their parts and whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",
     "path", "filepath"]``. The rules are in docs/how-search-ranks.md.
+    """
+
+def best_window(text: str, query: str, size: int) -> tuple[int, int]:
+    """Where the stretch of *text* that says most of what *query* asks begins and ends, in code points.
+
+    It has at most *size* bytes of UTF-8. Terms are those of :func:`terms`; each counts once, and those that
+    are rare in *text* more; of equal stretches it is the first. Without a term in common it is the beginning.
+    """
+
+def matching_lines(text: str, pattern: str) -> list[int]:
+    """The numbers of the lines of *text* in which the regular expression *pattern* matches, from 0.
+
+    Lines end at line feeds. The syntax is that of the Rust crate ``regex``, without back references and
+    looking around: time is linear in *text*, whatever the pattern.
+
+    Raises:
+        ConfigError: *pattern* is no such expression, or a compiled one would take more than a megabyte.
     """
 
 def word_hash(word: str) -> int:

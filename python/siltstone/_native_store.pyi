@@ -4,17 +4,32 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 from siltstone.memory.entry import Fusion, Ranker, SearchIndex
 
 __all__ = ["Finding", "Forgotten", "Found", "Hit", "Page", "SearchOptions", "Stage", "Store", "StoredEntry"]
+
+_Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redactions, counter
+_State: TypeAlias = tuple[_Version, str, str, str, int, bool, str]
+_Fact: TypeAlias = tuple[int, str, str, str, str, int, int]
+_NewDerived: TypeAlias = tuple[str, str, str, int | None, int, bool, str]
 
 class _Decay(Protocol):
     @property
     def per_day(self) -> float: ...
     @property
     def floor(self) -> float: ...
+
+class _Expected(Protocol):
+    @property
+    def next_seq(self) -> int: ...
+    @property
+    def head(self) -> int | None: ...
+    @property
+    def redactions(self) -> int: ...
+    @property
+    def counter(self) -> int: ...
 
 class _NewEntry(Protocol):
     @property
@@ -40,9 +55,13 @@ class _Target(Protocol):
     @property
     def entries(self) -> list[int]: ...
     @property
-    def summaries(self) -> list[int]: ...
+    def derived(self) -> Sequence[tuple[int, str]]: ...
     @property
     def staged(self) -> list[int]: ...
+    @property
+    def facts(self) -> Sequence[int]: ...
+    @property
+    def digests(self) -> Sequence[tuple[int, bytes]]: ...
 
 @final
 class StoredEntry:
@@ -186,7 +205,7 @@ class Finding:
 
 @final
 class Forgotten:
-    """How many sessions, messages, entries and summaries were changed, and whether the bytes are gone."""
+    """How much was changed of what, and whether the bytes are gone from the files."""
 
     @property
     def sessions(self) -> int: ...
@@ -195,7 +214,9 @@ class Forgotten:
     @property
     def entries(self) -> int: ...
     @property
-    def summaries(self) -> int: ...
+    def derived(self) -> int: ...
+    @property
+    def facts(self) -> int: ...
     @property
     def erased(self) -> bool: ...
 
@@ -213,7 +234,11 @@ class Store:
     """
 
     @staticmethod
-    def open(path: str, read_only: bool, hash_rule: str | None) -> Store:
+    def open_memory(hash_rule: str | None = None) -> Store:
+        """A store in memory, which ends with this object: it has no file, and is of no use in a fork."""
+
+    @staticmethod
+    def open(path: str, read_only: bool, hash_rule: str | None, mode: int | None = None) -> Store:
         """Opens the store in the directory *path*, ``path/memory/memory.sqlite3``, or makes one.
 
         Stores of one process on one file share their indexes and their connections.
@@ -223,6 +248,7 @@ class Store:
             read_only: Open an existing store for reading. One that cannot be written is opened like that
                 by itself.
             hash_rule: That of a new store, ``"xxh3"`` for None. A store that exists must have this one.
+            mode: Who may read files that are made new, as ``os.chmod`` takes it; None is the owner alone.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission; nothing was changed.
@@ -245,105 +271,177 @@ class Store:
     def append_messages(
         self,
         session: str,
-        expected_next: int,
+        expected: _Expected,
+        write_id: int,
         rows: list[tuple[str, str, str, str, int, int]],
-        cadence: str,
-    ) -> None:
-        """Appends *rows* (raw, role, dialect, provenance, tokens, created_at) and sets the cadence.
+        clock: str,
+        title: str,
+    ) -> _Version | None:
+        """Appends *rows* (raw, role, dialect, provenance, tokens, created_at) and sets the clock.
 
         One transaction, durable when it returns.
 
+        Args:
+            session: The session.
+            expected: The version that the writer read.
+            write_id: The writer's own id of this write.
+            rows: The messages.
+            clock: The caller's own state.
+            title: The text of the first request among them, for a session without a title; it is cut.
+
+        Returns:
+            The session's version now; None for a session that was deleted.
+
         Raises:
-            StoreConflictError: the log does not end at *expected_next*.
+            StoreConflictError: the session has another version.
         """
 
-    def log_state(self, session: str) -> tuple[int, int | None, str, int, bool]:
-        """Next sequence number, current compaction, cadence, times that messages were forgotten, dropped."""
+    def log_state(self, session: str) -> _State:
+        """Version, clock, settings, namespace, id of the last write, whether it was deleted, title."""
+
+    def open_session(self, session: str, namespace: str | None) -> _State:
+        """As :meth:`log_state`, if the session is of that namespace; a new one with a namespace is begun.
+
+        Raises:
+            ConfigError: the session is of another namespace.
+        """
+
+    def version(self, session: str) -> _Version | None:
+        """The session's version, at the cost of one row; None for a session that was deleted."""
 
     def read_messages(
         self, session: str, start: int, end: int
-    ) -> list[tuple[int, str, str, str, str, int, int]]:
-        """Messages ``start`` to ``end`` in order: seq, raw, role, dialect, provenance, tokens, created_at."""
+    ) -> list[tuple[int, str, str, str, str, int, int, int]]:
+        """Messages ``start`` to ``end`` in order: seq, as they came in, and then the write id."""
 
     def commit_compaction(
         self,
         session: str,
-        expected: tuple[int | None, int | None],
+        expected: _Expected,
+        write_id: int,
         row: tuple[Any, ...],
+        derived: list[_NewDerived],
         entries: Sequence[_NewEntry],
-        cadence: str,
-    ) -> tuple[int, list[int | None]]:
-        """Writes entries, compaction, head and cadence in one transaction, then indexes the entries.
+        clock: str,
+    ) -> tuple[int, list[int], list[int | None], _Version | None]:
+        """Writes entries, compaction, derived texts, head and clock in one transaction, then indexes.
 
         Args:
             session: The session.
-            expected: The compaction that *row* follows, None for the first; and how often messages had been
-                forgotten when the view was read, None for a writer that read none.
-            row: policy, reason, level, degraded, summary, covers (JSON), view (JSON), next_seq, model,
-                usage (JSON), tokens_before, tokens_after, messages_before, messages_after, created_at.
+            expected: As for :meth:`append_messages`.
+            write_id: As for :meth:`append_messages`.
+            row: policy, reason, state (JSON), covers (JSON), view (JSON), next_seq, model, usage (JSON),
+                tokens_before, tokens_after, messages_before, messages_after, created_at. The view has
+                ``[start, end]`` for messages, the ids of derived texts, and -1, -2 … for those it brings.
+            derived: The texts that it brings: kind, raw, covers (JSON), seq, level, degraded, dialect.
             entries: As for :meth:`insert_entries`.
-            cadence: The caller's own state.
+            clock: The caller's own state.
 
         Returns:
-            The compaction's id, and those of the entries; 0 and None for a session that was dropped.
+            The ids of the compaction, of its texts and of the entries, and the version.
 
         Raises:
-            StoreConflictError: the current compaction is another one, or something was forgotten.
+            StoreConflictError: the session has another version.
+            ConfigError: the view is no view.
         """
 
     def rewrite(
         self,
         session: str,
-        expected: tuple[int | None, int | None],
+        expected: _Expected,
+        write_id: int,
         row: tuple[Any, ...],
+        derived: list[_NewDerived],
         changes: tuple[
-            int,
             list[int],
             int | None,
             list[tuple[str, str, str, str, int, int]],
             Sequence[_NewEntry],
         ],
-        cadence: str,
-    ) -> tuple[int, list[int | None]]:
+        clock: str,
+    ) -> tuple[int, list[int], list[int | None], _Version | None]:
         """Makes *row* the current view, whatever was said after it, in one transaction.
 
         Counts as a time that messages were forgotten: who has read the session before is behind.
 
         Args:
             session: The session.
-            expected: As for :meth:`commit_compaction`: the current compaction.
+            expected: As for :meth:`append_messages`.
+            write_id: As for :meth:`append_messages`.
             row: As for :meth:`commit_compaction`.
-            changes: Where the log ends; the compactions whose entries leave; the one that *row* follows;
-                messages to append, as for :meth:`append_messages`; entries, as for :meth:`insert_entries`.
-            cadence: The caller's own state.
+            derived: As for :meth:`commit_compaction`.
+            changes: The compactions whose entries leave; the one that *row* follows; messages to append, as
+                for :meth:`append_messages`; entries, as for :meth:`insert_entries`.
+            clock: The caller's own state.
 
         Returns:
-            The row's id, and those of the entries; 0 and None for a session that was dropped.
+            As :meth:`commit_compaction`.
 
         Raises:
-            StoreConflictError: the session or its log stands elsewhere, or something was forgotten.
+            StoreConflictError: the session has another version.
             StoreCorruptError: the session has no compaction of the id that *row* should follow.
         """
 
-    def undo_compaction(self, session: str, expected_head: int, cadence: str) -> tuple[int | None, int]:
-        """Makes the parent of *expected_head* current, deletes the entries it brought, sets the cadence.
+    def undo_compaction(
+        self, session: str, expected: _Expected, write_id: int, clock: str
+    ) -> tuple[int | None, int, _Version | None]:
+        """Makes the parent of the head current, deletes the entries it brought, sets the clock.
 
         Returns:
-            The new current compaction, and how many entries left.
+            The new current compaction, how many entries left, and the version; None for a session that was
+            deleted. Where there is no compaction nothing is written.
 
         Raises:
-            StoreConflictError: the current compaction is another one.
+            StoreConflictError: the session has another version.
         """
 
-    def save_cadence(self, session: str, cadence: str) -> None:
-        """Sets the cadence alone."""
+    def save_clock(self, session: str, expected: _Expected, write_id: int, clock: str) -> _Version | None: ...
+    def save_settings(
+        self, session: str, expected: _Expected, write_id: int, settings: str
+    ) -> _Version | None:
+        """Sets the settings, as :meth:`save_clock` sets the clock: as of :meth:`append_messages`."""
+
+    def renew(
+        self, session: str, expected: _Expected, write_id: int, derived_id: int, raw: str
+    ) -> _Version | None:
+        """Gives a derived text that was forgotten a new one; None where it is no such text.
+
+        A session of another version is a ``StoreConflictError``.
+        """
 
     def compactions(self, session: str) -> list[tuple[Any, ...]]:
-        """The compactions of the session in order: id, parent, as for :meth:`commit_compaction`, redacted."""
+        """The compactions of the session: id, parent, ids of texts, as for :meth:`commit_compaction`."""
 
-    def compaction(self, compaction_id: int) -> tuple[Any, ...] | None:
-        """The compaction of that id."""
+    def compactions_after(self, session: str, after: int, limit: int) -> list[tuple[Any, ...]]:
+        """At most *limit* of them, with ids above *after*, in order."""
+    def chain(self, session: str, head: int, until: int | None, limit: int) -> list[tuple[Any, ...]]:
+        """At most *limit* of those that led to *head*, itself first, up to *until*, which is left out."""
+    def compaction(self, session: str, compaction_id: int) -> tuple[Any, ...] | None: ...
+    def derived(self, session: str, ids: list[int]) -> list[tuple[Any, ...]]:
+        """Derived texts: id, as they came in, whether it was forgotten before dialect, created_at."""
 
+    def derived_after(self, session: str, after: int) -> list[tuple[Any, ...]]:
+        """All derived texts of the session with ids above *after*, ascending."""
+
+    def derived_like(self, session: str, texts: list[str]) -> list[list[tuple[Any, ...]]]: ...
+    def put_facts(self, session: str, facts: list[tuple[int | None, str, str, str]], now: int) -> list[int]:
+        """Writes facts (id, key, state, body as JSON) in one transaction; their ids.
+
+        One with an id takes the place of that one, which must be the session's or its namespace's, or it is
+        an ``InvalidEntryError``. A session that was deleted takes none.
+        """
+
+    def facts(self, session: str, state: str | None) -> list[_Fact]:
+        """Facts of the session: id, namespace, state, key, body, created_at, changed_at."""
+
+    def namespace_facts(self, namespace: str, state: str | None) -> list[_Fact]:
+        """Facts of every session of the namespace, as :meth:`facts` gives those of one."""
+
+    def salt(self) -> bytes:
+        """What digests of messages are made with: 128 random bits of this store, in hexadecimal."""
+
+    def forgotten(self, session: str) -> list[tuple[int, bytes]]:
+        """The digests of messages that were forgotten in the session, each with the message's place."""
     def insert_entries(self, session: str, entries: Sequence[_NewEntry]) -> list[int | None]:
         """Stores and indexes *entries*, all or none.
 
@@ -449,16 +547,20 @@ class Store:
         """The entries that wait, under the ids they have there."""
 
     def sessions(self) -> list[str]:
-        """The names of all sessions that were not dropped, in the order of their first writes."""
+        """The names of all sessions that were not deleted, in the order of their first writes."""
+
+    def session_figures(self) -> list[tuple[str, str, str, int, int, int, int, int | None, int | None]]:
+        """Of each session: name, namespace, title, messages, entries, compactions, tokens, first, last."""
 
     def forget(self, targets: Sequence[_Target], replacement: str) -> Forgotten:
         """Forgets in one transaction, and then erases the bytes from the files.
 
         Args:
             targets: Of each session: messages by sequence number with the text that takes their place,
-                entries, compactions whose summary goes, and entries that wait. Entries that came from one
-                of the messages go as well, and summaries that stand for one.
-            replacement: What takes the place of a summary.
+                entries, derived texts by id with the text that takes their place, entries that wait, facts,
+                and digests by which the messages are known when they are sent again. Entries that came from
+                one of the messages go as well, and derived texts that stand for one.
+            replacement: What takes the place of a summary that stands for one.
         """
 
     def check(self) -> list[Finding]:
@@ -481,13 +583,6 @@ class Store:
 
     def quarantined(self, session: str) -> list[int]:
         """The ids of entries that are damaged, or were and are set aside."""
-
-    def renew_summary(self, session: str, compaction_id: int, summary: str, redactions: int) -> bool:
-        """Gives a compaction whose summary was forgotten a new one; whether it is such a one.
-
-        Raises:
-            StoreConflictError: something was forgotten since *redactions*.
-        """
 
     def revive(self, session: str) -> bool:
         """Begins a session that was dropped anew, empty; whether it was dropped."""

@@ -31,12 +31,21 @@ from siltstone.errors import (
     ConfigError,
     ContextOverflowError,
     ModelError,
+    SiltstoneError,
     StoreConflictError,
     StoreError,
 )
-from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, Event, Hook, notify
+from siltstone.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionStarted,
+    Event,
+    Hook,
+    UserMessagesSummarised,
+    notify,
+)
 from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
-from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Models, Steps
+from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Model, Models, Steps
 from siltstone.messages import Excerpt, History, Message, RawMessage
 from siltstone.outcome import (
     AfterCompact,
@@ -51,7 +60,17 @@ from siltstone.outcome import (
 )
 from siltstone.usage import UsageRecord
 
-__all__ = ["acompact", "attempt", "check_room", "compact", "plan", "planned", "rescue"]
+__all__ = [
+    "acompact",
+    "attempt",
+    "check_room",
+    "compact",
+    "default_model",
+    "default_policy",
+    "plan",
+    "planned",
+    "rescue",
+]
 
 
 def compact(
@@ -190,6 +209,7 @@ def attempt(
     """
     run = _Attempt(policy, history, trigger, hooks, last_input_tokens, clock)
     try:
+        run.measure()
         if guards.before and (due := planned(policy, history, trigger)).compacts:
             said = yield HookCall("on_before_compact", guards.before, due, guards.timeout)
             trigger, veto = guided(trigger, said, history)
@@ -249,10 +269,25 @@ class _Attempt:
         self.policy, self.history, self.trigger = policy, history, trigger
         self.hooks, self.clock = hooks, clock
         self.last_input_tokens = last_input_tokens
-        self.before = policy.token_rule.count(history)
+        self.before = 0
         self.events: list[Event] = []
         self.usage: list[UsageRecord] = []
         self.started_at = clock()
+
+    def measure(self) -> None:
+        """Counts the history. A rule of the caller's own may raise; no other count of it comes before."""
+        rule = self.policy.token_rule
+        try:
+            self.before = rule.count(self.history)
+        except SiltstoneError:
+            raise
+        except Exception as error:
+            name = type(error).__name__
+            raise CompactionError(
+                f"the token rule {rule.name!r} raised {name}: {error}",
+                reason="estimation_failed",
+                error_class=name,
+            ) from error
 
     def ask(self, flow: Flow[Compaction | Skip]) -> Flow[Compaction | Skip]:
         """Passes the policy's requests on, and keeps what each answer cost."""
@@ -314,7 +349,8 @@ class _Attempt:
     def failed(self, reason: str, error: BaseException) -> Outcome:
         self.start()
         message = str(error) or type(error).__name__
-        self._emit(self._failure(reason, message))
+        raised, attempted = _raised(error), getattr(error, "attempted_entries", 0)
+        self._emit(self._failure(reason, message, raised, attempted))
         return Failed(
             _raws(self.history),
             self.before,
@@ -324,9 +360,13 @@ class _Attempt:
             reason,
             message,
             error,
+            raised,
+            attempted,
         )
 
     def completed(self, compaction: Compaction, after: int, compaction_id: int | None) -> Outcome:
+        if compaction.requests_left:
+            self._emit(UserMessagesSummarised(compaction.requests_left, self.policy.name))
         self._emit(
             CompactionCompleted(
                 summary_tokens=sum(record.output_tokens for record in self.usage),
@@ -371,11 +411,45 @@ class _Attempt:
         self.events.append(event)
         notify(self.hooks, event)
 
-    def _failure(self, reason: str, message: str) -> CompactionFailed:
+    def _failure(self, reason: str, message: str, raised: str = "", attempted: int = 0) -> CompactionFailed:
         duration = self.clock() - self.started_at
         return CompactionFailed(
-            reason, message, duration, tuple(self.usage), self.policy.name, self.trigger.reason
+            reason,
+            message,
+            duration,
+            tuple(self.usage),
+            self.policy.name,
+            self.trigger.reason,
+            raised,
+            attempted,
         )
+
+
+def default_policy() -> Compactor:
+    """The policy of a session that has a window and names none."""
+    from siltstone.compaction.threshold import ThresholdCompactor
+
+    return ThresholdCompactor()
+
+
+def default_model() -> Model:
+    """The model of a session that has a policy and names none."""
+    from siltstone.models import ExtractiveModel
+
+    return ExtractiveModel()
+
+
+def _raised(error: BaseException) -> str:
+    """The class of what the caller's model, hook or curator raised, or of the error itself.
+
+    Empty where nothing was raised, but a rewrite refused.
+    """
+    known = getattr(error, "error_class", None)
+    if isinstance(known, str):
+        return known
+    if error.__cause__ is not None and isinstance(error, CompactionError | ModelError | HookError):
+        return type(error.__cause__).__name__
+    return "" if isinstance(error, CompactionError) else type(error).__name__
 
 
 def _raws(messages: Sequence[Message]) -> list[RawMessage]:

@@ -14,6 +14,7 @@
     ├── IllegalHistoryError          ValueError        a history that its provider would refuse
     ├── ModelError                   RuntimeError      the caller's model raised or gave no text
     ├── SecretRefusedError           ValueError        a secret in a text that may not be written with it
+    ├── SessionBusyError             TimeoutError      another call of the session compacts for too long
     ├── ToolError
     │   ├── ToolNotFoundError        LookupError       no tool of that name
     │   └── InvalidArgumentsError    ValueError        arguments that the tool's schema refuses
@@ -23,6 +24,8 @@
     │   ├── StoreIoError             OSError           the disk is full, or a read or write failed
     │   ├── StoreBusyError           TimeoutError      another process held the lock for too long
     │   ├── StoreClosedError         ValueError        used after close()
+    │   │   └── StoreForkedError                       opened before the process forked, used in the child
+    │   ├── StoreReplacedError                         its file was deleted, moved or replaced meanwhile
     │   ├── StoreCorruptError        ValueError        a row that does not match its checksum
     │   ├── StoreConflictError       RuntimeError      another writer changed the session meanwhile
     │   ├── ReadOnlyStoreError       PermissionError   a write to a store opened for reading
@@ -41,7 +44,8 @@ and keeps its cause.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, ClassVar, Final
 
 __all__ = [
     "CompactionNotFoundError",
@@ -62,6 +66,7 @@ __all__ = [
     "ModelError",
     "ReadOnlyStoreError",
     "SecretRefusedError",
+    "SessionBusyError",
     "SessionDroppedError",
     "SiltstoneError",
     "StageNotFoundError",
@@ -70,21 +75,37 @@ __all__ = [
     "StoreConflictError",
     "StoreCorruptError",
     "StoreError",
+    "StoreForkedError",
     "StoreIoError",
     "StoreOpenError",
+    "StoreReplacedError",
     "StoreVersionError",
     "ToolError",
     "ToolNotFoundError",
 ]
 
 
+_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
 class SiltstoneError(Exception):
     """The root of every error that siltstone raises on purpose.
+
+    Attributes:
+        code: The kind of error in one word for programs, logs and models; it does not change. Each class has
+            its own: ``memory_io``, ``store_busy``, ``tool_not_found``.
 
     Args:
         message: One sentence that names the thing, the bound and the value.
         fields: What the sentence speaks of; each becomes an attribute.
     """
+
+    code: ClassVar[str] = "siltstone"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "code" not in cls.__dict__:
+            cls.code = _WORD.sub("_", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -132,6 +153,8 @@ class EmbeddingError(SiltstoneError, RuntimeError):
     ``reason`` is ``raised``, ``timeout`` or ``invalid``.
     """
 
+    code = "memory_embedding"
+
 
 class HistoryConflictError(SiltstoneError, ValueError):
     """A host's list that has rewritten the past, and is not followed: ``observe`` says which are.
@@ -155,6 +178,13 @@ class SecretRefusedError(SiltstoneError, ValueError):
     """
 
 
+class SessionBusyError(SiltstoneError, TimeoutError):
+    """Another call of the session compacts, for longer than ``compaction_timeout``.
+
+    Carries ``session_id`` and ``waited``, in seconds.
+    """
+
+
 class ToolError(SiltstoneError):
     """A call of a tool that could not be carried out."""
 
@@ -170,6 +200,8 @@ class InvalidArgumentsError(ToolError, ValueError):
 class StoreError(SiltstoneError):
     """The store could not do what was asked; what it holds is as it was."""
 
+    code = "memory_storage"
+
 
 class StoreOpenError(StoreError, OSError):
     """The store cannot be opened. Carries ``path``."""
@@ -182,6 +214,8 @@ class StoreVersionError(StoreOpenError):
 class StoreIoError(StoreError, OSError):
     """The disk is full, or a read or a write failed. Nothing of the batch was kept."""
 
+    code = "memory_io"
+
 
 class StoreBusyError(StoreError, TimeoutError):
     """Another process held the write lock for longer than the limit."""
@@ -191,8 +225,26 @@ class StoreClosedError(StoreError, ValueError):
     """The store was used after ``close()``."""
 
 
+class StoreForkedError(StoreClosedError):
+    """A store that was opened before the process forked, and is used in the child: open the path again there.
+
+    It is raised by ``open`` as well, in a child whose parent had a store at work for more than a second when
+    it forked. Carries ``path``.
+    """
+
+
+class StoreReplacedError(StoreError):
+    """The file at the store's path is not the one that was opened: it was deleted, moved, or put back.
+
+    What was written in that call may be in the other file, and is not acknowledged. Close the store, and open
+    the path again. Carries ``path``.
+    """
+
+
 class StoreCorruptError(StoreError, ValueError):
     """A stored row does not match its checksum, or is not what the schema says."""
+
+    code = "memory_text_corruption"
 
 
 class StoreConflictError(StoreError, RuntimeError):
@@ -225,6 +277,8 @@ class StageNotFoundError(StoreError, LookupError):
 
 class SessionDroppedError(StoreError, LookupError):
     """The session was dropped, and its id is not used again. Carries ``session_id``."""
+
+    code = "memory_scope"
 
 
 class InternalError(SiltstoneError, RuntimeError):

@@ -18,6 +18,7 @@ __all__ = [
     "EmbeddingFailed",
     "EntriesQuarantined",
     "Event",
+    "ForgottenReturned",
     "HistoryBranched",
     "Hook",
     "MemoryExpired",
@@ -25,6 +26,8 @@ __all__ = [
     "SearchDegraded",
     "StoreEvent",
     "StoreHook",
+    "UserMessagesSummarised",
+    "WindowLearned",
     "notify",
 ]
 
@@ -89,13 +92,17 @@ class CompactionFailed:
 
     Attributes:
         reason: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
-            ``summarizer_overflow``, ``no_reduction``, ``rewrite_invalid``, ``memory_indexing_failed``,
-            ``hook_failed``, ``stale``, ``cancelled`` or ``internal``.
+            ``summarizer_overflow``, ``estimation_failed``, ``no_reduction``, ``rewrite_invalid``,
+            ``memory_indexing_failed``, ``hook_failed``, ``context_overflow``, ``stale``, ``cancelled`` or
+            ``internal``.
         message: What happened, in a sentence.
         duration: Seconds since the start.
         usage: Every model call that was made all the same.
         policy: The policy's name.
         cause: The trigger's reason.
+        error_class: The name of the class of what was raised: by the model, the curator, a hook, the store
+            or the token rule. Empty where nothing was.
+        attempted_entries: Of ``memory_indexing_failed``: how many entries the store was handed.
     """
 
     reason: str
@@ -104,6 +111,8 @@ class CompactionFailed:
     usage: tuple[UsageRecord, ...] = ()
     policy: str = ""
     cause: str = ""
+    error_class: str = ""
+    attempted_entries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,34 @@ class HistoryBranched:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenReturned:
+    """A host's list still has messages that were forgotten. They stay out of the session.
+
+    Attributes:
+        session_id: The session.
+        places: Their places in the host's list.
+    """
+
+    session_id: str
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLearned:
+    """A provider named its own limit, which is smaller than the window known so far.
+
+    Attributes:
+        session_id: The session.
+        before: The window in tokens until now; None where there was none.
+        window: The window in tokens from now on. It is stored with the session.
+    """
+
+    session_id: str
+    before: int | None
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
 class EntriesQuarantined:
     """A search left entries out because they do not match their checksums. Told once for each such state.
 
@@ -178,6 +215,19 @@ class EntriesQuarantined:
 
     session_id: str
     entry_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessagesSummarised:
+    """User messages that the policy keeps word for word left all the same: their budget is used up.
+
+    Attributes:
+        count: How many, the oldest of them.
+        policy: The policy's name.
+    """
+
+    count: int
+    policy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +291,9 @@ Event: TypeAlias = (
     | HistoryBranched
     | EntriesQuarantined
     | MemoryExpired
+    | ForgottenReturned
+    | WindowLearned
+    | UserMessagesSummarised
 )
 Hook: TypeAlias = Callable[[Event], Any]
 

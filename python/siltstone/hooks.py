@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from contextvars import copy_context
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
+from siltstone.background import started
 from siltstone.errors import ConfigError, SiltstoneError
 
 __all__ = ["HOOK_TIMEOUT", "NO_GUARDS", "Guards", "Guidance", "HookCall", "HookError", "ask", "ask_async"]
@@ -149,21 +148,7 @@ async def _in_any_loop(call: HookCall) -> Any:
 
 
 def _started(call: HookCall) -> Future[Any]:
-    """The answer to come, of a thread that no end of the process waits for."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-    context = copy_context()
-
-    def run() -> None:
-        try:
-            answer = context.run(call.hook, call.told)
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(answer)
-
-    threading.Thread(target=run, name=f"siltstone-{call.name}", daemon=True).start()
-    return future
+    return started(call.hook, call.told, f"siltstone-{call.name}")
 
 
 def _is_async(hook: Callable[[Any], Any]) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from siltstone.background import started
 from siltstone.errors import ConfigError, ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
 from siltstone.messages import well_formed
@@ -36,7 +38,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-Purpose: TypeAlias = Literal["summary", "merge"]
+Purpose: TypeAlias = Literal["summary", "merge", "facts"]
 
 LAST_RESORT = -1
 """The rank of the model that needs no network, for a policy whose models have all failed."""
@@ -56,8 +58,8 @@ class CompletionRequest:
         tools: Tool definitions to send along, as the provider takes them: those of a live prefix that
             is reused, or those that the answer may call.
         prefix_preserving: The messages begin with the live request, for the provider's cache.
-        deadline: Seconds the answer may take, or None for any time. An async driver breaks the call
-            off then; a sync one cannot, so a sync model should hand it to its client as the timeout.
+        deadline: Seconds the answer may take, or None for any time. The call is given up then: an async
+            model is cancelled, a sync one goes on in a thread of its own, and its late answer is ignored.
         delay: Seconds to wait before the call: the same one has just failed.
         rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
         curator: A function of the caller's that answers in the place of every model, and costs nothing.
@@ -150,8 +152,9 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
     chosen: Model = request.curator or _ranked(model, request.rank)
     if request.delay > 0:
         sleep(request.delay)
+    asked = _spelled_out(request)
     try:
-        answer = chosen(_spelled_out(request))
+        answer = chosen(asked) if request.deadline is None else _by(chosen, asked, request.deadline)
     except Exception as error:
         raise _failed(error) from error
     return _checked(answer)
@@ -162,13 +165,48 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
     chosen: AsyncModel = request.curator or _ranked(model, request.rank)
     if request.delay > 0:
         await sleep_async(request.delay)
+    asked = _spelled_out(request)
     try:
-        answer = chosen(_spelled_out(request))
-        if isinstance(answer, Awaitable):
-            answer = await _in_time(answer, request.deadline)
+        answer = await _in_time(_asked_async(chosen, asked), request.deadline)
     except Exception as error:
         raise _failed(error) from error
     return _checked(answer)
+
+
+def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
+    """The answer of a sync model within *deadline* seconds. A later one is ignored."""
+    try:
+        return started(model, request, "siltstone-model").result(deadline)
+    except TimeoutError as error:
+        if str(error):  # the model's own
+            raise
+        raise TimeoutError(f"no answer within {deadline:g} s") from None
+
+
+async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
+    """The answer of *model*. A sync one runs in a thread of its own, and never holds the event loop."""
+    if _is_async(model) or not _has_asyncio():
+        answer: object = model(request)
+    else:
+        import asyncio
+
+        answer = await asyncio.wrap_future(started(model, request, "siltstone-model"))
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def _has_asyncio() -> bool:
+    """Whether this coroutine runs in an event loop of asyncio; in another one it keeps to its own thread."""
+    import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def sleep(seconds: float) -> None:
@@ -298,6 +336,6 @@ def _checked(answer: object) -> Completion:
         for called in answer.tool_calls:
             if not isinstance(called, ToolCall):
                 raise ModelError(f"tool_calls must be ToolCall objects, got {type(called).__name__}")
-        text = well_formed(answer.text)
-        return answer if text is answer.text else replace(answer, text=text)
+        usage = answer.usage if isinstance(answer.usage, UsageRecord) else None  # or it is estimated
+        return replace(answer, text=well_formed(answer.text), usage=usage)
     raise ModelError(f"the model must answer with a str or a Completion, got {type(answer).__name__}")

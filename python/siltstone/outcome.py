@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from siltstone.events import Event
 from siltstone.hooks import Guidance
+from siltstone.html import table
 from siltstone.messages import RawMessage
 from siltstone.usage import UsageRecord
 
@@ -29,21 +30,28 @@ class _Outcome:
     """What every outcome has.
 
     Attributes:
-        messages: The rewritten history, or the one given, unchanged; the caller's own objects.
+        messages: The rewritten history, or the one given, unchanged; the caller's own objects. Their type
+            is open, so that the client of any SDK takes them.
         tokens_before: The history given, by the policy's estimator.
         tokens_after: The history in ``messages``; equal to ``tokens_before`` where nothing changed.
         events: The events of the attempt, in order.
         usage: Every model call that was made, also where the attempt failed.
     """
 
-    messages: list[RawMessage]
+    messages: list[Any]
     tokens_before: int
     tokens_after: int
     events: tuple[Event, ...] = ()
     usage: tuple[UsageRecord, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._in_short()}>"
 
-@dataclass(frozen=True, slots=True)
+    def _in_short(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Compacted(_Outcome):
     """The history was rewritten.
 
@@ -64,8 +72,8 @@ class Compacted(_Outcome):
     """
 
     summary: str = ""
-    retained: tuple[RawMessage, ...] = ()
-    discarded: tuple[RawMessage, ...] = ()
+    retained: tuple[Any, ...] = ()
+    discarded: tuple[Any, ...] = ()
     covers: tuple[tuple[int, int], ...] = ()
     level: int = 1
     degraded: bool = False
@@ -76,8 +84,12 @@ class Compacted(_Outcome):
     state: Mapping[str, Any] | None = None
     substituted: tuple[RawMessage, ...] = ()
 
+    def _in_short(self) -> str:
+        tokens = f"{self.tokens_before:,} to {self.tokens_after:,} tokens"
+        return f"{tokens}, {len(self.discarded)} messages discarded, level {self.level}"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Skipped(_Outcome):
     """Nothing was due, or nothing could be given up.
 
@@ -89,8 +101,11 @@ class Skipped(_Outcome):
     reason: str = ""
     message: str = ""
 
+    def _in_short(self) -> str:
+        return f"{self.reason}: {self.message}" if self.message else self.reason
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Failed(_Outcome):
     """The attempt came to nothing; the history is as it was.
 
@@ -98,11 +113,18 @@ class Failed(_Outcome):
         reason: As in ``CompactionFailed``.
         message: What happened, in a sentence.
         cause: The error behind it, where there was one.
+        error_class: As in ``CompactionFailed``.
+        attempted_entries: As there.
     """
 
     reason: str = ""
     message: str = ""
     cause: BaseException | None = None
+    error_class: str = ""
+    attempted_entries: int = 0
+
+    def _in_short(self) -> str:
+        return f"{self.reason}: {self.message}" if self.message else self.reason
 
 
 Outcome: TypeAlias = Compacted | Skipped | Failed
@@ -135,6 +157,10 @@ class Plan:
     tokens_after: int
     policy: str = ""
     cause: str = ""
+
+    def _repr_html_(self) -> str:
+        rows = [(field.name.replace("_", " "), getattr(self, field.name)) for field in fields(self)]
+        return table(("plan", ""), rows)
 
 
 BeforeCompact: TypeAlias = Callable[[Plan], "Guidance | None"]

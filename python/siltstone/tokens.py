@@ -124,12 +124,13 @@ def estimate_tokens(
         raise InvalidMessageError(
             f"tokens are estimated of a str, a message or a list of messages, got {kind}", value_type=kind
         )
-    return chosen.count(_messages(cast("Iterable[RawMessage | Message]", items)))
-
-
-def _messages(items: Iterable[RawMessage | Message]) -> Iterable[Message]:
-    for place, item in enumerate(items):
-        yield item if isinstance(item, Message) else read_message(item, place)
+    given = list(cast("Iterable[RawMessage | Message]", items))
+    if any(isinstance(item, Message) for item in given):
+        return chosen.count(
+            item if isinstance(item, Message) else read_message(item, place)
+            for place, item in enumerate(given)
+        )
+    return chosen.count(History(cast("list[RawMessage]", given)))  # the core walks over them
 
 
 class _JsonBytes(TokenRule):

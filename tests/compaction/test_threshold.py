@@ -32,7 +32,7 @@ from siltstone.compaction import (
 )
 from siltstone.errors import ModelError
 from siltstone.llm import Completion
-from siltstone.messages import SummaryMessage, groups, read_history
+from siltstone.messages import SummaryMessage, groups, marked, read_history, unmarked
 from siltstone.testing import ScriptedModel
 from siltstone.usage import UsageRecord
 
@@ -246,11 +246,12 @@ def test_equal_messages_are_told_apart():
 # -- the summary ---------------------------------------------------------------------------------
 
 
-def test_the_summary_is_a_framed_user_message_known_by_its_type():
+def test_the_summary_is_a_framed_user_message_with_its_mark():
     _, compaction = run(plain(3), keeping(1), lambda request: "  It went well.\n")
     summary = compaction.messages[1]
     assert isinstance(summary.raw, SummaryMessage)
-    assert dict(summary.raw) == {"role": "user", "content": f"{SUMMARY_PREFIX}\n\nIt went well."}
+    content = marked(f"{SUMMARY_PREFIX}\n\nIt went well.", compaction.covers, level=1)
+    assert dict(summary.raw) == {"role": "user", "content": content}
     assert summary.raw.covers == summary.covers == compaction.covers
     assert compaction.summary == "It went well."
     assert summary.seq == 1
@@ -263,7 +264,7 @@ def test_the_text_after_a_summary_heading_counts():
 
 def test_a_custom_prefix_frames_the_summary():
     _, compaction = run(plain(3), keeping(1, summary_prefix="[Context compacted] Kurz."))
-    assert compaction.messages[1].text == f"[Context compacted] Kurz.\n\n{SHORT}"
+    assert unmarked(compaction.messages[1].text) == f"[Context compacted] Kurz.\n\n{SHORT}"
 
 
 def test_the_request_ends_with_the_instruction_and_its_focus():

@@ -19,7 +19,7 @@ from siltstone.compaction import (
 )
 from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError
-from siltstone.messages import KeyedSystemMessage, read_history
+from siltstone.messages import KeyedSystemMessage, read_history, unmarked
 from siltstone.testing import ScriptedModel
 
 
@@ -64,7 +64,7 @@ def test_mk_21_a_version_that_is_none_is_refused(key: Any, version: Any):
 
 
 def compaction_text(compaction: Compaction) -> str:
-    return next(m.text for m in compaction.messages if m.provenance == "compaction_summary")
+    return next(unmarked(m.text) for m in compaction.messages if m.provenance == "compaction_summary")
 
 
 def test_mk_21_a_pinned_version_stays_and_the_validator_refuses_any_other():

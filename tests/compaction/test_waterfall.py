@@ -15,7 +15,7 @@ from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, 
 from siltstone.compaction import Trigger, WaterfallConfig
 from siltstone.compaction.waterfall_prompts import combining, slice_of
 from siltstone.compaction.waterfall_state import WaterfallState
-from siltstone.messages import SummaryMessage
+from siltstone.messages import SummaryMessage, unmarked
 
 OLDER = "# Older Summary:"
 
@@ -33,7 +33,7 @@ def state(session: Play) -> WaterfallState:
 
 def texts(session: Play) -> list[str]:
     """The summaries of the view without their frames."""
-    return [message.text.partition("\n\n")[2] for message in session.summaries()]
+    return [unmarked(message.text).partition("\n\n")[2] for message in session.summaries()]
 
 
 def test_wf_01_both_windows_fill_before_the_first_run():
@@ -315,7 +315,7 @@ def test_wf_25_long_term_stays_within_its_budget():
     session = Play(WaterfallCompactor(WaterfallConfig(longterm_budget_tokens=100)), lambda r: "word " * 400)
     session.add(*said(600))
     for message in session.summaries()[:1]:
-        assert session.policy.token_rule.count_text(message.text.partition("\n\n")[2]) <= 100
+        assert session.policy.token_rule.count_text(unmarked(message.text).partition("\n\n")[2]) <= 100
 
 
 def test_wf_25_long_term_is_made_anew_of_the_recent_summaries_now_and_then():
@@ -338,6 +338,49 @@ def test_wf_26_long_term_comes_first_then_recent_then_the_messages():
     assert "Long-term memory" in longterm.text
     assert "Recent memory" in recent.text
     assert isinstance(longterm.raw, SummaryMessage)
+
+
+def test_wf_27_the_status_tells_ranges_and_the_bands_are_strict():
+    session = play()
+    session.add(*said(200))
+    policy = session.policy
+    assert isinstance(policy, WaterfallCompactor)
+    status = policy.status(session.view, session.state, next_seq=200)
+    assert (status.longterm, status.recent) == ((0, 65), (65, 129))
+    assert (status.pending, status.immediate) == ((129, 136), (136, 200))
+    assert (status.last_run, status.next_run) == (193, 257)
+    assert status.line == "[Memory: OK]"
+    assert "- **Recent summary**: 64 entries (65 to 128)" in status.markdown
+    times = [1_000.0] * len(session.view)
+    assert policy.status(session.view, session.state, times=times, now=4_600.0).line == "[Memory: OK]"
+    old = policy.status(session.view, session.state, times=times, now=4_601.0)
+    assert old.line == "[Memory: WARNING - 1 issues]"
+    undated = policy.status(session.view, session.state, times=[None, *times[1:]])
+    assert undated.warnings == ("1 entries without timestamp",)
+
+
+@pytest.mark.parametrize(("count", "warns"), [(96, None), (97, "filling"), (116, "almost full")])
+def test_wf_27_how_full_it_is(count: int, warns: str | None):
+    config = WaterfallConfig(immediate_window=64, recent_window=64, ram_cap=128)
+    session = Play(WaterfallCompactor(config))
+    session.append(*said(count))
+    policy = session.policy
+    assert isinstance(policy, WaterfallCompactor)
+    status = policy.status(session.view, session.state)
+    assert [warns in issue for issue in status.warnings] == ([True] if warns else [])  # type: ignore[operator]
+
+
+def test_wf_27_a_gap_is_an_error_and_a_blank_entry_a_warning():
+    session = play()
+    session.append(*said(10), {"role": "user", "content": ""})
+    del session.view[3]
+    policy = session.policy
+    assert isinstance(policy, WaterfallCompactor)
+    status = policy.status(session.view, None)
+    assert status.errors == ("coverage gap: 1 entries, the first is 3",)
+    assert status.warnings == ("1 entries without content",)
+    assert status.line == "[Memory: WARNING - 2 issues]"
+    assert "- ERROR: coverage gap" in status.markdown
 
 
 def test_wf_29_bootstrap_covers_an_old_history_as_if_the_runs_had_happened():

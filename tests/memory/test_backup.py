@@ -18,6 +18,7 @@ from siltstone.errors import StoreClosedError, StoreCorruptError, StoreOpenError
 from siltstone.memory import Entry, MemoryStore
 from stores.make import read, write
 from storing import contents, database, entries, fill, message, sql, whole
+from summary_log import summary_log
 
 
 def test_a_copy_tells_what_the_store_told(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_the_copy_is_one_file_and_no_larger_than_what_it_holds(tmp_path: Path) -
 
 def test_what_was_forgotten_is_not_in_the_copy(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path / "one") as store:
-        store.open_log("a").append([message('"canary"')], expected_next=0, cadence="")
+        summary_log(store, "a").append([message('"canary"')], expected_next=0, cadence="")
         store.index("a", entries("the canary sings", "silt"))
         store.forget(session_id="a", text="canary")
         store.backup(tmp_path / "two")
@@ -102,7 +103,7 @@ def test_copies_while_threads_write_are_each_of_one_moment(tmp_path: Path) -> No
     with MemoryStore.open(tmp_path / "one") as store:
 
         def work(name: str) -> None:
-            log, number = store.open_log(name), 0
+            log, number = summary_log(store, name), 0
             while not done.is_set():
                 raws = [message(f'"{n}"') for n in range(number, number + 2)]
                 log.append(raws, expected_next=number, cadence="")
@@ -123,7 +124,7 @@ def test_copies_while_threads_write_are_each_of_one_moment(tmp_path: Path) -> No
         with MemoryStore.open(tmp_path / f"copy {n}") as copy:
             assert copy.check() == []
             for name in ("a", "b"):
-                logged = copy.open_log(name).state().next_seq
+                logged = summary_log(copy, name).state().next_seq
                 indexed = copy.stats(name).entries
                 assert logged % 2 == indexed % 2 == 0
                 assert logged - indexed in (0, 2)
@@ -132,6 +133,7 @@ def test_copies_while_threads_write_are_each_of_one_moment(tmp_path: Path) -> No
 BACKUP = """
 import os, sys
 from siltstone.memory import Entry, MemoryStore
+from summary_log import summary_log
 store = MemoryStore.open(sys.argv[1])
 os.write(1, b"begins\\n")
 store.backup(sys.argv[2])

@@ -10,11 +10,12 @@ import pytest
 
 from siltstone.errors import StoreClosedError, StoreError
 from siltstone.memory import MemoryStore, SimpleMemoryStore, Store
-from storing import compaction, database, elsewhere, entries, message, sql, whole
+from storing import compaction, database, elsewhere, entries, key, message, sql, whole
+from summary_log import summary_log
 
 
 def test_a_whole_store_has_no_findings(store: Store) -> None:
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     log.append([message() for _ in range(9)], expected_next=0, cadence="")
     log.commit(compaction(), entries("silt"), expected_head=None, cadence="")
     store.search("a", "silt")
@@ -35,19 +36,24 @@ def test_a_closed_store_is_not_checked() -> None:
     [
         ("UPDATE entry SET text = text || '!' WHERE id = 1", "checksum", "entry", 1),
         ("UPDATE entry SET text = CAST(x'ff' AS TEXT) WHERE id = 2", "checksum", "entry", 2),
-        ("UPDATE message SET raw = '{}' WHERE id = 4", "checksum", "message", 4),
-        ("UPDATE compaction SET summary = '' WHERE id = 2", "checksum", "compaction", 2),
-        ("UPDATE session SET cadence = 'x' WHERE id = 1", "checksum", "session", 1),
+        (f"UPDATE message SET raw = '{{}}' WHERE id = {key(3)}", "checksum", "message", key(3)),
+        ("UPDATE compaction SET usage = '' WHERE id = 2", "checksum", "compaction", 2),
+        ("UPDATE session SET clock = 'x' WHERE id = 1", "checksum", "session", 1),
         ("UPDATE meta SET value = 'x' WHERE key = 'erasure'", "checksum", "meta", None),
         ("UPDATE allocator SET high_water = 0", "checksum", "allocator", None),
         ("DELETE FROM allocator", "checksum", "allocator", None),
         ("UPDATE entry SET fingerprint = 0 WHERE id = 1", "fingerprint", "entry", 1),
         ("DELETE FROM entry WHERE id = 1", "count", "entry", 1),
-        ("DELETE FROM message WHERE id = 3", "sequence", "message", 1),
-        ("DELETE FROM message WHERE id = 9", "count", "message", 1),
+        (f"DELETE FROM message WHERE id = {key(2)}", "sequence", "message", 1),
+        (f"DELETE FROM message WHERE id = {key(8)}", "count", "message", 1),
         ("DELETE FROM compaction WHERE id = 3", "head", "session", 1),
         ("DELETE FROM compaction WHERE id = 1", "parent", "compaction", 3),
         ("DELETE FROM session WHERE id = 2", "foreign_key", "entry", 4),
+        ("DELETE FROM session WHERE id = 1", "foreign_key", "message", key(0)),
+        ("UPDATE derived SET raw = '' WHERE id = 1", "checksum", "derived", 1),
+        ("UPDATE derived SET digest = 0 WHERE id = 1", "digest", "derived", 1),
+        ("DELETE FROM derived WHERE id = 1", "text", "derived", 1),
+        ("UPDATE meta SET value = 'x' WHERE key = 'lineage'", "checksum", "meta", None),
     ],
 )
 def test_each_damage_is_found_and_named(
@@ -63,10 +69,12 @@ def test_each_damage_is_found_and_named(
 
 def test_every_damaged_row_is_listed_and_not_only_the_first(tmp_path: Path) -> None:
     whole(tmp_path)
-    sql(tmp_path, "UPDATE message SET tokens = tokens + 1 WHERE id > 2", "UPDATE entry SET role = 'x'")
+    sql(
+        tmp_path, f"UPDATE message SET tokens = tokens + 1 WHERE id > {key(1)}", "UPDATE entry SET role = 'x'"
+    )
     with MemoryStore.open(tmp_path) as store:
         found = [(each.table, each.id) for each in store.check() if each.code == "checksum"]
-    assert found == [("entry", 1), ("entry", 2), ("entry", 4)] + [("message", n) for n in range(3, 10)]
+    assert found == [("entry", 1), ("entry", 2), ("entry", 4)] + [("message", key(n)) for n in range(2, 9)]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,7 @@ def test_a_view_that_does_not_fit_the_log_is_found(
     tmp_path: Path, field: str, wrong: tuple[tuple[int, int] | None, ...]
 ) -> None:
     with MemoryStore.open(tmp_path) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.append([message() for _ in range(9)], expected_next=0, cadence="")
         log.commit(compaction(**{field: wrong}), [], expected_head=None, cadence="")
         assert [(each.code, each.table, each.id) for each in store.check()] == [(field, "compaction", 1)]
@@ -91,7 +99,7 @@ def test_a_view_that_does_not_fit_the_log_is_found(
 
 def test_a_compaction_that_read_beyond_the_log_is_found(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
-        store.open_log("a").commit(compaction(), [], expected_head=None, cadence="")
+        summary_log(store, "a").commit(compaction(), [], expected_head=None, cadence="")
         assert [each.code for each in store.check()] == ["view"]
 
 
@@ -120,7 +128,7 @@ def test_no_single_bit_flip_goes_unseen_where_it_changes_an_answer(tmp_path: Pat
 
     def read(path: Path) -> object:
         with MemoryStore.open(path, read_only=True) as store:
-            log = store.open_log("a")
+            log = summary_log(store, "a")
             return store.entries("a"), store.entries("b"), log.read(0, 99), log.compactions()
 
     expected = read(tmp_path / "whole")

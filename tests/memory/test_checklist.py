@@ -13,6 +13,7 @@ from siltstone.errors import InvalidEntryError, StoreCorruptError, StoreError
 from siltstone.memory import Entry, Store
 from siltstone.session.threads import in_thread
 from storing import contents, database, entries, message, sql
+from summary_log import summary_log
 
 
 def test_mk_61_forty_eight_sessions_of_one_entry_have_small_indexes_made_when_needed(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_mk_63_damaged_utf_8_is_never_given_back_and_a_missing_row_is_divergence
 
 def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "a")
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     log.append([message()], expected_next=0, cadence="")
     store.stage("a", entries("silt"), "r1")
     (tmp_path / "file").write_text("")

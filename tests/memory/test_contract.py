@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -16,7 +17,7 @@ from siltstone.errors import (
 )
 from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
 from siltstone.memory.limits import MAX_LIMIT
-from storing import STRANGE_IDS, contents, entries
+from storing import STRANGE_IDS, contents, elsewhere, entries
 from strategies import texts
 
 
@@ -212,3 +213,60 @@ def test_every_call_of_a_store_is_there_and_says_what_it_does(member: type[Store
     for name in (name for name in vars(Store) if not name.startswith("_")):
         assert vars(Store)[name] is not getattr(member, name), name
         assert inspect.getdoc(getattr(member, name)), name
+
+
+CHILD = """
+import os, sys
+from siltstone.memory import Entry, SimpleMemoryStore
+from siltstone.errors import StoreClosedError
+store = SimpleMemoryStore()
+store.index("a", [Entry("silt", (0, 1))])
+if os.fork() == 0:
+    try:
+        store.search("a", "silt")
+    except StoreClosedError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+print([hit.content for hit in store.search("a", "silt")])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_store_in_memory_is_refused_in_a_fork_and_goes_on_in_the_parent() -> None:
+    refused, found = elsewhere(CHILD).splitlines()
+    assert ":memory:" in refused
+    assert "fork" in refused
+    assert found == "['silt']"
+
+
+def test_stores_in_memory_are_apart_and_leave_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SimpleMemoryStore() as one, SimpleMemoryStore() as other:
+        one.index("a", entries(*(f"silt {n}" for n in range(600))))
+        assert len(one.search("a", "silt", limit=1_000)) == 600
+        assert other.search("a", "silt") == []
+        assert one.check() == other.check() == []
+        assert one.stats().disk_bytes == 0
+        assert one.forget(text="silt 599").erased
+        assert one.stats().entries == 599
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_that_read_and_write_a_store_in_memory_wait_for_one_another() -> None:
+    with SimpleMemoryStore() as store:
+
+        def work(name: str) -> None:
+            for n in range(40):
+                store.index("a", [Entry(f"{name} {n}", (n, n + 1), name=name)])
+                assert store.search("a", name, limit=100)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in ("silt", "mud", "clay", "sand")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert store.stats("a").entries == 160
+        assert store.check() == []

@@ -14,12 +14,13 @@ from siltstone.errors import (
     StoreOpenError,
 )
 from siltstone.memory import MemoryStore
-from storing import database, elsewhere, entries, fill, sql
+from storing import database, elsewhere, entries, fill, key, sql
+from summary_log import summary_log
 
 
 def read_everything(path: Path) -> None:
     with MemoryStore.open(path) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.read(0, log.state().next_seq)
         log.compactions()
         store.search("a", "silt")
@@ -31,34 +32,37 @@ def read_everything(path: Path) -> None:
     [
         ("message", "raw = '{}'"),
         ("message", "tokens = tokens + 1"),
-        ("compaction", "summary = 'something else'"),
+        ("compaction", "usage = 'something else'"),
+        ("derived", "raw = 'something else'"),
         ("compaction", "view = '[null]'"),
-        ("session", "cadence = 'x'"),
+        ("session", "clock = 'x'"),
         ("session", "head = NULL"),
         ("session", "next_seq = next_seq - 1"),
     ],
 )
 def test_a_changed_row_is_named_and_never_given_back(tmp_path: Path, table: str, column: str) -> None:
     fill(tmp_path)
-    sql(tmp_path, f"UPDATE {table} SET {column} WHERE id = 1")
-    with pytest.raises(StoreCorruptError, match=f"{table} 1 ") as caught:
+    row = key(0) if table == "message" else 1
+    sql(tmp_path, f"UPDATE {table} SET {column} WHERE id = {row}")
+    with pytest.raises(StoreCorruptError, match=f"{table} {row} ") as caught:
         read_everything(tmp_path)
     assert caught.value.table == table  # type: ignore[attr-defined]
-    assert caught.value.id == 1  # type: ignore[attr-defined]
+    assert caught.value.id == row  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("table", ["entry", "message", "compaction"])
+@pytest.mark.parametrize("table", ["entry", "message", "compaction", "derived"])
 def test_a_row_that_is_missing_is_found_out(tmp_path: Path, table: str) -> None:
     fill(tmp_path)
-    sql(tmp_path, f"DELETE FROM {table} WHERE id = 1")
+    sql(tmp_path, f"DELETE FROM {table} WHERE id = {key(0) if table == 'message' else 1}")
     with pytest.raises(StoreCorruptError, match=r"missing|were found"):
         read_everything(tmp_path)
     with MemoryStore.open(tmp_path) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         read = {
             "entry": lambda: store.entries("a"),
             "message": lambda: log.read(0, 1),
             "compaction": log.state,
+            "derived": log.compactions,
         }
         with pytest.raises(StoreCorruptError, match="missing"):
             read[table]()
@@ -107,6 +111,7 @@ FILL_THE_DISK = """
 import resource, signal, sys
 from siltstone.errors import StoreIoError
 from siltstone.memory import Entry, MemoryStore
+from summary_log import summary_log
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = MemoryStore.open(sys.argv[1])

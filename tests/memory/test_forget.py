@@ -24,6 +24,7 @@ from siltstone.memory import Entry, Store
 from siltstone.messages import FORGOTTEN, broken_tool_groups, tombstone
 from siltstone.testing import ScriptedModel
 from storing import compaction, contents, database, elsewhere, entries, message
+from summary_log import summary_log
 
 POLICY = ThresholdCompactor(
     CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50)
@@ -74,7 +75,7 @@ def reopened(store: Store) -> Session:
 def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(
     store: Store, session: Session
 ) -> None:
-    rows = store.open_log("a").read(0, 100)
+    rows = summary_log(store, "a").read(0, 100)
     before = len(store.search("a", "topic1", limit=100))
     report = store.forget(session_id="a", start=4, end=8)  # the turn that speaks of topic1
     assert (report.sessions, report.messages, report.summaries, report.erased) == (1, 4, 1, True)
@@ -82,7 +83,7 @@ def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(
     assert before > 0
     assert store.search("a", "topic1") == []
     assert store.search("a", "topic2") != []
-    after = store.open_log("a").read(0, 100)
+    after = summary_log(store, "a").read(0, 100)
     assert [(row.seq, row.tokens, row.role) for row in after] == [
         (row.seq, row.tokens, row.role) for row in rows
     ]
@@ -150,7 +151,7 @@ def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> 
 
 
 def test_an_entry_takes_the_messages_it_came_from_with_it(store: Store) -> None:
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     log.append([message(raw(f"number {n}")) for n in range(9)], expected_next=0, cadence="")
     ids = store.index("a", entries("silt", "clay", "mud")).entry_ids
     log.commit(compaction(covers=((0, 2),), view=(None, (2, 9))), [], expected_head=None, cadence="")
@@ -204,7 +205,7 @@ def test_nothing_forgotten_is_left_in_any_file(tmp_path: Path) -> None:
     assert_gone(tmp_path, SECRET, "Grünwald")
     with MemoryStore.open(tmp_path) as store:
         assert store.search("a", "Grünwald plan") == []
-        assert store.open_log("b").state().next_seq == 4
+        assert summary_log(store, "b").state().next_seq == 4
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -264,6 +265,7 @@ KILLED = """
 import os, sys
 from siltstone.memory import MemoryStore
 from siltstone.memory.forgetting import Target
+from summary_log import summary_log
 store = MemoryStore.open(sys.argv[1])
 targets = [Target("a", [], [entry.entry_id for entry in store.entries("a", limit=10**6).entries], [], [])]
 import threading, time
@@ -296,7 +298,7 @@ def test_a_store_open_for_reading_forgets_nothing(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_read_what_was_forgotten_is_refused(store: Store) -> None:
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     log.append([message(raw("silt"))], expected_next=0, cadence="")
     state = log.state()
     store.forget(session_id="a")
@@ -317,7 +319,7 @@ def test_a_dropped_session_is_not_opened_and_one_that_is_open_goes_on_to_no_effe
     with pytest.raises(SessionDroppedError):
         session.undo_compaction()
     session.close()
-    with pytest.raises(SessionDroppedError, match="'a' was dropped"):
+    with pytest.raises(SessionDroppedError, match="'a' was deleted"):
         reopened(store)
 
 

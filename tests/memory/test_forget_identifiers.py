@@ -17,6 +17,7 @@ from siltstone.messages import FORGOTTEN, broken_tool_groups, validate_history
 from siltstone.testing import ScriptedModel
 from storing import database
 from strategies import histories
+from summary_log import summary_log
 
 SECRET = "AKIAGRUENWALD7"
 POLICY = ThresholdCompactor(
@@ -35,7 +36,7 @@ def result(call_id: str) -> Raw:
 
 
 def said_in(store: Store, session_id: str = "a") -> list[Any]:
-    return [json.loads(row.raw) for row in store.open_log(session_id).read(0, 10_000)]
+    return [json.loads(row.raw) for row in summary_log(store, session_id).read(0, 10_000)]
 
 
 def spoken(store: Store, *raws: Raw) -> None:
@@ -182,11 +183,11 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be(store: Store, asked: d
         assert isinstance(session.compact(), Compacted)
     store.index("b", [Entry("topic1 of Ann", (0, 1), name="Ann"), Entry("silt")])
     store.forget(session_id="a", start=0, end=1)
-    before = (said_in(store), store.stats(), store.open_log("a").state())
+    before = (said_in(store), store.stats(), summary_log(store, "a").state())
     told = store.forget(**asked, dry_run=True)
     assert told.dry_run
     assert not told.erased
-    assert (said_in(store), store.stats(), store.open_log("a").state()) == before
+    assert (said_in(store), store.stats(), summary_log(store, "a").state()) == before
     done = store.forget(**asked)
     assert not done.dry_run
     assert (told.sessions, told.messages, told.entries, told.summaries, told.kept) == (

@@ -23,6 +23,7 @@ from siltstone.errors import (
 from siltstone.memory import Entry, HnswMemoryStore, Limits, MemoryStore, SimpleMemoryStore, Store
 from siltstone.models import ExtractiveModel
 from storing import compaction, contents, entries, message
+from summary_log import summary_log
 
 Open: TypeAlias = Callable[[Path, Limits], Store]
 
@@ -102,7 +103,7 @@ def test_a_search_gives_as_many_hits_as_the_limit_however_many_are_asked_for(
 
 def test_a_message_over_the_limit_is_refused_and_the_log_stays(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(message_bytes=8)) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.append([message('"1 silt"')], expected_next=0, cadence="c")
         with pytest.raises(MessageRefusedError, match="message 2 is 9 bytes of JSON") as caught:
             log.append([message('"2 silt"'), message('"3 silts"')], expected_next=1, cadence="d")
@@ -177,7 +178,7 @@ def test_a_text_is_cut_behind_a_word() -> None:
 
 def test_what_a_compaction_discards_is_cut_and_not_refused(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(text_bytes=40, batch=2)) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.append([message(f'"{n}"') for n in range(9)], expected_next=0, cadence="c")
         said = "silt settles where the river is slow and clay does later"
         log.commit(compaction(), entries("mud", said, "sand"), expected_head=None, cadence="d")
@@ -190,7 +191,7 @@ def test_what_a_compaction_discards_is_cut_and_not_refused(opened: Open, tmp_pat
 
 def test_a_branch_keeps_to_the_limits(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(message_bytes=8, text_bytes=40)) as store:
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         log.append([message(f'"{n}"') for n in range(9)], expected_next=0, cadence="c")
         place = {"expected_head": None, "expected_next": 9, "expected_redactions": 0, "withdrawn": []}
         said = "silt settles where the river is slow and clay does later"

@@ -12,6 +12,7 @@ from siltstone.errors import (
 )
 from siltstone.memory import Entry, Store
 from storing import compaction, entries, message
+from summary_log import summary_log
 
 
 @pytest.mark.parametrize("entry_id", [0, -1, 99, 2**63, -(2**70)])
@@ -90,7 +91,7 @@ def test_mk_79_a_range_that_ends_before_it_starts_is_refused(store: Store, wrong
 
 
 def test_drop_forgets_the_log_as_well(store: Store) -> None:
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     log.append([message()], expected_next=0, cadence="c")
     log.commit(compaction(), entries("silt"), expected_head=None, cadence="d")
     store.index("b", entries("silt"))
@@ -103,7 +104,7 @@ def test_drop_forgets_the_log_as_well(store: Store) -> None:
 
 
 def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store: Store) -> None:
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     log.append([message()], expected_next=0, cadence="c")
     store.index("a", entries("silt"))
     assert store.delete_session("a") == 1
@@ -111,7 +112,7 @@ def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store
     log.save_cadence("e")
     assert log.commit(compaction(), entries("silt"), expected_head=7, cadence="f").entry_ids == (None,)
     assert store.index("a", entries("silt", "more silt")).entry_ids == (None, None)
-    state = store.open_log("a").state()
+    state = summary_log(store, "a").state()
     assert (state.next_seq, state.head, state.cadence, state.dropped) == (0, None, "", True)
     assert store.search("a", "silt") == []
     assert store.entries("a").entries == ()
@@ -123,7 +124,7 @@ def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store
 def test_stats_count_what_is_there(store: Store) -> None:
     assert (store.stats().sessions, store.stats().entries) == (0, 0)
     store.index("a", entries("silt", "délta"))
-    log = store.open_log("b")
+    log = summary_log(store, "b")
     log.append([message(), message()], expected_next=0, cadence="")
     log.commit(compaction(), entries("mud"), expected_head=None, cadence="")
     whole, one = store.stats(), store.stats("b")

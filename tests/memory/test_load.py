@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from siltstone.memory import MemoryStore
+from summary_log import summary_log
 
 PROCESSES = 8
 SECONDS = float(os.environ.get("SILTSTONE_LOAD_SECONDS", "2"))
@@ -23,14 +24,14 @@ WORKER = """
 import json, random, sys, time
 from siltstone.errors import StoreBusyError, StoreConflictError
 from siltstone.memory import Entry, MemoryStore
-from siltstone.memory.log import NewCompaction, NewMessage
+from summary_log import NewCompaction, NewMessage, summary_log
 
 path, me, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 chance = random.Random(me)
 times = {"append": [], "index": [], "commit": [], "search": [], "read": []}
 ids, seen, busy, number = [], 0, 0, 0
 store = MemoryStore.open(path)
-log = store.open_log(f"own {me}")
+log = summary_log(store, f"own {me}")
 mine = f"canary{me}"
 begin = time.monotonic()
 while time.monotonic() < begin + seconds or number < 20:
@@ -104,7 +105,7 @@ def test_eight_processes_write_and_read_and_everybody_finds_everything(tmp_path:
         own = {entry_id for entry_id, content in listed.items() if f" {mine} " in content}
         assert own == set(report["ids"])
         assert len(watcher.search("shared", mine, limit=1_000)) == min(len(own), 1_000)
-        state = watcher.open_log(f"own {report['me']}").state()
+        state = summary_log(watcher, f"own {report['me']}").state()
         assert state.next_seq == report["messages"]
     assert watcher.check() == []
     watcher.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from siltstone.errors import (
 from siltstone.memory import Entry, Store
 from siltstone.memory.limits import MAX_QUERY_BYTES, MAX_TEXT_BYTES
 from storing import entries, message
+from summary_log import summary_log
 
 
 @pytest.mark.parametrize("limit", [-1, -(10**30)])
@@ -57,7 +59,7 @@ def test_a_text_over_the_limit_refuses_the_whole_batch(store: Store) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "x" * 1025, "é" * 513, "a\ud800", "\udc00"])
 def test_a_session_id_out_of_bounds_is_refused_by_every_method(store: Store, wrong: str) -> None:
-    log_of = store.open_log
+    log_of = partial(summary_log, store)
     for call in (
         lambda: store.index(wrong, entries("silt")),
         lambda: store.search(wrong, "silt"),
@@ -74,7 +76,7 @@ def test_a_session_id_out_of_bounds_is_refused_by_every_method(store: Store, wro
 
 def test_a_closed_store_refuses_everything_and_closes_again(store: Store) -> None:
     store.index("a", entries("silt"))
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     store.close()
     store.close()
     for call in (

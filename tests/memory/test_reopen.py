@@ -16,6 +16,7 @@ from siltstone.errors import (
 )
 from siltstone.memory import MemoryStore
 from storing import compaction, contents, database, elsewhere, entries, fill, message
+from summary_log import summary_log
 
 
 def test_mk_60_a_store_answers_the_same_after_reopening(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_mk_60_a_store_answers_the_same_after_reopening(tmp_path: Path) -> None:
     answers = []
     for ranker in ("lexical", "cosine") * 2:
         with MemoryStore.open(tmp_path, ranker) as store:
-            log = store.open_log("a")
+            log = summary_log(store, "a")
             answers.append((store.search("a", "silt river"), log.state(), log.read(0, 9), store.entries("a")))
     assert answers[:2] == answers[2:]
     assert len(answers[0][0]) == 4
@@ -144,7 +145,7 @@ def test_a_store_opened_for_reading_answers_and_refuses_to_write(tmp_path: Path)
     with MemoryStore.open(tmp_path, read_only=True) as store:
         assert store.read_only
         assert len(store.search("a", "silt")) == 4  # one of them beside two that have it
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         assert log.state().next_seq == 4
         for write in (
             lambda: store.index("a", entries("silt")),
@@ -163,6 +164,7 @@ READ_AS_NOBODY = """
 import os, sys
 from siltstone.errors import ReadOnlyStoreError
 from siltstone.memory import Entry, MemoryStore
+from summary_log import summary_log
 if os.getuid() == 0:  # whom no permission stops
     os.setgid(65534)
     os.setuid(65534)

@@ -12,7 +12,8 @@ import pytest
 
 from siltstone import MemoryStore
 from siltstone.errors import ReadOnlyStoreError, StoreBusyError, StoreCorruptError
-from storing import contents, database, entries, sql, whole
+from storing import contents, database, entries, key, sql, whole
+from summary_log import summary_log
 
 
 def damaged(path: Path, *statements: str) -> None:
@@ -29,14 +30,16 @@ def damaged(path: Path, *statements: str) -> None:
         ("DELETE FROM entry WHERE id = 1", set()),
         ("UPDATE allocator SET high_water = 0", set()),
         ("DELETE FROM allocator", set()),
-        ("UPDATE session SET cadence = 'x' WHERE id = 1", set()),
+        ("UPDATE session SET clock = 'x' WHERE id = 1", set()),
         ("UPDATE session SET head = 99, next_seq = 3, entries = 77 WHERE id = 1", set()),
         ("DELETE FROM compaction WHERE id = 3", set()),
-        ("UPDATE compaction SET summary = '' WHERE id = 2", {"checksum", "count"}),
-        ("UPDATE compaction SET summary = '' WHERE id = 3", {"checksum", "count"}),
+        ("UPDATE compaction SET usage = '' WHERE id = 2", {"checksum", "count"}),
+        ("UPDATE compaction SET usage = '' WHERE id = 3", {"checksum", "count"}),
         ("DELETE FROM compaction WHERE id = 1", {"parent"}),
-        ("UPDATE message SET raw = '{}' WHERE id = 4", {"checksum", "count", "sequence"}),
-        ("DELETE FROM message WHERE id = 3", {"count", "sequence"}),
+        (f"UPDATE message SET raw = '{{}}' WHERE id = {key(3)}", {"checksum", "count", "sequence"}),
+        ("UPDATE derived SET digest = 0", set()),
+        ("UPDATE derived SET raw = '' WHERE id = 1", {"checksum", "text"}),
+        (f"DELETE FROM message WHERE id = {key(2)}", {"count", "sequence"}),
         ("DELETE FROM session WHERE id = 2", set()),
         ("UPDATE session SET name = 'z' WHERE id = 2", {"checksum"}),
     ],
@@ -58,7 +61,7 @@ def test_what_can_be_is_repaired_and_the_rest_is_still_told(
         if not left:
             store.search("a", "silt")
             store.search("b", "river")
-            store.open_log("a").state()
+            summary_log(store, "a").state()
             store.index("a", entries("a new one"))
             assert store.check() == []
 
@@ -90,13 +93,13 @@ def test_a_set_aside_entry_takes_its_id_with_it(tmp_path: Path) -> None:
 
 
 def test_a_lost_head_falls_back_and_what_is_in_context_again_is_not_found(tmp_path: Path) -> None:
-    damaged(tmp_path, "UPDATE compaction SET summary = 'x' WHERE id = 1", "UPDATE session SET head = 1")
+    damaged(tmp_path, "UPDATE compaction SET usage = 'x' WHERE id = 1", "UPDATE session SET head = 1")
     with MemoryStore.open(tmp_path) as store:
         store.check(repair=True)
-        state = store.open_log("a").state()
+        state = summary_log(store, "a").state()
         assert (state.head, state.next_seq) == (None, 9)
         assert store.search("a", "silt clay") == []
-        assert len(store.open_log("a").read(0, 9)) == 9
+        assert len(summary_log(store, "a").read(0, 9)) == 9
 
 
 def test_an_index_of_the_file_that_lost_a_row_is_made_anew(tmp_path: Path) -> None:
@@ -117,9 +120,9 @@ def test_an_index_of_the_file_that_lost_a_row_is_made_anew(tmp_path: Path) -> No
 def test_a_whole_store_is_left_as_it_is(tmp_path: Path) -> None:
     whole(tmp_path)
     with MemoryStore.open(tmp_path) as store:
-        before = [store.search("a", "silt"), store.open_log("a").state(), store.stats().entries]
+        before = [store.search("a", "silt"), summary_log(store, "a").state(), store.stats().entries]
         assert store.check(repair=True) == []
-        assert [store.search("a", "silt"), store.open_log("a").state(), store.stats().entries] == before
+        assert [store.search("a", "silt"), summary_log(store, "a").state(), store.stats().entries] == before
 
 
 def test_a_store_that_does_not_know_whether_to_erase_does_so_when_it_is_opened(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from dictionary_store import DictionaryStore
 from siltstone.errors import (
     InvalidEntryError,
     ReadOnlyStoreError,
@@ -18,9 +19,10 @@ from siltstone.errors import (
     StoreConflictError,
     StoreCorruptError,
 )
-from siltstone.memory import Entry, MemoryStore, Receipt, SimpleMemoryStore, Store
+from siltstone.memory import Entry, MemoryStore, Receipt, Store
 from siltstone.memory.entry import MAX_FINGERPRINT_BYTES
 from storing import contents, database, elsewhere, entries, message, sql
+from summary_log import summary_log
 
 
 def nobody_sees(store: Store) -> bool:
@@ -156,7 +158,7 @@ def test_a_fingerprint_out_of_bounds_is_refused(store: Store, wrong: str) -> Non
 
 
 def test_what_waits_is_forgotten_too(store: Store) -> None:
-    log = store.open_log("a")
+    log = summary_log(store, "a")
     raws = [json.dumps({"role": "user", "content": f"silt {n}"}) for n in range(4)]
     log.append([message(raw) for raw in raws], expected_next=0, cadence="")
     token = store.stage("a", [*entries("silt 0", "silt 1"), Entry("a note on mud")], "r1")
@@ -257,7 +259,7 @@ def test_a_store_open_for_reading_stages_nothing(tmp_path: Path) -> None:
 
 
 class Hosts(RuleBasedStateMachine):
-    """A database and a store in memory are driven alike, and show the same; nothing waits for ever."""
+    """A database and its slow twin are driven alike, and show the same; nothing waits for ever."""
 
     tokens = Bundle("tokens")
 
@@ -266,7 +268,7 @@ class Hosts(RuleBasedStateMachine):
         import tempfile
 
         self.place = tempfile.TemporaryDirectory()
-        self.real, self.model = MemoryStore.open(self.place.name), SimpleMemoryStore()
+        self.real, self.model = MemoryStore.open(self.place.name), DictionaryStore()
         self.pairs: list[tuple[str, str]] = []
 
     def both(self, call: Any) -> tuple[Any, Any]:
@@ -340,3 +342,27 @@ class Hosts(RuleBasedStateMachine):
 
 Hosts.TestCase.settings = settings(suppress_health_check=[HealthCheck.too_slow], stateful_step_count=15)
 TestHosts = Hosts.TestCase
+
+
+ELSEWHERE = """
+import sys
+from siltstone.memory import Entry, MemoryStore
+from summary_log import summary_log
+with MemoryStore.open(sys.argv[1]) as store:
+    token = store.stage("a", [Entry("silt settles", (0, 1)), Entry("mud flows", (1, 2))], "one")
+    print(token, *store.finalize(token).entry_ids)
+"""
+
+
+def test_a_batch_is_one_batch_whichever_process_stages_and_finalizes_it(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        batch = [Entry("silt settles", (0, 1)), Entry("mud flows", (1, 2))]
+        token = store.stage("a", batch, "one")
+        there, *ids = elsewhere(ELSEWHERE, tmp_path).split()
+        assert there == token
+        assert store.finalize(token) == Receipt(tuple(map(int, ids)))
+        assert store.stages() == []
+        assert store.reconcile([token]).lost == ()
+        with pytest.raises(StoreConflictError):
+            store.abort(token)
+        assert len(store.entries("a").entries) == 2

@@ -27,6 +27,7 @@ import pytest
 from siltstone.memory import Finding, MemoryStore
 from siltstone.messages import FORGOTTEN
 from storing import entries, sql, whole
+from summary_log import summary_log
 
 RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40"))
 RARE = (
@@ -38,14 +39,14 @@ LEAST = 20  # words of a child before it may be killed, so that a slow machine t
 WORKER = """
 import json, os, random, sys
 from siltstone.memory import Entry, MemoryStore
-from siltstone.memory.log import NewCompaction, NewMessage
+from summary_log import NewCompaction, NewMessage, summary_log
 
 def say(**word):
     os.write(1, (json.dumps(word) + "\\n").encode())
 
 chance, number = random.Random(int(sys.argv[2])), int(sys.argv[2]) * 100_000
 store = MemoryStore.open(sys.argv[1])
-log = store.open_log("a")
+log = summary_log(store, "a")
 
 def two():
     return [Entry(f"loose {number}", created_at=number),
@@ -228,7 +229,7 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
     """What the store at *path* shows, and the ids of its entries; nothing in it may be wrong."""
     with MemoryStore.open(path) as store:
         assert store.check() == []
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         state, rows = log.state(), log.compactions()
         names = {row.compaction_id: row.compaction.policy for row in rows}
         entries = store.entries("a", limit=10**6).entries
@@ -312,7 +313,7 @@ DAMAGE = {
     "what follows from the rest": (
         "UPDATE entry SET fingerprint = 0 WHERE id = 1",
         "UPDATE allocator SET high_water = 0",
-        "UPDATE session SET cadence = 'x', entries = 77 WHERE id = 1",
+        "UPDATE session SET clock = 'x', entries = 77 WHERE id = 1",
     ),
     "what cannot be believed": (
         "UPDATE entry SET text = text || '!' WHERE id = 1",
@@ -328,7 +329,7 @@ def told(path: Path) -> tuple[Any, ...]:
     with MemoryStore.open(path) as store:
         if found := store.check():
             return tuple(found)
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         rows = [(row.seq, row.raw) for row in log.read(0, 99)]
         listed = [[e.content for e in store.entries(name).entries] for name in ("a", "b")]
         return rows, listed, store.quarantined("a")

@@ -11,6 +11,7 @@ from siltstone import MemoryStore
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Entry
 from storing import compaction, contents, elsewhere, entries, sql
+from summary_log import summary_log
 
 
 def test_nothing_is_embedded_twice(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_entries_without_vectors_are_found_when_the_store_is_opened(tmp_path: Pa
 def test_what_a_compaction_brings_is_embedded_and_what_is_undone_is_gone(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, "dense", Counting()) as store:
         store.index("a", entries("silt settles"))
-        log = store.open_log("a")
+        log = summary_log(store, "a")
         receipt = log.commit(compaction(), [Entry("the river", (7, 8))], expected_head=None, cadence="")
         assert store.flush(60)
         assert set(contents(store.search("a", "silt"))) == {"silt settles", "the river"}

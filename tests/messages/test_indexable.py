@@ -51,7 +51,8 @@ def test_rules_are_not_indexed(role: str) -> None:
 
 
 def test_a_summary_is_not_indexed() -> None:
-    assert text_of(SummaryMessage("[Context compacted] x", ((0, 1),))) == ""
+    (summary,) = read_history([SummaryMessage("[Context compacted] x", ((0, 1),))])
+    assert indexable_text(summary) == ""
 
 
 @pytest.mark.parametrize("provenance", ["injected_context", "recalled_context", "placeholder", "repaired"])

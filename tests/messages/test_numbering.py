@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shapes import ask
-from siltstone.errors import InvalidMessageError
 from siltstone.messages import SummaryMessage, read_history
 
 SYSTEM = {"role": "system", "content": "rules"}
@@ -61,13 +59,6 @@ def test_a_summary_twice_in_a_list_still_counts_up() -> None:
 
 def test_a_summary_that_covers_nothing_takes_a_number_of_its_own() -> None:
     assert numbers(summary(), ask()) == [0, 1]
-
-
-@pytest.mark.parametrize("covers", [((3, 3),), ((4, 2),), ((2, 5), (4, 6)), ((5, 6), (1, 2)), ((-1, 2),)])
-def test_ranges_that_do_not_ascend_are_refused(covers: Any) -> None:
-    with pytest.raises(InvalidMessageError, match="must ascend and be disjoint") as caught:
-        read_history([ask(), summary(*covers)])
-    assert caught.value.index == 1
 
 
 @st.composite

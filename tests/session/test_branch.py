@@ -275,7 +275,7 @@ def test_another_session_on_the_same_id_follows_or_is_refused(store: Store) -> N
     assert other.history() == host
     assert other.observe(copied(host)) == 0
     one.observe(copied([*host, assistant("ok")]))
-    with pytest.raises(StoreConflictError, match="another writer"):
+    with pytest.raises(StoreConflictError, match="another worker"):
         other.observe(copied([*host[:2], user("Otherwise.")]))
     assert one.history() == [*host, assistant("ok")]
     assert one.log() == [*said, user("Changed."), assistant("ok")]
@@ -326,9 +326,9 @@ def test_what_the_provider_counted_is_of_the_past(store: Store) -> None:
     session = opened(store)
     session.observe(copied(SAID), usage={"input_tokens": 5_000})
     session.observe(copied(SAID[:4]))
-    assert session._core.cadence.last_input_tokens == 0
+    assert session._core.clock.last_input_tokens == 0
     session.observe(copied([*SAID[:3], assistant("Other.")]), usage={"input_tokens": 70})
-    assert session._core.cadence.last_input_tokens == 70
+    assert session._core.clock.last_input_tokens == 70
 
 
 @pytest.mark.anyio

@@ -156,7 +156,7 @@ def test_a_hook_that_raises_changes_nothing_and_counts_as_an_attempt(tmp_path: P
         assert session.history() == before
         assert session.log() == conversation()
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
-        assert session._core.cadence.last_attempt is not None
+        assert session._core.clock.last_attempt is not None
 
 
 def test_a_store_that_refuses_an_injection_keeps_the_compaction(
@@ -167,7 +167,7 @@ def test_a_store_that_refuses_an_injection_keeps_the_compaction(
 
     with opened(tmp_path, on_after_compact=inject) as session:
         session.append(*conversation())
-        monkeypatch.setattr(session._core._log, "append", full)
+        monkeypatch.setattr(session._core.rows, "append", full)
         assert isinstance(session.compact(), Compacted)
         assert NOTE not in session.history()
         monkeypatch.undo()

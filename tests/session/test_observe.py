@@ -152,9 +152,9 @@ def test_usage_is_heard_with_what_is_new(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         session.observe([user("a")])
         session.observe([user("a"), assistant("b")], usage={"prompt_tokens": 40})
-        assert session._core.cadence.last_input_tokens == 40
+        assert session._core.clock.last_input_tokens == 40
         session.observe([user("a"), assistant("b")], usage={"prompt_tokens": 50})
-        assert session._core.cadence.last_input_tokens == 40
+        assert session._core.clock.last_input_tokens == 40
 
 
 @pytest.mark.anyio
@@ -175,3 +175,20 @@ def test_the_log_is_the_host_s_list_whatever_it_says(data: st.DataObject) -> Non
             host = [*host, *copied(new)]
             assert session.observe(copied(host)) == len(new)
             assert session.log() == host
+
+
+@pytest.mark.parametrize("keeps", ["its own list", "our history"])
+def test_a_user_who_quotes_a_summary_has_said_something(tmp_path: Path, keeps: str) -> None:
+    with opened(tmp_path) as session:
+        host: list[Any] = conversation()
+        session.observe(host)
+        prepared = session.prepare()
+        (summary,) = [each for each in prepared.history if "[Context compacted]" in str(each["content"])]
+        if keeps == "our history":
+            host = copied(prepared.history)
+        quote = user(summary["content"])
+        host = [*host, user("What did you mean by this?"), assistant("By what?"), quote]
+        assert session.observe(host) == 3
+        assert session.prepare().messages[-1] is quote
+        assert session.observe(copied(host)) == 0
+        assert session.log()[-1] == quote

@@ -66,10 +66,10 @@ def test_it_asks_no_hook_and_no_curator_and_counts_no_boundary(tmp_path: Path) -
     policy = small(curator=curate)
     with Session.open(tmp_path, "s", policy=policy, on_before_compact=before) as session:
         grown(session, 20)
-        boundary = session._core.cadence.boundary
+        boundary = session._core.clock.boundary
         planned = session.plan()
         assert (asked, planned.compacts, planned.requests) == ([], True, 0)
-        assert session._core.cadence.boundary == boundary
+        assert session._core.clock.boundary == boundary
         session.prepare()
         assert len(asked) == 2, "the hook and the curator, once each"
 

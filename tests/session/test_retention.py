@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import turns
+from dictionary_store import DictionaryStore
 from siltstone import Compacted, CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import Event, MemoryExpired
@@ -51,7 +52,7 @@ def test_both_stores_keep_the_same(times: list[int], keep: int | None, before: i
 
     said = [Entry(f"silt {n}", created_at=float(at)) for n, at in enumerate(times)]
     with tempfile.TemporaryDirectory() as place, MemoryStore.open(place) as real:
-        model = SimpleMemoryStore()
+        model = DictionaryStore()
         told = []
         for store in (real, model):
             store.index("a", said)

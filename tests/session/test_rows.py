@@ -72,14 +72,15 @@ def test_mk_15_a_missing_cadence_is_inferred_once_and_stored_at_once(tmp_path: P
     with SimpleMemoryStore() if kind == "simple" else MemoryStore.open(tmp_path) as store:
         log = store.open_log("s")
         written = [message(encode(raw), role=raw["role"]) for raw in conversation()]
-        log.append(written, expected_next=0, cadence="")
+        log.append(written, expected=log.state().version, clock="", write_id=1)
         answers = sum(raw["role"] == "assistant" for raw in conversation())
         with Session.open(None, "s", memory=store) as session:
-            assert session._core.cadence.boundary == answers
-            assert CompactionClock.from_json(log.state().cadence, "s").boundary == answers
-        log.save_cadence(CompactionClock(boundary=3).to_json())
+            assert session._core.clock.boundary == answers
+            assert CompactionClock.from_json(log.state().clock, "s").boundary == answers
+        clock = CompactionClock(boundary=3).to_json()
+        log.save_clock(clock, expected=log.state().version, write_id=2)
         with Session.open(None, "s", memory=store) as session:
-            assert session._core.cadence.boundary == 3, "what is stored is never inferred again"
+            assert session._core.clock.boundary == 3, "what is stored is never inferred again"
 
 
 def test_mk_15_a_history_that_a_host_brings_may_be_compacted_at_once(tmp_path: Path) -> None:
@@ -106,8 +107,8 @@ class Spoilt:
     def __init__(self, at: int) -> None:
         self.at, self.handed = at, 0
 
-    def __call__(self, item: Any, *, index_tools: bool) -> Entry | None:
-        made = rows_entry(item, index_tools=index_tools)
+    def __call__(self, item: Any, *, index_tools: bool, own: Any = None) -> Entry | None:
+        made = rows_entry(item, index_tools=index_tools, own=own)
         self.handed += made is not None
         if made is not None and self.handed == self.at:
             return replace(made, source_range=(9, 2))

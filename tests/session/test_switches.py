@@ -39,7 +39,7 @@ def test_compaction_alone_compacts_and_indexes_nothing(tmp_path: Path) -> None:
 
 
 def test_memory_alone_keeps_the_whole_history(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", context_window=100) as session:
+    with Session.open(tmp_path, "s", policy=None, context_window=100) as session:
         prepared = play(session, conversation())
         assert all(p.compaction is None for p in prepared)
         assert session.history() == conversation()
@@ -104,7 +104,9 @@ def test_what_tools_said_is_searchable_unless_it_is_left_out(tmp_path: Path, ind
     with Session.open(
         tmp_path, "a", policy=policy, model=ScriptedModel(), index_tools=index_tools
     ) as session:
-        session.append(user("list it"), *exchange(1, "walrus.txt"), assistant("there is one"))
+        session.append(
+            user("list it " + "please " * 20), *exchange(1, "walrus.txt"), assistant("there is one")
+        )
         session.append(user("and now?"), assistant("now"))
         assert isinstance(session.compact(), Compacted)
         found = [hit.content for hit in session.search("walrus") if "walrus" in hit.content]

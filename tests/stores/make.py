@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from siltstone.memory import Entry, MemoryStore, Store
-from siltstone.memory.log import NewCompaction, NewMessage
+from summary_log import NewCompaction, NewMessage, summary_log
 
 HERE = Path(__file__).parent
 FILES = ("memory.sqlite3", "memory.sqlite3-wal")
@@ -34,7 +34,7 @@ os._exit(0)
 def write(store: Store) -> None:
     """Two sessions with logs, compactions, an undone one and something forgotten; and a dropped one."""
     for name in ("a", "b\x00\U0001f600"):
-        log = store.open_log(name)
+        log = summary_log(store, name)
         raws = [json.dumps({"role": "user", "content": f"{name} said {n}: silt"}) for n in range(9)]
         rows = [NewMessage(raw, "user", "any", "original", 7, 1_000 + n) for n, raw in enumerate(raws)]
         log.append(rows, expected_next=0, cadence='{"session_boundary_index": 3}')
@@ -60,7 +60,7 @@ def read(path: Path) -> dict[str, Any]:
     with MemoryStore.open(path) as store:
         told: dict[str, Any] = {"findings": [finding.code for finding in store.check()]}
         for name in ("a", "b\x00\U0001f600", "c"):
-            log = store.open_log(name)
+            log = summary_log(store, name)
             state = log.state()
             told[name] = {
                 "next": state.next_seq,

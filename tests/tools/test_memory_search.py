@@ -242,7 +242,7 @@ def test_what_was_compacted_away_is_found_through_the_tool(tmp_path: Path) -> No
     with Session.open(tmp_path / "s", "s", policy=policy, model=lambda request: "Summary.") as session:
         for n in range(4):
             session.append({"role": "user", "content": f"The code of door {n} is {n}{n}{n}."})
-            session.append({"role": "assistant", "content": "Noted."})
+            session.append({"role": "assistant", "content": "Noted. " * 9})
         session.compact()
         [hit, *_] = json.loads(session.memory_search.call({"query": "code of door 1"}))
         assert "111" in hit["content"]

@@ -75,7 +75,10 @@ def on_event(
     | ContextCritical
     | HistoryBranched
     | EntriesQuarantined
-    | MemoryExpired,
+    | MemoryExpired
+    | siltstone.ForgottenReturned
+    | siltstone.UserMessagesSummarised
+    | siltstone.WindowLearned,
 ) -> None:
     if isinstance(event, CompactionCompleted):
         assert_type(event.tokens_after, int)

@@ -17,7 +17,7 @@ from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
-from siltstone.messages import RawMessage, broken_tool_groups, encode, indexable_text, read_message
+from siltstone.messages import RawMessage, broken_tool_groups, encode, indexable_texts, read_message
 from siltstone.models import ExtractiveModel
 from siltstone.outcome import Compacted, Failed
 from siltstone.session import Prepared, Session
@@ -199,10 +199,9 @@ def _look_for_losses(store: Store, transcript: Transcript, context: list[RawMess
         contents.update((entry.source_range.start, entry.content) for entry in page.entries)
         offset = page.next_offset
     result.entries = len(contents)
-    for seq, raw in enumerate(transcript.messages):
+    texts = indexable_texts(read_message(raw, seq) for seq, raw in enumerate(transcript.messages))
+    for seq, (raw, text) in enumerate(zip(transcript.messages, texts, strict=True)):
         if id(raw) in in_context:
             continue
-        message = read_message(raw, seq)
         result.lost += kept.get(seq) != encode(raw)
-        text = indexable_text(message)
         result.lost_from_memory += bool(text.strip()) and contents.get(seq) != text

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from siltstone.errors import SiltstoneError
+from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.llm import Flow
 from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
@@ -27,6 +27,7 @@ __all__ = [
     "State",
     "Substitute",
     "Trigger",
+    "check_pin_budget",
     "request_rule_of",
     "rules_in_force",
     "summaries",
@@ -109,6 +110,9 @@ class Trigger:
         instructions: What the summariser is told beside its prompt: the word of a hook.
         reader: The tool by which the agent can read what was cut from a message, such as ``memory_get``;
             empty where there is none.
+        originals: Reads the messages of ranges of sequence numbers, as far as they are left, so that a
+            summary can be written anew from what it stands for; None where nobody has them.
+        fold: Nothing more leaves: the earlier summaries alone are written anew, from the originals.
         model_calls: The most calls of the caller's models; None for as many as it takes. 1 is a probe: the
             last attempts came to nothing. 0: the policy does without them.
         keeps_substitutes: The caller keeps the substitutes of a rewrite. Without that a rewrite has none:
@@ -135,6 +139,8 @@ class Trigger:
     reader: str = ""
     keeps_substitutes: bool = False
     model_calls: int | None = None
+    originals: Callable[[Sequence[Range]], Sequence[Message]] | None = None
+    fold: bool = False
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""
@@ -200,6 +206,7 @@ class Compaction:
         layered: The view may have several summaries, or none.
         state: What the policy wants to have kept, and handed back; None leaves what was kept before.
         asides: Summaries that were made on the way and are not shown: to be kept with the others.
+        requests_left: User messages that the policy keeps and that left all the same, for want of room.
         substitutes: The messages of the view that this rewrite put in the place of larger ones, in order.
     """
 
@@ -217,6 +224,7 @@ class Compaction:
     state: State | None = None
     asides: tuple[Message, ...] = ()
     substitutes: tuple[Substitute, ...] = ()
+    requests_left: int = 0
 
     @property
     def new_summaries(self) -> tuple[Message, ...]:
@@ -240,6 +248,34 @@ class CompactionError(SiltstoneError, RuntimeError):
         self, message: str, *, reason: str = "internal", usage: tuple[UsageRecord, ...] = (), **fields: Any
     ) -> None:
         super().__init__(message, reason=reason, usage=usage, **fields)
+
+
+PIN_SHARE = 4  # of the window, pinned messages have at most a quarter
+
+
+def check_pin_budget(
+    pinned: Iterable[Message], token_rule: TokenRule, context_window: int | None, budget: int | None = None
+) -> None:
+    """Refuses pins that would take the room of everything else: they are never cut and never summarised.
+
+    Args:
+        pinned: All messages that shall be pinned.
+        token_rule: How tokens are counted.
+        context_window: The model's window in tokens, None where unknown.
+        budget: The most tokens of them; None for a quarter of a known window, and no bound without one.
+
+    Raises:
+        ConfigError: they have more. Carries ``field`` and ``value``, the tokens they have.
+    """
+    if budget is None:
+        budget = None if context_window is None else context_window // PIN_SHARE
+    tokens = token_rule.count(list(pinned))
+    if budget is not None and tokens > budget:
+        raise ConfigError(
+            f"pinned messages must have <= {budget} tokens together, got {tokens}: they are never summarised",
+            field="pins",
+            value=tokens,
+        )
 
 
 RULE_ROLES = frozenset({"system", "developer"})

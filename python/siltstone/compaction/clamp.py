@@ -61,7 +61,7 @@ def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: s
         texts.append(text)
         return ""
 
-    if with_result_texts(message, seen) is None:
+    if with_result_texts(message, seen) is None or not texts:
         return None
     low, high = SHORTEST_TEXT, max(map(len, texts))
     cut = _cut_to(message, low, token_rule, reader)

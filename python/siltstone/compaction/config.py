@@ -23,6 +23,7 @@ __all__ = ["CompactionConfig", "Curator"]
 
 AUTO: Final = "auto"  # of a budget: a share of the effective threshold
 UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens: where nobody says how large the window is
+USER_MESSAGE_SHARE = 4  # of the effective threshold, kept user messages have at most a quarter
 RESULT_SHARE = 6  # of the effective threshold, a message with results has at most a sixth
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
 SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
@@ -50,8 +51,10 @@ class CompactionConfig:
         max_messages: Messages in the history at which a compaction is due. It obeys the spacing.
         max_request_bytes: The provider's cap on a request; four fifths of it are a trigger, and a
             quarter of it bounds the retained turns.
-        keep_user_messages: Every message that opens a turn stays verbatim, whatever room there is. The
-            emergency net alone lets them go.
+        keep_user_messages: The messages that open turns stay verbatim, the newest that
+            ``user_message_budget`` has room for; the others are summarised. The emergency net lets them go.
+        user_message_budget: Tokens of the messages that ``keep_user_messages`` keeps. ``"auto"``: a quarter
+            of the effective threshold. None: no bound.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
         estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or a rule of one's
             own, such as :class:`siltstone.TokenizerRule`.
@@ -74,6 +77,8 @@ class CompactionConfig:
         max_result_tokens: The most tokens of a tool's results in one message of the rewrite: what is larger
             keeps its head and its tail. Where that is enough, nothing is discarded and no model is asked.
             ``"auto"``: a sixth of the effective threshold. None: no bound.
+        max_summary_level: A summary of summaries that would have a higher level is written anew from the
+            messages it stands for, where the caller can read them (``Trigger.originals``). None: never.
         request_rule: Says of a user's text that stands beside tool results whether it is a request. The
             default takes each for one that does not begin with one of ``siltstone.messages.REMINDER_TAGS``.
         prefix_preserving: Where the whole history fits the summariser's window, the request is the live
@@ -107,6 +112,8 @@ class CompactionConfig:
     retry_delay: float = 0.5
     request_rule: RequestRule = is_request
     max_result_tokens: int | Literal["auto"] | None = AUTO
+    max_summary_level: int | None = 4
+    user_message_budget: int | Literal["auto"] | None = AUTO
 
     def __post_init__(self) -> None:
         if self.auto_compact_threshold != AUTO:
@@ -154,6 +161,10 @@ class CompactionConfig:
         _one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
         if self.curator is not None and not callable(self.curator):
             _refuse("curator", "None or a function of the discarded messages", self.curator)
+        if self.user_message_budget is not None and self.user_message_budget != AUTO:
+            _positive("user_message_budget", self.user_message_budget, or_else="'auto', None or ")
+        if self.max_summary_level is not None:
+            _positive("max_summary_level", self.max_summary_level, or_else="None or ")
         if self.max_result_tokens is not None and self.max_result_tokens != AUTO:
             _at_least("max_result_tokens", self.max_result_tokens, LEAST_RESULT, or_else="'auto', None or ")
         if not callable(self.request_rule):
@@ -187,6 +198,12 @@ class CompactionConfig:
         if self.max_result_tokens != AUTO:
             return self.max_result_tokens
         return max(LEAST_RESULT, threshold // RESULT_SHARE)
+
+    def user_message_tokens(self, threshold: int) -> int | None:
+        """The budget of kept user messages under an effective *threshold*; None where there is no bound."""
+        if self.user_message_budget != AUTO:
+            return self.user_message_budget
+        return max(1, threshold // USER_MESSAGE_SHARE)
 
     def retained_tokens(self, threshold: int) -> int | None:
         """The budget of retained turns under an effective *threshold*; None where there is no bound."""

@@ -134,7 +134,7 @@ class _Net:
             ContextOverflowError: what must stay is larger than the window by itself.
         """
         self.make_room(reserved_tokens, context_window)
-        kept = self._select()
+        kept = self._with_room_for_its_note(self._select())
         selection = parted(self.history, kept)
         summary = self._summary(selection, kept)
         return rewrite(
@@ -169,7 +169,11 @@ class _Net:
     @property
     def _least_summary(self) -> int:
         """Units of the shortest note on what need not stay."""
-        going = [message for at, message in enumerate(self.history) if at not in self._fixed]
+        return self._least_note(self._fixed)
+
+    def _least_note(self, kept: set[int]) -> int:
+        """Units of the shortest note on everything but *kept*: the more ranges leave, the longer it is."""
+        going = [message for at, message in enumerate(self.history) if at not in kept]
         if not going:
             return 0
         covers = covered(going)
@@ -231,6 +235,16 @@ class _Net:
             elif self._rule.tokens(self._fixed_units + units) <= aim:
                 break  # it would fit by itself: what is older must not stay in its place
             is_newest = False
+        return kept
+
+    def _with_room_for_its_note(self, kept: set[int]) -> set[int]:
+        """*kept* without as many of its oldest groups as the note on all that leaves needs room."""
+        loose = [positions for positions in self._newest_first() if kept.issuperset(positions)]
+        while loose:
+            staying = sum(self.units[at] for at in kept)
+            if self._rule.tokens(staying + self._least_note(kept)) <= self.window:
+                break
+            kept = kept.difference(loose.pop())
         return kept
 
     def _summary(self, selection: Selection, kept: set[int]) -> str:

@@ -27,7 +27,7 @@ def smart_fallback_summary(messages: Sequence[Message], max_bytes: int) -> str:
         return ""
     texts = [(message, text) for message in messages if (text := _text(message))]
     first = next((text for message, text in texts if opens_turn(message)), "")
-    latest = texts[-1][1] if texts and len(messages) > 1 else ""
+    latest = texts[-1][1] if texts and (len(messages) > 1 or not first) else ""
     quarter = max_bytes // 4
     head = _line("Request", first, quarter)
     tail = _line("Latest", latest, quarter)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from siltstone.compaction.base import Compaction, State, Substitute, Trigger, rules_in_force
-from siltstone.compaction.rewrite import covered, level_of
+from siltstone.compaction.rewrite import covered
 from siltstone.compaction.select import Selection
-from siltstone.messages import Excerpt, History, Message
+from siltstone.messages import Excerpt, History, Message, summary_level
 from siltstone.messages.outline import Span
 from siltstone.usage import UsageRecord
 
@@ -73,7 +73,7 @@ def layered(
         discarded=selection.discarded,
         summary=summary,
         covers=covered(selection.discarded),
-        level=max((level_of(message) for message in made), default=0),
+        level=max((summary_level(message) for message in made), default=0),
         usage=usage,
         degraded=degraded,
         layered=True,
@@ -102,7 +102,7 @@ def composed(history: Sequence[Message], done: Sequence[Compaction], state: Stat
         discarded=discarded,
         summary=last[-1].summary if last else "",
         covers=covered(discarded),
-        level=max((level_of(message) for message in made), default=0),
+        level=max((summary_level(message) for message in made), default=0),
         usage=tuple(record for each in done for record in each.usage),
         degraded=any(each.degraded for each in done),
         suspect=any(each.suspect for each in done),

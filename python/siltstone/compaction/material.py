@@ -57,6 +57,16 @@ class Piece:
         """The sequence numbers that it shows, or shows a part of."""
         return joined(span for messages in self._shown() for span in covered(messages))
 
+    @property
+    def has_summary(self) -> bool:
+        """Whether it shows an earlier summary."""
+        return any(
+            message.provenance == "compaction_summary"
+            for segment in self.segments
+            if isinstance(segment, Segment)
+            for message in segment.messages
+        )
+
     def _shown(self) -> list[Sequence[Message]]:
         """The messages of each segment, once where lines of one message share them."""
         held = [segment.messages for segment in self.segments]  # a run makes its own, so all are held at once

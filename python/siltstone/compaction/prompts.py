@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from siltstone.messages import unmarked
+
 __all__ = [
     "MERGE_NOTE",
     "PART_NOTE",
     "PREFIX_NOTE",
     "PROMPT",
     "SUMMARY_PREFIX",
+    "UPDATE_NOTE",
     "framed",
     "instruction",
     "unframed",
@@ -39,6 +42,12 @@ MERGE_NOTE = (
     "summary of the whole. Keep every fact, decision, path, number and open task; where two of them "
     "disagree, the later one holds."
 )
+UPDATE_NOTE = (
+    "An earlier summary of this conversation stands above, before the messages that followed it. Your "
+    "summary takes its place, so bring it up to date: keep what still holds, correct what the later messages "
+    "have changed, drop what is done and needed no more, and merge in what is new. Where the two disagree, "
+    "the later messages are right."
+)
 PREFIX_NOTE = "Do not continue the conversation above and call no tools. Answer with the summary alone."
 
 MARK = "[Context compacted]"
@@ -59,12 +68,13 @@ def instruction(prompt: str, focus: str | None, note: str = "", more: str = "") 
 
 
 def framed(prefix: str, summary: str) -> str:
-    """The content of a summary message."""
+    """The content of a summary message, but for its mark."""
     return f"{prefix}\n\n{summary}"
 
 
 def unframed(content: str, prefix: str) -> str:
     """The summary in the content of a summary message, whichever prefix it was written with."""
+    content = unmarked(content)
     if content.startswith(f"{prefix}\n\n"):
         return content[len(prefix) + 2 :]
     head, blank_line, summary = content.partition("\n\n")

@@ -25,9 +25,9 @@ from typing import Any, Final, overload
 
 from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import unframed
-from siltstone.messages import Excerpt, Message, Part, Role, render_messages
+from siltstone.messages import Excerpt, Message, Part, Role, ranges_in_words, render_messages
 
-__all__ = ["INDENT", "RequestMessages", "earlier_summary", "indented", "ranges_in_words", "render"]
+__all__ = ["INDENT", "RequestMessages", "earlier_summary", "indented", "render"]
 
 INDENT = "  "
 
@@ -88,11 +88,6 @@ def _of_one(message: Message) -> Iterator[str]:
 def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> str:
     """The item of a summary that stands for *covers*."""
     return indented(f"[Earlier summary of messages {ranges_in_words(covers)}: {text}]")
-
-
-def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:
-    """Half-open ranges as people write them: ``3-17, 20``."""
-    return ", ".join(str(start) if end - start == 1 else f"{start}-{end - 1}" for start, end in ranges)
 
 
 def _summary(message: Message, prefix: str) -> str:

@@ -8,10 +8,10 @@ from siltstone.compaction.base import Compaction, Range, Substitute, summaries
 from siltstone.compaction.clamp import with_substitutes
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.select import Selection
-from siltstone.messages import Excerpt, Message, Part, SummaryMessage
+from siltstone.messages import Excerpt, Message, SummaryMessage, read_summary, summary_level
 from siltstone.usage import UsageRecord
 
-__all__ = ["covered", "joined", "level_of", "rewrite", "summary_message"]
+__all__ = ["covered", "joined", "rewrite", "summary_message"]
 
 
 def rewrite(
@@ -24,13 +24,16 @@ def rewrite(
     degraded: bool = False,
     suspect: bool = False,
     substitutes: Mapping[int, Substitute] | None = None,
+    level: int | None = None,
 ) -> Compaction:
     """Puts *summary* in the place of what *selection* discards; something must be discarded.
 
-    Of *substitutes*, by position, those stand in the view whose originals are retained.
+    Of *substitutes*, by position, those stand in the view whose originals are retained. Without a *level*
+    the summary has one more than the highest that it replaces.
     """
     covers = covered(selection.discarded)
-    level = 1 + max((level_of(message) for message in summaries(selection.discarded)), default=0)
+    if level is None:
+        level = 1 + max((summary_level(message) for message in summaries(selection.discarded)), default=0)
     message = summary_message(framed(prefix, summary), covers, level)
     chosen = _of_retained(selection, substitutes or {})
     return Compaction(
@@ -66,16 +69,8 @@ def _spliced(history: Sequence[Message], selection: Selection, message: Message)
 
 
 def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:
-    """A summary as a message of the history: a user message that is known by its provenance."""
-    raw = SummaryMessage(content, covers, level)
-    return Message(
-        seq=covers[0][0],
-        role="user",
-        parts=(Part("text", content),),
-        raw=raw,
-        provenance="compaction_summary",
-        covers=covers,
-    )
+    """A summary as a message of the history: a user message of *content*, and its mark."""
+    return read_summary(SummaryMessage(content, covers, level), covers)
 
 
 def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
@@ -103,8 +98,3 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
         else:
             merged.append((start, end))
     return tuple(merged)
-
-
-def level_of(message: Message) -> int:
-    """The level of a summary; 0 for any other message."""
-    return message.raw.level if isinstance(message.raw, SummaryMessage) else 0

@@ -7,7 +7,7 @@ newest one; and only if all of it fits, the newest complete turns that still fit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from siltstone.compaction.base import RULE_ROLES, Substitute, rules_in_force
@@ -82,7 +82,7 @@ def select(
     limits: Iterable[tuple[TokenRule, int]],
     pins: Iterable[int] = (),
     *,
-    keep_requests: bool = False,
+    request_limits: Iterable[tuple[TokenRule, int]] | None = None,
     request_rule: RequestRule = is_request,
     substitutes: Mapping[int, Substitute] | None = None,
 ) -> Selection:
@@ -93,7 +93,8 @@ def select(
         turn_budget: The most complete turns that stay.
         limits: The room: rules to count by, each with the most tokens.
         pins: Numbers of messages that stay with their groups, and take no room where their turn goes.
-        keep_requests: So do the messages that open turns.
+        request_limits: The room of the messages that open turns: the newest that fit stay, whatever becomes
+            of their turns. None: they leave with their turns.
         request_rule: Which text beside tool results opens one.
         substitutes: What would stand in the place of messages that stay, by position. A turn in flight is
             measured so; a finished turn is as large as it was.
@@ -101,8 +102,8 @@ def select(
     read = as_history(history, request_rule)
     choice = _Choice(read, Room(read, limits, substitutes or {}))
     choice.kept.update(read.positions_of(pins))
-    if keep_requests:
-        choice.kept.update(read.outline.requests)
+    if request_limits is not None:
+        choice.kept.update(_newest_that_fit(read.outline.requests, Room(read, request_limits)))
     complete = range(read.outline.turn_count)
     whole = True
     if read.outline.in_flight:
@@ -117,6 +118,14 @@ def select(
     if read is history:
         return selection
     return Selection(tuple(selection.retained), tuple(selection.discarded))
+
+
+def _newest_that_fit(positions: Sequence[int], room: Room) -> Iterator[int]:
+    """The newest of *positions*, up to the first whose message does not fit."""
+    for at in reversed(positions):
+        if not room.take([at]):
+            return
+        yield at
 
 
 class _Choice:

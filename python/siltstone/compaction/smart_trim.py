@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
@@ -21,7 +21,8 @@ __all__ = ["SmartTrim", "Trimmed", "smart_trim"]
 RECALLED = '<recalled-context source="memory-context">', "</recalled-context>"
 FIRST_PLACES = 3  # where a host's own summary may stand
 
-_SPEAKERS = ("User: ", "Assistant: ", "Tool: ", "System: ")
+_SPEAKERS = frozenset({"User", "Assistant", "Tool", "System"})
+_PLAIN = frozenset({"role", "content"})  # of a message that says what its content says
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +202,19 @@ class _Trim:
 
         Groups leave until what is left has *target* tokens at most.
         """
-        loose = list(self._loose())
+        loose = self._loose()
         texts = [self._text(positions) for positions in loose]
         scored = [at for at, text in enumerate(texts) if text.strip()]
         scores = self._scores([texts[at] for at in scored])
         by_score = [at for _, at in sorted(zip(scores, scored, strict=True))]
         blank = [at for at, text in enumerate(texts) if not text.strip()]
-        units, gone = self._sums[-1], set[int]()
+        sums, units, gone = self._sums, self._sums[-1], set[int]()
         for at in (*by_score, *blank):
             if self._rule.tokens(units) <= target:
                 break
-            gone.update(loose[at])
-            units -= sum(self._sums[place + 1] - self._sums[place] for place in loose[at])
+            for place in loose[at]:
+                gone.add(place)
+                units -= sums[place + 1] - sums[place]
         return set(range(len(self._read))) - gone
 
     def _query(self) -> str:
@@ -233,19 +235,17 @@ class _Trim:
             scores[at] = score
         return scores
 
-    def _loose(self) -> Iterator[list[int]]:
+    def _loose(self) -> list[list[int]]:
         """The groups that may go, the one that begins first before the others."""
         fixed = self._protected()
-        outline = self._read.outline
-        ending = (outline.group_ending_at(at) for at in range(len(self._read)))
-        loose = [list(group) for group in ending if group and fixed.isdisjoint(group)]
-        yield from sorted(loose)
+        ending = map(self._read.outline.group_ending_at, range(len(self._read)))
+        return sorted(group for group in ending if group and fixed.isdisjoint(group))
 
     def _protected(self) -> set[int]:
         read, newest = self._read, set[int]()
         fixed = {*held(read, self._trigger), *read.summaries}
         fixed.update(at for at in read.unoriginal if read[at].provenance == "recalled_context")
-        fixed.update(at for at, raw in enumerate(read.raws) if _is_recalled(raw))
+        fixed.update(at for at in read.outline.requests if _is_recalled(read.raws[at]))
         if self._config.is_summary is not None:
             first = read.raws[:FIRST_PLACES]
             fixed.update(at for at, raw in enumerate(first) if self._config.is_summary(raw))
@@ -265,16 +265,19 @@ class _Trim:
         return set()
 
     def _text(self, positions: Sequence[int]) -> str:
-        return "\n".join(self._rendered(at) for at in positions)
+        if len(positions) == 1:
+            return self._rendered(positions[0])
+        return "\n".join(map(self._rendered, positions))
 
     def _rendered(self, at: int) -> str:
+        raw = self._read.raws[at]
+        if type(raw) is dict and raw.keys() <= _PLAIN and type(content := raw.get("content")) is str:
+            return content
         lines, end = render_messages(self._read.raws, at, at + 1)
         if end == at:  # a message that the core does not read
             lines = render([self._read[at]], "")
-        for speaker in _SPEAKERS:
-            if lines.startswith(speaker):
-                return lines[len(speaker) :]
-        return lines
+        speaker, colon, said = lines.partition(": ")
+        return said if colon and speaker in _SPEAKERS else lines
 
 
 def _is_said(message: Message) -> bool:

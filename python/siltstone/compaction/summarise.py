@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from siltstone.compaction.base import CompactionError, Range
+from siltstone.compaction.base import CompactionError, Range, summaries
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.material import Material, Piece, at_most
-from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, instruction
+from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, UPDATE_NOTE, instruction
 from siltstone.compaction.render import RequestMessages, earlier_summary, render
 from siltstone.compaction.rewrite import joined
 from siltstone.llm import CompletionRequest, Flow
@@ -66,7 +66,8 @@ class Brief:
         """Tokens of material in one request: the window less the prompt, the answer and the margin."""
         if self.window is None:
             return None
-        prompt = self.token_rule.count_text(self.instruction(MERGE_NOTE))
+        notes = MERGE_NOTE, _notes(PART_NOTE, UPDATE_NOTE)
+        prompt = max(self.token_rule.count_text(self.instruction(note)) for note in notes)
         return max(LEAST_PIECE, self.window - prompt - self.cap - self.window // MARGIN)
 
 
@@ -78,14 +79,15 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         SummarizerOverflow: even small requests were too large for the provider.
     """
     piece = brief.piece()
+    update = UPDATE_NOTE if summaries(discarded) else ""
     if brief.live is not None and _can_go_on(brief.live, piece, brief.token_rule):
         try:
-            return _clipped((yield from calls.ask(_live_request(brief.live, brief))), brief)
+            return _clipped((yield from calls.ask(_live_request(brief.live, brief, update))), brief)
         except SummarizerOverflow:
             pass  # the rendering of what is discarded is smaller, and can be parted
     if piece is None or at_most(discarded, brief.token_rule) <= piece:
         material = partial(render, discarded, brief.summary_prefix)
-        messages = RequestMessages(len(discarded), material, brief.instruction())
+        messages = RequestMessages(len(discarded), material, brief.instruction(update))
         try:
             return _clipped((yield from calls.ask(CompletionRequest(messages, brief.cap))), brief)
         except SummarizerOverflow as error:
@@ -101,12 +103,12 @@ def _in_pieces(
 ) -> Flow[list[tuple[tuple[Range, ...], str]]]:
     """A summary of each piece with what it covers, in order."""
     material = Material(discarded, brief.summary_prefix, brief.token_rule)
-    summaries: list[tuple[tuple[Range, ...], str]] = []
+    written: list[tuple[tuple[Range, ...], str]] = []
     halvings = 0
     while material:
         piece = material.take(tokens)
-        is_all = not summaries and not material
-        note = "" if is_all else PART_NOTE
+        is_all = not written and not material
+        note = _notes("" if is_all else PART_NOTE, UPDATE_NOTE if piece.has_summary else "")
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
             messages = RequestMessages(len(piece), partial(_text, piece), brief.instruction(note))
@@ -117,19 +119,19 @@ def _in_pieces(
             if tokens < LEAST_PIECE or halvings > MOST_HALVINGS:
                 raise error from error.__cause__
         else:
-            summaries.append((piece.covers, clip(answer, cap, brief.token_rule)))
-    if not summaries:
+            written.append((piece.covers, clip(answer, cap, brief.token_rule)))
+    if not written:
         raise CompactionError("what is discarded holds no text to summarise", reason="empty_summary")
-    return summaries
+    return written
 
 
 def _merged(
-    summaries: list[tuple[tuple[Range, ...], str]], tokens: int, brief: Brief, calls: Calls
+    written: list[tuple[tuple[Range, ...], str]], tokens: int, brief: Brief, calls: Calls
 ) -> Flow[str]:
     """Merges neighbours, as many as fit a request and two at least, until one is left."""
-    most = len(summaries)
-    while len(summaries) > 1:
-        waiting, merged = deque(summaries), list[tuple[tuple[Range, ...], str]]()
+    most = len(written)
+    while len(written) > 1:
+        waiting, merged = deque(written), list[tuple[tuple[Range, ...], str]]()
         while waiting:
             batch = _batch(waiting, min(most, len(waiting)), tokens, brief)
             if len(batch) == 1:
@@ -147,8 +149,8 @@ def _merged(
             else:
                 covers = joined(span for ranges, _ in batch for span in ranges)
                 merged.append((covers, _clipped(answer, brief)))
-        summaries = merged
-    return summaries[0][1]
+        written = merged
+    return written[0][1]
 
 
 def _batch(
@@ -181,10 +183,14 @@ def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule
     return piece is None or token_rule.count(live) <= piece
 
 
-def _live_request(live: Sequence[Message], brief: Brief) -> CompletionRequest:
+def _live_request(live: Sequence[Message], brief: Brief, update: str) -> CompletionRequest:
     messages: list[Any] = [message.raw for message in live]
-    messages.append({"role": "user", "content": brief.instruction(PREFIX_NOTE)})
+    messages.append({"role": "user", "content": brief.instruction(_notes(update, PREFIX_NOTE))})
     return CompletionRequest(messages, brief.cap, tools=brief.tools, prefix_preserving=True)
+
+
+def _notes(*notes: str) -> str:
+    return "\n\n".join(filter(None, notes))
 
 
 def _clipped(text: str, brief: Brief) -> str:

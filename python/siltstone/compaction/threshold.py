@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from operator import sub
 from typing import Any
 
 from siltstone.compaction.base import (
@@ -14,6 +17,7 @@ from siltstone.compaction.base import (
     Skip,
     Substitute,
     Trigger,
+    summaries,
 )
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clamp import clamp, clamped_alone
@@ -21,12 +25,12 @@ from siltstone.compaction.clip import clip
 from siltstone.compaction.config import CompactionConfig, Curator
 from siltstone.compaction.mechanical import mechanical_summary
 from siltstone.compaction.prompts import PROMPT, framed
-from siltstone.compaction.rewrite import covered, rewrite
-from siltstone.compaction.select import Selection, select
+from siltstone.compaction.rewrite import covered, joined, rewrite
+from siltstone.compaction.select import Selection, parted, select
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.errors import ConfigError, ModelError
 from siltstone.llm import CompletionRequest, Flow
-from siltstone.messages import Message, RequestRule, as_history
+from siltstone.messages import Message, RequestRule, as_history, opens_turn, summary_level
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
 
@@ -112,11 +116,13 @@ class ThresholdCompactor:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
                 ``summarizer_overflow`` or ``no_reduction``.
         """
-        substitutes = self._clamped(history, trigger)
+        substitutes = {} if trigger.fold else self._clamped(history, trigger)
         if substitutes and self._is_enough(substitutes, trigger):
             return clamped_alone(history, substitutes)
-        selection = self._select(history, trigger, substitutes)
-        if not selection.is_worthwhile:
+        selection = self._summaries(history) if trigger.fold else self._select(history, trigger, substitutes)
+        if trigger.fold and not selection.discarded:
+            return Skip("nothing_to_discard", f"there is no summary among {len(history)} messages")
+        if not trigger.fold and not selection.is_worthwhile:
             if substitutes:
                 return clamped_alone(history, substitutes)
             return Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
@@ -129,13 +135,14 @@ class ThresholdCompactor:
             config.retry_delay,
             trigger.model_calls,
         )
+        told, folded = self._told(selection, trigger)
         overflowed = False
         if self.config.curator is not None:
             text = yield from _curated(self.config.curator, selection, brief.cap)
             summary = clip(text, brief.cap, self.token_rule)
         else:
             try:
-                summary = yield from summarise(selection.told, brief, calls)
+                summary = yield from summarise(told, replace(brief, live=None) if folded else brief, calls)
             except SummarizerOverflow as error:
                 if self.config.on_summarizer_overflow == "fail":
                     raise _overflow(error, calls) from error.__cause__
@@ -149,7 +156,11 @@ class ThresholdCompactor:
             degraded=calls.degraded or overflowed,
             suspect=self._is_suspect(selection, summary),
             substitutes=substitutes,
+            level=1 if folded else None,
         )
+        compaction = replace(compaction, requests_left=self._requests_left(selection))
+        if trigger.fold:
+            return compaction
         self._check_shrunk(history, compaction)
         return compaction
 
@@ -190,6 +201,21 @@ class ThresholdCompactor:
         # A token is about four characters; `fits` has the last word, and clip where the note is longer.
         text = mechanical_summary(selection.told, covers, brief.summary_prefix, 4 * brief.cap, fits)
         return clip(text, brief.cap, self.token_rule)
+
+    def _summaries(self, history: Sequence[Message]) -> Selection:
+        """The earlier summaries leave, all else stays."""
+        kept = {at for at, message in enumerate(history) if message.provenance != "compaction_summary"}
+        return parted(history, kept)
+
+    def _told(self, selection: Selection, trigger: Trigger) -> tuple[Sequence[Message], bool]:
+        """What the summariser is told, and whether summaries gave way to the messages they stand for."""
+        most, earlier = self.config.max_summary_level, summaries(selection.discarded)
+        is_high = most is not None and any(summary_level(message) >= most for message in earlier)
+        if trigger.originals is None or not earlier or not (trigger.fold or is_high):
+            return selection.told, False
+        ranges = joined(span for message in earlier for span in message.covers)
+        others = [message for message in selection.told if message.provenance != "compaction_summary"]
+        return sorted([*trigger.originals(ranges), *others], key=lambda message: message.seq), True
 
     def _is_suspect(self, selection: Selection, summary: str) -> bool:
         if self.token_rule.count_text(summary) >= self.config.min_summary_tokens:
@@ -268,13 +294,15 @@ class ThresholdCompactor:
         most = self.config.result_tokens(self._threshold(trigger))
         if most is None:
             return {}
-        sums = as_history(history).sums(self.token_rule)
-        large = (
-            (at, history[at])
-            for at in range(len(history))
-            if self.token_rule.tokens(sums[at + 1] - sums[at]) > most
-        )
-        return clamp(large, most, self.token_rule, trigger)
+        rule = self.token_rule
+        sums = as_history(history).sums(rule)
+        sizes = list(map(sub, islice(sums, 1, None), sums))
+        by_size = sorted(set(sizes))
+        first = bisect_right(by_size, most, key=rule.tokens)
+        if first == len(by_size):
+            return {}
+        large = ((at, history[at]) for at, size in enumerate(sizes) if size >= by_size[first])
+        return clamp(large, most, rule, trigger)
 
     def _is_enough(self, substitutes: Mapping[int, Substitute], trigger: Trigger) -> bool:
         """Whether the history is well below its threshold again once large results are cut."""
@@ -302,10 +330,23 @@ class ThresholdCompactor:
             self.config.recent_turn_budget,
             limits,
             trigger.pins,
-            keep_requests=self.config.keep_user_messages,
+            request_limits=self._request_limits(threshold),
             request_rule=self.config.request_rule,
             substitutes=substitutes,
         )
+
+    def _request_limits(self, threshold: int) -> list[tuple[TokenRule, int]] | None:
+        """The room of kept user messages under an effective *threshold*; None where none are kept."""
+        if not self.config.keep_user_messages:
+            return None
+        most = self.config.user_message_tokens(threshold)
+        return [] if most is None else [(self.token_rule, most)]
+
+    def _requests_left(self, selection: Selection) -> int:
+        """How many user messages leave although they are kept: their budget is used up."""
+        if not self.config.keep_user_messages:
+            return 0
+        return sum(opens_turn(message, self.config.request_rule) for message in selection.discarded)
 
     def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:
         before, after = self.token_rule.count(history), self.token_rule.count(compaction.messages)

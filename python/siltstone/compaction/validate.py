@@ -23,6 +23,8 @@ from siltstone.messages import (
     SummaryMessage,
     as_history,
     groups,
+    read_mark,
+    unmarked,
 )
 
 __all__ = ["validate"]
@@ -31,7 +33,9 @@ __all__ = ["validate"]
 def validate(
     history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None = None
 ) -> None:
-    """Checks *compaction* against the *history* it rewrites; *content* is the new summary's framed text.
+    """Checks *compaction* against the *history* it rewrites.
+
+    *content* is the new summary's framed text, with its mark or without.
 
     What *trigger* holds must be retained. Where the rewrite is ``layered``, earlier summaries may stay and
     there may be several new ones or none; *content* is that of the last. What they cover still has to be
@@ -273,7 +277,11 @@ def _no_summary(message: Message) -> Iterator[str]:
 
 
 def _other_text(compaction: Compaction, summary: Message, content: str) -> Iterator[str]:
-    if not compaction.summary.strip() or not content.endswith(compaction.summary):
+    if not compaction.summary.strip() or not unmarked(content).endswith(compaction.summary):
         yield "the summary is blank, or not what its frame holds"
-    if summary.text != content or summary.raw.get("content") != content:  # type: ignore[union-attr]
-        yield "the summary message does not hold the framed summary"
+    mark = read_mark(summary.text)
+    is_whole = summary.raw.get("content") == summary.text  # type: ignore[union-attr]
+    if mark is None or not is_whole or unmarked(summary.text) != unmarked(content):
+        yield "the summary message does not hold the framed summary and its mark"
+    elif mark.covers != summary.covers:
+        yield f"the summary covers {summary.covers}, its mark says {mark.covers}"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Range, Skip, Trigger
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionContext,
+    CompactionError,
+    Range,
+    Skip,
+    State,
+    Trigger,
+)
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.keeping import end_of, held, kept_apart, layered, originals, summaries_of
 from siltstone.compaction.prompts import framed
@@ -14,6 +22,7 @@ from siltstone.compaction.select import Selection
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.compaction.waterfall_state import Memory, WaterfallState
+from siltstone.compaction.waterfall_status import MemoryStatus, memory_status
 from siltstone.compaction.waterfall_writer import Writer
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history
@@ -114,6 +123,27 @@ class WaterfallCompactor:
         if failure is not None:
             raise failure
         return Skip("no_valid_cut", f"a tool call and its results reach over all {run.width} messages")
+
+    def status(
+        self,
+        view: Sequence[Message],
+        state: State | None,
+        *,
+        next_seq: int | None = None,
+        times: Sequence[float | None] | None = None,
+        now: float | None = None,
+    ) -> MemoryStatus:
+        """How the memory stands that *view* shows, and whether anything is missing.
+
+        Args:
+            view: The messages in view.
+            state: What was kept of the last run.
+            next_seq: How many messages there ever were; None: as many as the view tells of.
+            times: When each message of the view was said, in seconds since 1970, None where unknown.
+            now: The present, in the same seconds; None: ages are not looked at.
+        """
+        counters = WaterfallState.read(state)
+        return memory_status(view, counters, self.config, next_seq=next_seq, times=times, now=now)
 
     @staticmethod
     def state_of(state: object) -> WaterfallState | None:

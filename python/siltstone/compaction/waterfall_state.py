@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from siltstone.compaction.base import State, Trigger
 from siltstone.compaction.keeping import end_of, summaries_of
 from siltstone.compaction.prompts import unframed
-from siltstone.compaction.rewrite import level_of
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
-from siltstone.messages import History, Message
+from siltstone.messages import History, Message, summary_level
 
 __all__ = ["Memory", "WaterfallState"]
 
@@ -73,7 +72,7 @@ class Memory:
             return cls(state or WaterfallState())
         is_alone = len(shown) == 1
         first_only = is_alone and (
-            state.longterm_end == 0 and state.passes > 0 if state else level_of(shown[0]) == 1
+            state.longterm_end == 0 and state.passes > 0 if state else summary_level(shown[0]) == 1
         )
         if state is None:
             state = _inferred(shown, first_only, immediate, end_of(read))
@@ -82,7 +81,7 @@ class Memory:
         older = shown if is_alone else shown[:-1]
         longterm = "\n\n".join(_text(message, LONGTERM_PREFIX) for message in older)
         recent = "" if is_alone else _text(shown[-1], RECENT_PREFIX)
-        return cls(state, longterm, recent, max(level_of(message) for message in older))
+        return cls(state, longterm, recent, max(summary_level(message) for message in older))
 
 
 def _inferred(shown: list[Message], first_only: bool, immediate: int, end: int) -> WaterfallState:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
+
+from siltstone.html import table
 
 __all__ = ["CUTOFFS", "DEPTH", "SESSION_CUTOFFS", "Abstention", "Figures", "Latency", "Report"]
 
@@ -67,7 +70,7 @@ class Latency:
     p99: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """What a store finds of a dataset. Equal reports found the same; how long it took is not compared.
 
@@ -97,19 +100,29 @@ class Report:
 
     def to_markdown(self) -> str:
         """The figures as a table, a row a category, and a line on abstention and latency."""
-        rows = [("pooled", self.pooled)]
-        if self.everything is not None:
-            rows.append(("everything", self.everything))
-        rows += [(f"- {name}", figures) for name, figures in self.categories.items()]
         return "\n".join(
             [
                 f"| | {' | '.join(_COLUMNS)} |",
                 f"| :--- | {' | '.join(['---:'] * len(_COLUMNS))} |",
-                *(_row(name, figures) for name, figures in rows),
+                *(f"| {' | '.join(cells)} |" for cells in self._rows()),
                 "",
                 self._last_line(),
             ]
         )
+
+    def __repr__(self) -> str:
+        found = f"R@10 {self.pooled.recall[10]:.3f}, nDCG@10 {self.pooled.ndcg:.3f}"
+        return f"<Report of {self.dataset!r}: {self.pooled.questions:,} questions, {found}>"
+
+    def _repr_html_(self) -> str:
+        return f"{table((self.dataset, *_COLUMNS), self._rows())}\n<p>{escape(self._last_line())}</p>"
+
+    def _rows(self) -> list[list[str]]:
+        rows = [("pooled", self.pooled)]
+        if self.everything is not None:
+            rows.append(("everything", self.everything))
+        rows += [(f"- {name}", figures) for name, figures in self.categories.items()]
+        return [_cells(name, figures) for name, figures in rows]
 
     def _last_line(self) -> str:
         latency = f"p50 {self.latency.p50:.1f} us, p95 {self.latency.p95:.1f} us a search"
@@ -125,8 +138,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _row(name: str, figures: Figures) -> str:
+def _cells(name: str, figures: Figures) -> list[str]:
     shares = [*(figures.recall[k] for k in CUTOFFS), figures.ndcg, figures.mrr, figures.hit[10]]
     sessions = [f"{share:.3f}" for share in (figures.session_hit or {}).values()] or ["", ""]
-    cells = [f"{figures.questions:,}", *(f"{share:.3f}" for share in shares), *sessions]
-    return f"| {name} | {' | '.join(cells)} | {figures.tokens[10]:.0f} |"
+    counted = [name, f"{figures.questions:,}", *(f"{share:.3f}" for share in shares)]
+    return [*counted, *sessions, f"{figures.tokens[10]:.0f}"]

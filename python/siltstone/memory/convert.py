@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 from siltstone import _native
 from siltstone.errors import InvalidEntryError
 from siltstone.memory.entry import Entry, SearchHit, SourceRange, StoredEntry
-from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, NewMessage, ViewItem
+from siltstone.memory.log import (
+    CompactionRow,
+    Derived,
+    LogRow,
+    NewCompaction,
+    NewDerived,
+    NewMessage,
+    NewRef,
+    ViewItem,
+)
 
 __all__ = [
     "MAX_INTEGER",
@@ -20,6 +29,8 @@ __all__ = [
     "compaction_from_row",
     "compaction_to_row",
     "datetime_from",
+    "derived_from_row",
+    "derived_to_row",
     "message_from_row",
     "message_to_row",
     "milliseconds",
@@ -147,20 +158,19 @@ def message_to_row(message: NewMessage) -> tuple[str, str, str, str, int, int]:
 
 
 def message_from_row(row: tuple[Any, ...]) -> LogRow:
-    """What the core holds of a message: seq, and then as it came in."""
+    """What the core holds of a message: seq, as it came in, and then the write id."""
     return LogRow(*row)
 
 
 def compaction_to_row(compaction: NewCompaction) -> tuple[Any, ...]:
-    """*compaction* as the core takes it: its ranges as JSON."""
+    """*compaction* as the core takes it: its ranges as JSON, and -1 for the first text that it brings."""
+    view = [-1 - item.place if isinstance(item, NewRef) else item for item in compaction.view]
     return (
         compaction.policy,
         compaction.reason,
-        compaction.level,
-        compaction.degraded,
-        compaction.summary,
+        compaction.state,
         json.dumps(compaction.covers),
-        json.dumps(compaction.view),
+        json.dumps(view),
         compaction.next_seq,
         compaction.model,
         compaction.usage,
@@ -173,20 +183,30 @@ def compaction_to_row(compaction: NewCompaction) -> tuple[Any, ...]:
 
 
 def compaction_from_row(row: tuple[Any, ...]) -> CompactionRow:
-    """What the core holds of a compaction: id, parent, and then as it came in, and if it was redacted."""
-    compaction_id, parent, policy, reason, level, degraded, summary, covers, view, *rest, redacted = row
+    """What the core holds of a compaction: id, parent, what it brought, and then as it came in."""
+    compaction_id, parent, derived, policy, reason, state, covers, view, next_seq, model, usage, *rest = row
+    items = tuple(_view_item(item) for item in json.loads(view))
     compaction = NewCompaction(
-        policy,
-        reason,
-        level,
-        degraded,
-        summary,
-        tuple((start, end) for start, end in json.loads(covers)),
-        tuple(_view_item(item) for item in json.loads(view)),
-        *rest,
+        policy, reason, _ranges(covers), items, (), next_seq, model, usage, state, *rest
     )
-    return CompactionRow(compaction_id, parent, compaction, redacted)
+    return CompactionRow(compaction_id, parent, compaction, tuple(derived))
 
 
-def _view_item(item: list[int] | None) -> ViewItem:
-    return None if item is None else (item[0], item[1])
+def derived_to_row(text: NewDerived) -> tuple[str, str, str, int | None, int, bool, str]:
+    """*text* as the core takes it."""
+    covers = json.dumps(text.covers)
+    return text.kind, text.raw, covers, text.seq, text.level, text.degraded, text.dialect
+
+
+def derived_from_row(row: tuple[Any, ...]) -> Derived:
+    """What the core holds of a derived text."""
+    derived_id, kind, raw, covers, *rest = row
+    return Derived(derived_id, kind, raw, _ranges(covers), *rest)
+
+
+def _ranges(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple((start, end) for start, end in json.loads(text))
+
+
+def _view_item(item: list[int] | int) -> ViewItem:
+    return item if isinstance(item, int) else (item[0], item[1])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from siltstone import _native
-from siltstone.errors import StoreCorruptError
+from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
 from siltstone.memory.convert import (
     compaction_from_row,
     compaction_to_row,
+    derived_from_row,
+    derived_to_row,
     message_from_row,
     message_to_row,
     new_entry,
@@ -18,18 +23,23 @@ from siltstone.memory.limits import Limits
 from siltstone.memory.log import (
     CommitReceipt,
     CompactionRow,
+    Derived,
     LogRow,
     LogState,
     NewCompaction,
     NewMessage,
+    SessionVersion,
     UndoReceipt,
 )
+from siltstone.messages import decode, indexable_text, read_message
 
 __all__ = ["DatabaseLog"]
 
+_ALL = 2**63 - 1
+
 
 class DatabaseLog:
-    """A :class:`~siltstone.memory.log.SessionLog` over an open store. Made by ``MemoryStore.open_log``."""
+    """A :class:`~siltstone.memory.log.SessionLog` over an open store."""
 
     def __init__(
         self, native: _native.Store, session_id: str, limits: Limits, on_entries: Callable[[], None]
@@ -38,35 +48,37 @@ class DatabaseLog:
         self._session_id = session_id
         self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
+        self._titled = False
 
     def state(self) -> LogState:
         """Where the log stands."""
-        next_seq, head, cadence, redactions, dropped = self._native.log_state(self._session_id)
-        if head is None:
-            return LogState(next_seq, None, cadence, redactions, dropped)
-        row = self._native.compaction(head)
-        if row is None:
-            raise StoreCorruptError(
-                f"session {self._session_id!r} stands on compaction {head}, which is missing",
-                table="compaction",
-                id=head,
-            )
-        return LogState(next_seq, compaction_from_row(row), cadence, redactions, dropped)
+        return self._state(self._native.log_state(self._session_id))
 
-    def redactions(self) -> int | None:
-        """How often something was forgotten or rewritten; None for a session that was dropped."""
-        *_, redactions, dropped = self._native.log_state(self._session_id)
-        return None if dropped else redactions
+    def open(self, namespace: str | None) -> LogState:
+        """Where the log stands, if the session is of that namespace; None does not ask.
 
-    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
-        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one."""
-        return self._native.renew_summary(self._session_id, compaction_id, summary, expected_redactions)
+        A session that is new, and has a namespace, is begun with it.
 
-    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
-        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
-        self._limits.check_messages(messages, expected_next)
+        Raises:
+            ConfigError: the session is of another namespace.
+        """
+        return self._state(self._native.open_session(self._session_id, namespace))
+
+    def version(self) -> SessionVersion | None:
+        """The version alone; None for a session that was deleted."""
+        return _version(self._native.version(self._session_id))
+
+    def append(
+        self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
+    ) -> SessionVersion | None:
+        """Writes *messages* at the end of the log: durable, and all of them, when it returns."""
+        self._limits.check_messages(messages, expected.next_seq)
+        title = "" if self._titled else _title(messages)
         rows = [message_to_row(message) for message in messages]
-        self._native.append_messages(self._session_id, expected_next, rows, cadence)
+        with _versions():
+            version = self._native.append_messages(self._session_id, expected, write_id, rows, clock, title)
+        self._titled = self._titled or bool(title)
+        return _version(version)
 
     def read(self, start: int, end: int) -> list[LogRow]:
         """The messages of a half-open range of sequence numbers, in order."""
@@ -77,20 +89,19 @@ class DatabaseLog:
         compaction: NewCompaction,
         entries: Sequence[Entry],
         *,
-        expected_head: int | None,
-        cadence: str,
-        expected_redactions: int | None = None,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
     ) -> CommitReceipt:
         """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
-        compaction_id, entry_ids = self._native.commit_compaction(
-            self._session_id,
-            (expected_head, expected_redactions),
-            compaction_to_row(compaction),
-            [new_entry(entry) for entry in self._limits.cut(entries)],
-            cadence,
-        )
+        found = [new_entry(entry) for entry in self._limits.cut(entries)]
+        texts = [derived_to_row(text) for text in compaction.derived]
+        with _versions():
+            receipt = self._native.commit_compaction(
+                self._session_id, expected, write_id, compaction_to_row(compaction), texts, found, clock
+            )
         self._on_entries()
-        return CommitReceipt(compaction_id, tuple(entry_ids))
+        return _receipt(receipt)
 
     def rewrite(
         self,
@@ -98,35 +109,136 @@ class DatabaseLog:
         messages: Sequence[NewMessage],
         entries: Sequence[Entry],
         *,
-        expected_head: int | None,
-        expected_next: int,
-        expected_redactions: int,
+        expected: SessionVersion,
         withdrawn: Sequence[int],
         parent: int | None,
-        cadence: str,
+        clock: str,
+        write_id: int,
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
-        self._limits.check_messages(messages, expected_next)
+        self._limits.check_messages(messages, expected.next_seq)
         new = [message_to_row(message) for message in messages]
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
-        row_id, entry_ids = self._native.rewrite(
-            self._session_id,
-            (expected_head, expected_redactions),
-            compaction_to_row(row),
-            (expected_next, list(withdrawn), parent, new, found),
-            cadence,
-        )
+        texts, changes = [derived_to_row(text) for text in row.derived], (list(withdrawn), parent, new, found)
+        with _versions():
+            receipt = self._native.rewrite(
+                self._session_id, expected, write_id, compaction_to_row(row), texts, changes, clock
+            )
         self._on_entries()
-        return CommitReceipt(row_id, tuple(entry_ids))
+        return _receipt(receipt)
 
-    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
-        """Makes the view before *expected_head* current again, and takes back the entries it brought."""
-        return UndoReceipt(*self._native.undo_compaction(self._session_id, expected_head, cadence))
+    def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
+        """Makes the view before the current one current again, and takes back the entries it brought."""
+        with _versions():
+            undone = self._native.undo_compaction(self._session_id, expected, write_id, clock)
+        head, withdrawn, version = undone
+        return UndoReceipt(head, withdrawn, _version(version))
 
-    def save_cadence(self, cadence: str) -> None:
-        """Writes the session's cadence alone."""
-        self._native.save_cadence(self._session_id, cadence)
+    def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
+        """Writes the session's clock alone."""
+        with _versions():
+            return _version(self._native.save_clock(self._session_id, expected, write_id, clock))
+
+    def save_settings(
+        self, settings: str, *, expected: SessionVersion, write_id: int
+    ) -> SessionVersion | None:
+        """Writes what was settled for the session."""
+        with _versions():
+            return _version(self._native.save_settings(self._session_id, expected, write_id, settings))
+
+    def renew(
+        self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
+    ) -> SessionVersion | None:
+        """Gives a derived text that was forgotten a new one; None where it is no such text."""
+        with _versions():
+            return _version(self._native.renew(self._session_id, expected, write_id, derived_id, content))
 
     def compactions(self) -> list[CompactionRow]:
         """Every compaction ever committed, in order."""
         return [compaction_from_row(row) for row in self._native.compactions(self._session_id)]
+
+    def compactions_after(self, compaction_id: int, *, limit: int) -> list[CompactionRow]:
+        """At most *limit* compactions that were committed after *compaction_id*, in order."""
+        rows = self._native.compactions_after(self._session_id, compaction_id, limit)
+        return [compaction_from_row(row) for row in rows]
+
+    def compaction(self, compaction_id: int) -> CompactionRow | None:
+        """The compaction of that id; None where this session has none."""
+        row = self._native.compaction(self._session_id, compaction_id)
+        return None if row is None else compaction_from_row(row)
+
+    def chain(self, head: int, *, until: int | None = None, limit: int | None = None) -> list[CompactionRow]:
+        """The compactions that led to *head*, itself first, up to *until*, which is left out."""
+        rows = self._native.chain(self._session_id, head, until, _ALL if limit is None else limit)
+        return [compaction_from_row(row) for row in rows]
+
+    def derived(self, ids: Sequence[int]) -> list[Derived]:
+        """The derived texts of those ids, in their order."""
+        return [derived_from_row(row) for row in self._native.derived(self._session_id, list(ids))]
+
+    def derived_after(self, derived_id: int) -> list[Derived]:
+        """All derived texts of the session with a larger id, ascending."""
+        rows = self._native.derived_after(self._session_id, derived_id)
+        return [derived_from_row(row) for row in rows]
+
+    def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
+        """Of each text the derived texts that are exactly that, the newest first."""
+        found = self._native.derived_like(self._session_id, list(texts))
+        return [[derived_from_row(row) for row in rows] for rows in found]
+
+    def _state(self, row: tuple[Any, ...]) -> LogState:
+        (next_seq, head, redactions, counter), clock, settings, namespace, write_id, deleted, title = row
+        self._titled = bool(title)
+        standing = None if head is None else self.compaction(head)
+        if head is not None and standing is None:
+            raise StoreCorruptError(
+                f"session {self._session_id!r} stands on compaction {head}, which is missing",
+                table="compaction",
+                id=head,
+            )
+        return LogState(
+            next_seq=next_seq,
+            head=standing,
+            clock=clock,
+            redactions=redactions,
+            counter=counter,
+            deleted=deleted,
+            namespace=namespace,
+            write_id=write_id,
+            settings=settings,
+        )
+
+
+@contextmanager
+def _versions() -> Iterator[None]:
+    """Gives a conflict what was expected and found as versions."""
+    try:
+        yield
+    except StoreConflictError as error:
+        fields = vars(error)
+        for name in ("expected", "found"):
+            if isinstance(fields.get(name), tuple):
+                fields[name] = SessionVersion(*fields[name])
+        raise
+
+
+def _version(row: tuple[int, int | None, int, int] | None) -> SessionVersion | None:
+    return None if row is None else SessionVersion(*row)
+
+
+def _receipt(row: tuple[Any, ...]) -> CommitReceipt:
+    compaction_id, derived_ids, entry_ids, version = row
+    return CommitReceipt(compaction_id, tuple(derived_ids), tuple(entry_ids), _version(version))
+
+
+def _title(messages: Sequence[NewMessage]) -> str:
+    """The text of the first request among *messages*; empty where there is none."""
+    for message in messages:
+        if message.role == "user" and message.provenance == "original":
+            try:
+                read = read_message(decode(message.raw), 0, dialect=message.dialect)
+            except (InvalidMessageError, json.JSONDecodeError):
+                continue  # a caller's own log need not hold messages that we read
+            if text := indexable_text(read, index_tools=False).strip():
+                return text
+    return ""

@@ -12,7 +12,7 @@ from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageErro
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
 from siltstone.memory.entry import ForgetReport, Page, StoredEntry
-from siltstone.memory.log import CompactionRow, LogRow, SessionLog
+from siltstone.memory.log import Derived, LogRow, SessionLog
 from siltstone.memory.renaming import new_names, with_partners
 from siltstone.messages import (
     FORGOTTEN,
@@ -38,13 +38,20 @@ _PAGE = 1_000  #: rows that are held at once
 
 
 class Target(NamedTuple):
-    """What is to be forgotten of one session: messages with their tombstones, and the rest by id."""
+    """What is to be forgotten of one session: messages with their tombstones, and the rest by id.
+
+    A store in a database forgets ``derived``, where one in memory forgets ``summaries``: the texts that
+    compactions brought, each with the text that takes its place, and the compactions themselves.
+    """
 
     session_id: str
     messages: list[tuple[int, str]]
     entries: list[int]
     summaries: list[int]
     staged: list[int]
+    derived: Sequence[tuple[int, str]] = ()
+    facts: Sequence[int] = ()
+    digests: Sequence[tuple[int, bytes]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +158,13 @@ class Criteria:
             and (self.text is None or _says(row, self.text))
         )
 
-    def summary(self, row: CompactionRow) -> bool:
+    def summary(self, row: Derived) -> bool:
         """Whether a summary is meant by what it says; one that covers a forgotten message goes anyway."""
-        said = self.text is not None and holds(row.compaction.summary, self.text)
+        said = self.text is not None and holds(row.raw, self.text)
         return said and self.entry_ids is None and self.span is None and self.name is None and self._old(row)
 
-    def _old(self, row: CompactionRow) -> bool:
-        return self.before is None or row.compaction.created_at < self.before
+    def _old(self, row: Derived) -> bool:
+        return self.before is None or row.created_at < self.before
 
 
 def plan(
@@ -221,8 +228,8 @@ def _of_session(
         start, end = entry.source_range
         sources.update(range(start, min(end, length)))
     messages, changed, kept = _messages(log, length, sources, criteria)
-    compactions = log.compactions()
-    summaries = [row.compaction_id for row in compactions if criteria.summary(row)]
+    derived = log.derived([each for row in log.compactions() for each in row.derived_ids])
+    summaries = [row.derived_id for row in derived if criteria.summary(row)]
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
     # What a damaged entry says cannot be believed, so it may be what is meant.
     damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
@@ -232,12 +239,16 @@ def _of_session(
     dropped = {*ids[1], *(entry.entry_id for entry in staged if _has(entry.source_range, seqs))}
     replaced = [
         row
-        for row in compactions
-        if not row.redacted
-        and (row.compaction_id in summaries or any(_has(span, seqs) for span in row.compaction.covers))
+        for row in derived
+        if not row.redacted and (row.derived_id in summaries or any(_has(span, seqs) for span in _spans(row)))
     ]
     expected = (changed, len(leaving) + len(dropped), len(replaced))
     return Target(session_id, messages, ids[0], summaries, ids[1]), expected, kept
+
+
+def _spans(row: Derived) -> tuple[tuple[int, int], ...]:
+    """The messages that a derived text stands for."""
+    return row.covers if row.seq is None else ((row.seq, row.seq + 1),)
 
 
 def _messages(
@@ -294,7 +305,8 @@ def _says(row: LogRow, text: str) -> bool:
     if holds(row.raw, text, DEEPEST + 1):  # the row is JSON itself
         return True
     try:  # what stands in two parts may be found as one text
-        return text in indexable_text(read_message(decode(row.raw), row.seq, dialect=row.dialect))
+        message = read_message(decode(row.raw), row.seq, dialect=row.dialect)
+        return text in indexable_text(message, own=())
     except InvalidMessageError:
         return False  # a caller's own log need not hold messages that we read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
 from siltstone.messages import Dialect, Provenance, Role
@@ -12,17 +12,46 @@ from siltstone.messages import Dialect, Provenance, Role
 __all__ = [
     "CommitReceipt",
     "CompactionRow",
+    "Derived",
     "LogRow",
     "LogState",
     "NewCompaction",
+    "NewDerived",
     "NewMessage",
+    "NewRef",
     "SessionLog",
+    "SessionVersion",
     "UndoReceipt",
     "ViewItem",
 ]
 
-ViewItem: TypeAlias = tuple[int, int] | None
-"""A piece of a view: a half-open range of sequence numbers that are retained, or None: the summary."""
+
+@dataclass(frozen=True, slots=True)
+class SessionVersion:
+    """What a worker has seen of a session. Every write names it, and another one is a conflict.
+
+    Attributes:
+        next_seq: The sequence number that the next message gets.
+        head: The row whose view is current; None before the first.
+        redactions: How often messages were forgotten, or a past was rewritten.
+        counter: Raised by every write of the session's own state.
+    """
+
+    next_seq: int
+    head: int | None
+    redactions: int
+    counter: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewRef:
+    """In the view of a row on its way into the log: the derived text of that row at *place*."""
+
+    place: int
+
+
+ViewItem: TypeAlias = tuple[int, int] | NewRef | int
+"""A piece of a view: a half-open range of sequence numbers that are shown, or the id of a derived text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +77,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A message as the log holds it: a :class:`NewMessage` with its sequence number."""
+    """A message as the log holds it: a :class:`NewMessage` with its number, and the write it came with."""
 
     seq: int
     raw: str
@@ -57,23 +86,63 @@ class LogRow:
     provenance: Provenance
     tokens: int
     created_at: int
+    write_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewDerived:
+    """A text that stands in the view for messages of the log, on its way into the log.
+
+    Attributes:
+        kind: A summary of many messages, or a substitute for one.
+        raw: Of a summary its framed text, the content of the summary message; of a substitute the whole
+            message as JSON.
+        covers: Of a summary: the ranges of original messages it stands for.
+        seq: Of a substitute: the message it stands for.
+        level: Of a summary: 1 for one of messages alone, one more than the highest it replaced otherwise.
+        degraded: The summary was made without the intended model.
+        dialect: Of a substitute: how ``raw`` is to be read.
+    """
+
+    kind: Literal["summary", "substitute"]
+    raw: str
+    covers: tuple[tuple[int, int], ...] = ()
+    seq: int | None = None
+    level: int = 0
+    degraded: bool = False
+    dialect: Dialect = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A derived text as the log holds it: a :class:`NewDerived` with its id."""
+
+    derived_id: int
+    kind: Literal["summary", "substitute"]
+    raw: str
+    covers: tuple[tuple[int, int], ...]
+    seq: int | None
+    level: int
+    degraded: bool
+    redacted: bool  #: it was forgotten, and another text stands in its place
+    dialect: Dialect
+    created_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewCompaction:
-    """A compaction on its way into the log.
+    """A row that makes a view current, on its way into the log.
 
     Attributes:
         policy: The policy's name.
         reason: The trigger's reason.
-        level: The summary's level.
-        degraded: The summary was made without the intended model.
-        summary: The framed summary as the model will read it: the content of the summary message.
-        covers: The ranges of original messages it stands for.
-        view: The view it leaves: retained ranges, and None where the summary stands.
+        covers: The ranges of messages that are on the line of the session and not shown.
+        view: The view it leaves.
+        derived: The derived texts that it brings; ``NewRef`` names them in ``view``.
         next_seq: Messages from here on were appended after the history it rewrote, and follow the view.
         model: The model that wrote the summary, empty where unknown.
         usage: The model calls as JSON text.
+        state: The policy's own state as JSON text, empty where it has none.
         tokens_before: The view before, by the policy's rule.
         tokens_after: And after.
         messages_before: Messages in the view before.
@@ -83,14 +152,13 @@ class NewCompaction:
 
     policy: str
     reason: str
-    level: int
-    degraded: bool
-    summary: str
     covers: tuple[tuple[int, int], ...]
     view: tuple[ViewItem, ...]
+    derived: tuple[NewDerived, ...]
     next_seq: int
     model: str
     usage: str
+    state: str
     tokens_before: int
     tokens_after: int
     messages_before: int
@@ -100,20 +168,12 @@ class NewCompaction:
 
 @dataclass(frozen=True, slots=True)
 class CompactionRow:
-    """A compaction as the log holds it, with its id and the one whose view it rewrote."""
+    """A row as the log holds it, with its id, the one whose view it rewrote, and what it brought."""
 
     compaction_id: int
     parent: int | None
     compaction: NewCompaction
-    redacted: bool = False  #: its summary was forgotten, and another text stands in its place
-
-
-@dataclass(frozen=True, slots=True)
-class UndoReceipt:
-    """What an undo left: the compaction that is current now, and how many entries are not found any more."""
-
-    head: int | None
-    withdrawn: int
+    derived_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,49 +182,86 @@ class LogState:
 
     Attributes:
         next_seq: The sequence number that the next message gets.
-        head: The compaction whose view is current; None before the first.
-        cadence: What the session stored with its last write, as JSON text; empty at first.
+        head: The row whose view is current; None before the first.
+        clock: What the session stored with its last write, as JSON text; empty at first.
         redactions: How often messages were forgotten, or a past was rewritten.
-        dropped: The session was dropped: what is written to it is accepted as nothing.
+        counter: Raised by every write of the session's own state.
+        deleted: The session was deleted: what is written to it is accepted as nothing.
+        namespace: What it was opened with first; empty for none.
+        write_id: The id of the last write; 0 before the first.
+        settings: The session's settings as JSON text.
     """
 
     next_seq: int
     head: CompactionRow | None
-    cadence: str
+    clock: str
     redactions: int = 0
-    dropped: bool = False
+    counter: int = 0
+    deleted: bool = False
+    namespace: str = ""
+    write_id: int = 0
+    settings: str = ""
+
+    @property
+    def version(self) -> SessionVersion:
+        """The session's version."""
+        head = None if self.head is None else self.head.compaction_id
+        return SessionVersion(self.next_seq, head, self.redactions, self.counter)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitReceipt:
-    """What a commit wrote: the compaction's id, and an entry's id for each entry handed over."""
+    """What a commit wrote. Of a session that was deleted: nothing, and no version.
+
+    Attributes:
+        compaction_id: The row's id.
+        derived_ids: An id for each derived text of the row.
+        entry_ids: An id for each entry handed over; None for one that is not stored.
+        version: The session's version after it.
+    """
 
     compaction_id: int
+    derived_ids: tuple[int, ...]
     entry_ids: tuple[int | None, ...]
+    version: SessionVersion | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReceipt:
+    """What an undo left: the row that is current now, how many entries left the search, the version."""
+
+    head: int | None
+    withdrawn: int
+    version: SessionVersion | None
 
 
 class SessionLog(Protocol):
-    """An append-only log of one session, and the compactions that give views of it."""
+    """An append-only log of one session, and the rows that give views of it.
+
+    Every write names the version that it stands on, and an id of its own. A version that is not the
+    session's raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was written.
+    What is written to a session that was deleted is accepted as nothing, and gives no version.
+    """
 
     def state(self) -> LogState:
         """Where the log stands."""
 
-    def redactions(self) -> int | None:
-        """How often something was forgotten or rewritten; None for a session that was dropped."""
+    def open(self, namespace: str | None) -> LogState:
+        """Where the log stands, if the session is of that namespace; None does not ask.
 
-    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
-        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one.
-
-        Raises:
-            StoreConflictError: something was forgotten since *expected_redactions*.
-        """
-
-    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
-        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns.
+        A session that is new, and has a namespace, is begun with it.
 
         Raises:
-            StoreConflictError: the log does not end where *expected_next* says.
+            ConfigError: the session is of another namespace.
         """
+
+    def version(self) -> SessionVersion | None:
+        """The session's version; None for a session that was deleted. It takes microseconds."""
+
+    def append(
+        self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
+    ) -> SessionVersion | None:
+        """Writes *messages* to the end of the log: durable, and all of them, when it returns."""
 
     def read(self, start: int, end: int) -> list[LogRow]:
         """The messages of a half-open range of sequence numbers, in order."""
@@ -174,16 +271,11 @@ class SessionLog(Protocol):
         compaction: NewCompaction,
         entries: Sequence[Entry],
         *,
-        expected_head: int | None,
-        cadence: str,
-        expected_redactions: int | None = None,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
     ) -> CommitReceipt:
-        """Indexes *entries* and writes *compaction* in one step: both, or nothing.
-
-        Raises:
-            StoreConflictError: another compaction was committed since *expected_head*, or messages were
-                forgotten since *expected_redactions* (None does not ask).
-        """
+        """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing."""
 
     def rewrite(
         self,
@@ -191,43 +283,57 @@ class SessionLog(Protocol):
         messages: Sequence[NewMessage],
         entries: Sequence[Entry],
         *,
-        expected_head: int | None,
-        expected_next: int,
-        expected_redactions: int,
+        expected: SessionVersion,
         withdrawn: Sequence[int],
         parent: int | None,
-        cadence: str,
+        clock: str,
+        write_id: int,
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
 
         Counts as a redaction, so that who has read the session before reads it anew.
 
         Args:
-            row: The view. It may have messages that are before ``expected_next``, in ascending order.
+            row: The view.
             messages: What follows it.
             entries: What is to be found beside it. One that is there already keeps its id.
-            expected_head: The compaction that was current when the session was read.
-            expected_next: Where the log ended.
-            expected_redactions: How often something had been forgotten.
-            withdrawn: The compactions whose entries leave, before *entries* are written.
-            parent: The compaction that *row* follows; None for the bare log.
-            cadence: The session's cadence.
-
-        Raises:
-            StoreConflictError: another writer changed the session since. Nothing was written.
+            expected: The session's version.
+            withdrawn: The rows whose entries leave, before *entries* are written.
+            parent: The row that *row* follows; None for the bare log.
+            clock: The session's clock.
+            write_id: The write's id.
         """
 
-    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
-        """Makes the view before *expected_head* current again, and takes back the entries it brought.
+    def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
+        """Makes the view before the current row current again, and takes back the entries it brought.
 
-        The compaction stays in the log. Entries that were indexed by a caller stay as well.
-
-        Raises:
-            StoreConflictError: another compaction was committed, or undone, since *expected_head*.
+        The row stays in the log. Entries that were indexed by a caller stay as well.
         """
 
-    def save_cadence(self, cadence: str) -> None:
-        """Writes the session's cadence alone."""
+    def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
+        """Writes the session's clock alone."""
+
+    def save_settings(
+        self, settings: str, *, expected: SessionVersion, write_id: int
+    ) -> SessionVersion | None:
+        """Writes what was settled for the session, as JSON text."""
+
+    def renew(
+        self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
+    ) -> SessionVersion | None:
+        """Gives a summary that was forgotten a new text. None where it is none."""
+
+    def compaction(self, compaction_id: int) -> CompactionRow | None:
+        """The row of that id; None where this session has none."""
 
     def compactions(self) -> list[CompactionRow]:
-        """Every compaction ever committed, in order."""
+        """Every row ever committed, in order."""
+
+    def derived(self, ids: Sequence[int]) -> list[Derived]:
+        """The derived texts of those ids, in the order of *ids*."""
+
+    def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
+        """Of each text the derived texts that are exactly that, the newest first: an index leads to them."""
+
+    def derived_after(self, derived_id: int) -> list[Derived]:
+        """All derived texts of the session with a larger id, ascending."""

@@ -29,7 +29,8 @@ class MemoryStore(DatabaseStore):
 
     The file is ``path/memory/memory.sqlite3``. Only this package may open it while a store is open; to
     look inside with other tools, close the store or take a copy. A store is safe to use from many threads,
-    and two stores of one process on the same path are one. It does not cross a fork: open it again there.
+    and two stores of one process on the same path are one. It does not cross a fork: in the child it
+    raises ``StoreForkedError``, and the path can be opened again there.
 
     Rankers:
         ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, lifted by the entries beside
@@ -78,6 +79,7 @@ class MemoryStore(DatabaseStore):
         embed_timeout: float = 5.0,
         hooks: Iterable[StoreHook] = (),
         limits: Limits = DEFAULTS,
+        mode: int | None = None,
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 
@@ -102,6 +104,9 @@ class MemoryStore(DatabaseStore):
             embed_timeout: Seconds that a search waits for the vector of its query.
             hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
             limits: How much one call may hand over, or ask for.
+            mode: Who may read and write files that are made, as ``os.chmod`` takes it, and look into folders
+                that are: 0o640 lets the group read. Without it the owner alone (0600, and 0700 for folders).
+                The process's umask takes nothing of it, and what is there already stays as it is.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
@@ -124,7 +129,7 @@ class MemoryStore(DatabaseStore):
         if not isinstance(limits, Limits):
             raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
         hooks = tuple(hooks)
-        native = _native.Store.open(_as_path(path), read_only, hash_rule)
+        native = _native.Store.open(_as_path(path), read_only, hash_rule, mode)
         try:
             vectors = None
             if embedder is not None:

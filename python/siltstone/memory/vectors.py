@@ -12,7 +12,7 @@ from siltstone import _native
 from siltstone.embedding.base import Embedder, as_row, as_rows
 from siltstone.errors import EmbeddingError, StoreClosedError, StoreConflictError, StoreError
 from siltstone.events import EmbeddingFailed, StoreHook, notify
-from siltstone.memory.worker import EventLoop, Worker, WorkerClosed, WorkerTimeout
+from siltstone.memory.worker import EventLoop, Worker, WorkerClosed, WorkerTimeout, runs
 
 __all__ = ["Vectors", "pieces"]
 
@@ -61,7 +61,9 @@ class Vectors:
         self._documents = Worker("siltstone-embed-documents", self._loop)
         self._queries = Worker("siltstone-embed-queries", self._loop)
         self._known: OrderedDict[str, bytes] = OrderedDict()
-        self._changed = threading.Condition()
+        # Taken by itself: an interrupt inside a Condition's own methods would leave its lock taken for ever.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._closed = False
         self._stale = False  # another embedder took the place of this one
@@ -75,7 +77,7 @@ class Vectors:
     def wake(self, *, anew: bool = False) -> None:
         """There may be entries without vectors; with *anew*, among those that had some."""
         if os.getpid() == self._process:
-            with self._changed:
+            with self._lock:
                 self._anew = self._anew or anew
                 self._ask()
 
@@ -83,7 +85,7 @@ class Vectors:
         """Waits until every entry has been tried. Whether all have vectors now."""
         if os.getpid() != self._process:
             return False
-        with self._changed:
+        with self._lock:
             wanted = self._ask()
             self._hurry = True
             self._changed.notify_all()
@@ -94,7 +96,7 @@ class Vectors:
         """The vector of a query as the core takes it; None where there is none in time."""
         if os.getpid() != self._process or self._stale:
             return None
-        with self._changed:
+        with self._lock:
             if text in self._known:
                 self._known.move_to_end(text)
                 return self._known[text]
@@ -106,7 +108,7 @@ class Vectors:
         except Exception as error:
             self._tell("query", error, 1)
             return None
-        with self._changed:
+        with self._lock:
             self._known[text] = row
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
@@ -116,28 +118,34 @@ class Vectors:
         """Stops the worker. What it has not done is found when the store is next opened."""
         if os.getpid() != self._process:
             return  # its threads, and whoever holds its locks, are in another process
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
         self._documents.close()
         self._queries.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(CLOSE_SECONDS)
+        thread = self._thread
+        if runs(thread) and thread is not threading.current_thread():
+            thread.join(CLOSE_SECONDS)
         self._loop.close()
 
     def _ask(self) -> int:
         """Asks for a pass, which begins later than now; the number of it."""
         self._asked += 1
-        if self._thread is None and not self._closed:
+        if not self._closed and not runs(self._thread):
             self._thread = threading.Thread(target=self._run, name="siltstone-vectors", daemon=True)
             self._thread.start()
         self._changed.notify_all()
         return self._asked
 
     def _run(self) -> None:
+        own = threading.current_thread()
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._asked > self._done)
+            with self._lock:
+                self._changed.wait_for(
+                    lambda: self._closed or self._asked > self._done or self._thread is not own
+                )
+                if self._thread is not own:
+                    return  # whoever started it was interrupted, and started another
                 if self._closed or self._stale:
                     self._done = self._asked
                     self._changed.notify_all()
@@ -146,7 +154,7 @@ class Vectors:
                 if self._anew:
                     self._after, self._anew = 0, False
             whole = self._pass()
-            with self._changed:
+            with self._lock:
                 self._done = asked
                 self._failures = 0 if whole else self._failures + 1
                 self._changed.notify_all()

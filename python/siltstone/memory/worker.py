@@ -6,12 +6,12 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["EventLoop", "Worker", "WorkerClosed", "WorkerTimeout"]
+__all__ = ["EventLoop", "Worker", "WorkerClosed", "WorkerTimeout", "runs"]
 
 
 class WorkerTimeout(Exception):  # noqa: N818 - it is caught here, and never a user's
@@ -20,6 +20,11 @@ class WorkerTimeout(Exception):  # noqa: N818 - it is caught here, and never a u
 
 class WorkerClosed(Exception):  # noqa: N818
     """Nobody makes calls any more."""
+
+
+def runs(thread: threading.Thread | None) -> TypeGuard[threading.Thread]:
+    """Whether *thread* was started. An interrupt may have come between its making and its start."""
+    return thread is not None and thread.ident is not None
 
 
 class EventLoop:
@@ -108,7 +113,7 @@ class Worker:
 
         Raises:
             WorkerTimeout: no answer within *timeout* seconds.
-            WorkerClosed: the lane is closed.
+            WorkerClosed: the worker is closed.
         """
         task = Task(function, argument)
         with self._lock:
@@ -116,15 +121,20 @@ class Worker:
                 raise WorkerClosed
             if self._stuck is not None and not self._stuck.done.is_set():
                 raise WorkerTimeout
-            if self._thread is None:
+            if not runs(self._thread):
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
             self._queue.put(task)
-        if not task.done.wait(timeout):
-            with self._lock:
-                self._stuck = task
-            task.given_up = True
-            task.cancel()
+        answered = False
+        try:
+            answered = task.done.wait(timeout)
+        finally:
+            if not answered:  # time is up, or whoever waits was interrupted
+                with self._lock:
+                    self._stuck = task
+                task.given_up = True
+                task.cancel()
+        if not answered:
             raise WorkerTimeout
         if task.error is None:
             return task.answer
@@ -137,8 +147,7 @@ class Worker:
         """Makes no more calls; one that is being made ends by itself."""
         with self._lock:
             self._closed = True
-            if self._thread is not None:
-                self._queue.put(None)
+            self._queue.put(None)
 
     def _run(self) -> None:
         while (task := self._queue.get()) is not None:

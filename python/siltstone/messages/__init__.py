@@ -7,8 +7,8 @@ from siltstone.messages.escapes import holds
 from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.groups import Group, groups
 from siltstone.messages.history import read_history
-from siltstone.messages.indexable import indexable_text
-from siltstone.messages.json_text import decode, encode, well_formed
+from siltstone.messages.indexable import indexable_text, indexable_texts
+from siltstone.messages.json_text import decode, encode, well_formed, without_own_key
 from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
 from siltstone.messages.message import (
     Dialect,
@@ -27,9 +27,12 @@ from siltstone.messages.message import (
     SummaryMessage,
 )
 from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
-from siltstone.messages.read import detect, read_message, validate
+from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
+from siltstone.messages.read import detect, read_message, read_summary, validate
 from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.results import read_substitute, with_result_texts, words_alone
+from siltstone.messages.summaries import summary_level
+from siltstone.messages.summary_mark import SummaryMark, marked, ranges_in_words, read_mark, unmarked
 from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
 from siltstone.messages.turns import (
     REMINDER_TAGS,
@@ -46,6 +49,7 @@ from siltstone.messages.validators import Finding, validate_history
 __all__ = [
     "FORGOTTEN",
     "MAX_MESSAGE_BYTES",
+    "OWN_TOOLS",
     "REMINDER_TAGS",
     "Converted",
     "Dialect",
@@ -59,6 +63,7 @@ __all__ = [
     "LiveObject",
     "Loss",
     "Message",
+    "OwnTools",
     "Part",
     "PartKind",
     "Provenance",
@@ -69,6 +74,7 @@ __all__ = [
     "RequestRule",
     "Role",
     "SubstituteMessage",
+    "SummaryMark",
     "SummaryMessage",
     "Turn",
     "as_history",
@@ -85,21 +91,30 @@ __all__ = [
     "identifiers",
     "in_flight",
     "indexable_text",
+    "indexable_texts",
     "is_request",
+    "marked",
     "message_size",
+    "names_own_tool",
     "opens_turn",
+    "ranges_in_words",
     "read_history",
+    "read_mark",
     "read_message",
     "read_substitute",
+    "read_summary",
     "renamed",
     "render_messages",
     "rendered_tokens",
     "repair",
+    "summary_level",
     "tombstone",
     "turns",
+    "unmarked",
     "validate",
     "validate_history",
     "well_formed",
     "with_result_texts",
+    "without_own_key",
     "words_alone",
 ]

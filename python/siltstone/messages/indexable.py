@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from siltstone.messages.message import Message, Part
+from collections.abc import Collection, Iterable, Iterator
 
-__all__ = ["indexable_text"]
+from siltstone.messages.message import Message, Part
+from siltstone.messages.own_tools import OWN_TOOLS, OwnTools
+
+__all__ = ["indexable_text", "indexable_texts"]
 
 _RULES = frozenset({"system", "developer"})
 
 
-def indexable_text(message: Message, *, index_tools: bool = True) -> str:
+def indexable_text(message: Message, *, index_tools: bool = True, own: Collection[int] | None = None) -> str:
     """The text of a message that is indexed: what was said, and the tools' names, arguments and results.
 
     Reasoning and media are not indexed. System messages, and everything that is not original
-    (summaries, injected and recalled text), give ``""``.
+    (summaries, injected and recalled text), give ``""``. Calls and answers of siltstone's own tools are left
+    out.
 
     Args:
         message: The message.
         index_tools: False leaves calls and results out.
+        own: The places among its parts that are of our own tools. Left out, they are found by the names in
+            the message alone; most dialects name a tool in the call and not in the answer, so for a whole
+            history there is :func:`indexable_texts`.
     """
     if message.provenance != "original" or message.role in _RULES:
         return ""
-    return "\n".join(filter(None, (_passage(part, index_tools) for part in message.parts)))
+    if own is None:
+        own = OwnTools().parts_of(message)
+    said = (part for place, part in enumerate(message.parts) if place not in own)
+    return "\n".join(filter(None, (_passage(part, index_tools) for part in said)))
+
+
+def indexable_texts(
+    messages: Iterable[Message], *, index_tools: bool = True, own_tools: Iterable[str] = OWN_TOOLS
+) -> Iterator[str]:
+    """:func:`indexable_text` of each of *messages*; an answer of our own tools is known by its call.
+
+    Args:
+        messages: Messages in the order in which they were said; calls stand before their answers.
+        index_tools: As there.
+        own_tools: The names of our own tools. Hosts may prefix them.
+    """
+    tools = OwnTools(own_tools)
+    for message in messages:
+        yield indexable_text(message, index_tools=index_tools, own=tools.parts_of(message))
 
 
 def _passage(part: Part, index_tools: bool) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from json import JSONEncoder
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from siltstone.errors import InvalidMessageError
+from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.messages.message import KeyedSystemMessage
 from siltstone.messages.plain import as_fields, as_json_value
 
 if TYPE_CHECKING:
     from siltstone.messages.message import RawMessage
 
-__all__ = ["MAX_DEPTH", "decode", "dump", "encode", "unwritable", "well_formed"]
+__all__ = ["MAX_DEPTH", "OWN_KEY", "decode", "dump", "encode", "unwritable", "well_formed", "without_own_key"]
+
+OWN_KEY = "siltstone:message"  #: in the JSON text of a message: what its type carries beside the dict
 
 MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
 
@@ -27,12 +31,13 @@ def encode(raw: RawMessage) -> str:
 
     A lone surrogate is written as ``\udXXX``. Two adjacent halves that a str holds apart come back
     from :func:`decode` as the one code point they stand for: JSON cannot tell the two forms apart.
+    The key and the version of a :class:`KeyedSystemMessage` are written beside its fields.
 
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
     """
     try:
-        return dump(raw)
+        return dump(_with_own_key(raw))
     except (TypeError, ValueError, RecursionError) as error:
         raise unwritable(raw) from error
 
@@ -71,7 +76,35 @@ def decode(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         kind = type(value).__name__
         raise InvalidMessageError(f"the text of a message must be a JSON object, got {kind}", value_type=kind)
-    return value
+    return _restored(value) if OWN_KEY in value else value
+
+
+def without_own_key(text: str) -> str:
+    """The JSON text of the same message as a plain dict: what a host has whose messages went through JSON."""
+    return dump(dict(decode(text))) if f'"{OWN_KEY}":' in text else text
+
+
+def _with_own_key(raw: RawMessage) -> object:
+    if isinstance(raw, KeyedSystemMessage):
+        return {OWN_KEY: {"key": raw.key, "version": raw.version}, **raw}
+    if isinstance(raw, Mapping) and OWN_KEY in raw:  # a caller's own key of that name
+        return {OWN_KEY: {}, "raw": dict(raw)}
+    return raw
+
+
+def _restored(value: dict[str, Any]) -> dict[str, Any]:
+    """What :func:`_with_own_key` was given."""
+    own = value.pop(OWN_KEY)
+    if own == {} and isinstance(value.get("raw"), dict):
+        raw: dict[str, Any] = value["raw"]
+        return raw
+    try:
+        keyed = KeyedSystemMessage("", own["key"], own["version"])
+    except (KeyError, TypeError, ConfigError):  # the log of somebody else
+        return {OWN_KEY: own, **value}
+    keyed.clear()
+    keyed.update(value)
+    return keyed
 
 
 def _refuse_constant(name: str) -> NoReturn:

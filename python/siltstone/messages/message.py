@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.messages.summary_mark import ascend, marked
 
 __all__ = [
     "Dialect",
@@ -126,19 +127,34 @@ class Message:
         """The texts of its ``text`` parts, joined by line breaks."""
         return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
 
+    def numbered(self, seq: int) -> Message:
+        """The same with the number *seq*."""
+        if self.seq == seq:
+            return self
+        return Message(seq, self.role, self.parts, self.raw, self.dialect, self.provenance, self.covers)
+
 
 class SummaryMessage(dict[str, Any]):
-    """The raw message of a summary: a plain dict to every SDK, known to us by its type.
+    """The raw message of a summary: a plain dict to every SDK, known to us by the last line of its text.
 
-    A user may write ``[Context compacted]`` too; so the type says what is a summary, not the text.
+    That line, its mark, tells the level and what it stands for, and has a digest of the text; so a summary
+    is one after JSON, a copy or a database too. A text that looks like one is a message.
 
-    Attributes:
-        covers: The half-open ranges of sequence numbers it stands for.
+    Args:
+        text: What the message says; the mark goes to its end, in the place of one that it has.
+        covers: The half-open ranges of sequence numbers it stands for, ascending and disjoint.
         level: 1 for a summary of messages, one more than the highest it replaced otherwise.
+
+    Raises:
+        InvalidMessageError: *covers* do not ascend, or are not disjoint.
     """
 
     def __init__(self, text: str, covers: tuple[tuple[int, int], ...], level: int = 1) -> None:
-        super().__init__(role="user", content=text)
+        if not ascend(covers):
+            raise InvalidMessageError(
+                f"the ranges a summary covers must ascend and be disjoint, got {covers!r}", key="covers"
+            )
+        super().__init__(role="user", content=marked(text, covers, level))
         self.covers = covers
         self.level = level
 
@@ -187,8 +203,8 @@ class KeyedSystemMessage(dict[str, Any]):
     """System text in versions: of those with one key the highest version holds, the first of equal ones.
 
     It is a plain dict to every SDK, known to us by its type: an older version leaves with the next
-    compaction, and no summariser is shown it. Through JSON the key is lost, and then it is a system message
-    as any other, which is never discarded.
+    compaction, and no summariser is shown it. A session's log keeps key and version. Through a JSON text of
+    the host's own they are lost, and then it is a system message as any other, which is never discarded.
 
     Args:
         content: The text.

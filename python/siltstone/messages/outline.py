@@ -16,15 +16,15 @@ from typing import Protocol, TypeAlias, overload
 
 from siltstone._native import Outline, render_messages, rendered_tokens
 from siltstone.messages.groups import is_reasoning_only
-from siltstone.messages.history import Numbers
 from siltstone.messages.message import (
     REFERENCE,
     Message,
     Part,
     RawMessage,
-    SummaryMessage,
 )
-from siltstone.messages.read import read_message, read_summary
+from siltstone.messages.numbers import Numbers
+from siltstone.messages.read import read_message
+from siltstone.messages.summaries import SummaryReader
 from siltstone.messages.turns import RequestRule, is_request, opens_turn
 
 __all__ = ["History", "Measure", "Span", "as_history", "count_between", "render_messages", "rendered_tokens"]
@@ -76,6 +76,7 @@ class History(Sequence[Message]):
         self._made: dict[int, Message] = {}
         self._sums: dict[int, tuple[Measure, Sequence[int]]] = {}  # by identity; the rule is held with them
         self._numbers = Numbers(first_seq)
+        self._reader = SummaryReader(self.raws, self._numbers)
         self._numbered = 0  # positions that have their numbers
         self._runs: list[tuple[int, int]] = []  # the position where a run of numbers begins, and its first
         self.outline = Outline(self.raws, self._describe, self._opens_turn)
@@ -191,25 +192,16 @@ class History(Sequence[Message]):
         made = self._made.get(position)
         if made is None:
             run_start, seq = self._runs[bisect_right(self._runs, position, key=_position) - 1]
-            made = read_message(self.raws[position], position)
-            made = _numbered(made, seq + position - run_start)
+            made = read_message(self.raws[position], position).numbered(seq + position - run_start)
             made = self._made.setdefault(position, made)  # two threads see one object
         return made
 
     def _describe(self, position: int) -> LineRow:
         """The line of a message that the core does not read."""
         self._number(position)
-        raw = self.raws[position]
-        if isinstance(raw, SummaryMessage):
-            covers = self._numbers.cover(raw.covers, position) if raw.covers else ()
-            seq = covers[0][0] if covers else self._numbers.next()
-            message = read_summary(raw, seq, covers, position)
-        else:
-            message = read_message(raw, position)
-            seq = self._numbers.next()
-            message = _numbered(message, seq)
+        message = self._reader.read(position)
         self._made[position] = message
-        self._runs.append((position, seq))
+        self._runs.append((position, message.seq))
         self._numbered = position + 1
         return _line(message, self.rule)
 
@@ -234,15 +226,6 @@ def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> 
     if isinstance(messages, History) and (rule is None or rule is messages.rule):
         return messages
     return History.of(messages, rule or is_request)
-
-
-def _numbered(message: Message, seq: int) -> Message:
-    """*message* with its number, which is not its place once there was a summary."""
-    if message.seq == seq:
-        return message
-    return Message(
-        seq, message.role, message.parts, message.raw, message.dialect, message.provenance, message.covers
-    )
 
 
 def count_between(positions: Sequence[int], start: int, end: int) -> int:

@@ -17,7 +17,6 @@ from siltstone.messages.message import (
     Provenance,
     RawMessage,
     Role,
-    SummaryMessage,
     provenance_of,
 )
 from siltstone.messages.plain import as_fields
@@ -44,26 +43,25 @@ def read_message(
         raw: A dict, any other mapping, or an SDK's own object.
         seq: Its absolute sequence number.
         dialect: How to read it; found out by :func:`detect` where not given.
-        provenance: Where it came from. A :class:`SummaryMessage` is a ``compaction_summary`` by itself,
-            a :class:`RepairedMessage` is ``repaired``, an :class:`InjectedMessage` ``injected_context``.
+        provenance: Where it came from. A :class:`RepairedMessage` is ``repaired`` by itself, an
+            :class:`InjectedMessage` ``injected_context``. A message is never a summary by itself: its
+            place in a list makes it one (:func:`read_history`), or who made it (:func:`read_summary`).
 
     Raises:
         InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
             ``role``, or ``path``.
         MessageTooLargeError: over ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
     """
-    if isinstance(raw, SummaryMessage):
-        return read_summary(raw, seq, raw.covers, seq)
     dialect, role, parts = project(raw, seq, dialect)
     if provenance == "original":
         provenance = provenance_of(raw)
     return Message(seq, role, parts, raw, dialect, provenance)
 
 
-def read_summary(raw: SummaryMessage, seq: int, covers: tuple[tuple[int, int], ...], index: int) -> Message:
-    """The projection of a summary that stands for *covers*; *index* is its place, for errors."""
-    dialect, role, parts = project(raw, index)
-    return Message(seq, role, parts, raw, dialect, "compaction_summary", covers)
+def read_summary(raw: RawMessage, covers: tuple[tuple[int, int], ...]) -> Message:
+    """The projection of what is known to be a summary that stands for *covers*, one range at least."""
+    dialect, role, parts = project(raw, covers[0][0])
+    return Message(covers[0][0], role, parts, raw, dialect, "compaction_summary", covers)
 
 
 def validate(raw: RawMessage, *, index: int = 0, dialect: Dialect | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from siltstone.session.aio import AsyncSession
 from siltstone.session.boundary import Prepared
-from siltstone.session.lineage import CompactionRecord
+from siltstone.session.compactions import CompactionRecord
 from siltstone.session.retention import Retention
 from siltstone.session.sync import Session
 

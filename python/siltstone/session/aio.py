@@ -2,133 +2,211 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Compactor
-from siltstone.events import Hook
-from siltstone.hooks import HOOK_TIMEOUT, Guards
+from siltstone.errors import SessionBusyError
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
 from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
+from siltstone.session import compactions
 from siltstone.session.boundary import Prepared
-from siltstone.session.core import Core, OnConflict
-from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
+from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
-from siltstone.session.lineage import AsyncLineage
-from siltstone.session.opening import Path, open_core
-from siltstone.session.retention import Retention
+from siltstone.session.observing import OnConflict, observe
+from siltstone.session.opening import Opened, Options, Path, open_session
+from siltstone.session.repeats import Call
+from siltstone.tools import Tool, context_compact
+from siltstone.tools.memory_search import INSTRUCTIONS
+from siltstone.usage import UsageRecord
+
+if TYPE_CHECKING:
+    from siltstone.session.threads import Queue
 
 __all__ = ["AsyncSession"]
 
 T = TypeVar("T")
+S = TypeVar("S", bound="AsyncSession")
 
 
-class AsyncSession(AsyncLineage, Face[AsyncModels]):
+class AsyncSession:
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
-    Writes and compactions run in worker threads, the model on the event loop. A task that is
-    cancelled leaves the session as it was before the step it was in, or as it is after it.
+    Calls are served in the order in which they were made. Writes and compactions run in worker threads,
+    async models on the event loop, and while a model writes other calls go on. A task that is cancelled
+    leaves the session as it was before the step it was in, or as it is after it. A session belongs to the
+    event loop that first used it.
     """
 
+    def __init__(self, opened: Opened) -> None:
+        """Use :meth:`open`."""
+        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._owns_store = opened.owns_store
+        self._calls = SessionCalls(opened.core, opened.policy, has_model=opened.model is not None)
+        self._made_queue: Queue | None = None
+
     @classmethod
-    async def open(
+    def open(
         cls,
         path: Path | None,
         session_id: str,
-        *,
-        policy: Compactor | None = None,
-        model: AsyncModels | None = None,
-        context_window: int | None = None,
-        reserved_tokens: int = 0,
-        memory: bool | Store = True,
-        index_tools: bool = True,
-        recall: bool = False,
-        hooks: Sequence[Hook] = (),
-        on_before_compact: AsyncBeforeCompact | None = None,
-        on_after_compact: AsyncAfterCompact | None = None,
-        hook_timeout: float | None = HOOK_TIMEOUT,
-        check: bool = False,
-        retention: Retention | None = None,
-    ) -> Self:
+        **options: Unpack[Options[AsyncModels, AsyncBeforeCompact, AsyncAfterCompact]],
+    ) -> Opening[Self]:
         """Opens the session *session_id*. Arguments and errors are those of :meth:`Session.open`.
 
-        *model* and the two hooks may be async callables.
+        *model* and the two hooks may be async callables. A sync model runs in a thread of its own. Await
+        the answer, or use it as a context manager::
+
+            session = await AsyncSession.open("agent-data", "chat-1", context_window=32_000)
+            async with AsyncSession.open("agent-data", "chat-2", context_window=32_000) as session:
+                ...
         """
+        return Opening(lambda: cls(open_session(path, session_id, options, is_async=True)))
 
-        def opening() -> tuple[Core, bool]:
-            return open_core(
-                path,
-                session_id,
-                policy=policy,
-                context_window=context_window,
-                reserved_tokens=reserved_tokens,
-                memory=memory,
-                index_tools=index_tools,
-                recall=recall,
-                hooks=hooks,
-                guards=Guards(on_before_compact, on_after_compact, hook_timeout, check),
-                retention=retention,
-            )
+    @property
+    def session_id(self) -> str:
+        """The id it was opened with."""
+        return self._core.session_id
 
-        core, owned = await _in_thread(opening)
-        return cls(core, policy=policy, model=model, owns_store=owned)
+    @property
+    def store(self) -> Store:
+        """The store that it is kept in."""
+        return self._core.store
 
-    async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> None:
-        """Adds messages to the end of the history. They are durable when it returns: all, or none."""
-        await _in_thread(lambda: self._core.append((message, *more), usage))
+    @property
+    def usage(self) -> UsageRecord:
+        """Every model call of ours, summed over the life of the session."""
+        return self._core.usage
+
+    @property
+    def context_window(self) -> int | None:
+        """The window in tokens: the one given, or the provider's own where it is known and smaller."""
+        return self._core.context_window
+
+    @property
+    def memory_instructions(self) -> str:
+        """Optional text for the system prompt: teaches a model when to use ``memory_search``."""
+        return INSTRUCTIONS
+
+    @property
+    def memory_search(self) -> Tool:
+        """The tool for the model, bound to this session. A call takes microseconds, and is not async."""
+        return self._calls.memory_search()
+
+    @property
+    def memory_get(self) -> Tool:
+        """The tool that reads a message of the log in full, by the handle of a result that was cut."""
+        return self._calls.memory_get()
+
+    @property
+    def compact_tool(self) -> Tool:
+        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``."""
+        return context_compact(self._calls.wish)
+
+    @property
+    def estimate_error(self) -> float | None:
+        """By what share our estimate of the last request was over the provider's own count."""
+        return self._core.state.estimate_error
+
+    async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
+        """Adds messages to the end of the history, durably: all, or none. Their sequence numbers."""
+        raws = (message, *more)
+        call = self._core.calls.begin("append", (*raws, usage))
+        step = partial(self._core.append_as, call, raws, usage)
+        return await _answered(call, self._step(step))
 
     async def observe(
         self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
     ) -> int:
         """Brings the session in step with *history*, the list of a host that keeps its own."""
-        return await _in_thread(lambda: self._core.observe(history, usage, on_conflict))
+        return await self._step(partial(observe, self._core, history, usage, on_conflict))
 
-    async def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
+    async def prepare(
+        self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY, request_bytes: int | None = None
+    ) -> Prepared:
         """What to send to the model now. Call it before every model call."""
-        prepared = await _in_thread(lambda: self._known(policy))
-        if prepared is None:
-            prepared = await _drive(self._boundary(policy), self._model)
-        return prepared
+        return await self._run(self._calls.boundary(policy, request_bytes))
 
     async def plan(self) -> Plan:
         """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed."""
-        return await _in_thread(self._plan)
+        return await self._step(self._calls.plan)
 
     async def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not."""
-        return await _drive(self._compaction(focus), self._model)
+        try:
+            return await self._run(self._calls.compaction(focus), now=True)
+        except SessionBusyError:
+            return await self._step(self._calls.in_flight)
 
     async def recover(self, error: Exception) -> Prepared:
         """A smaller request, after the provider refused the prepared one as too large."""
-        return await _drive(self._recovery(error), self._model)
+        return await self._run(self._calls.recovery(error))
+
+    def history(self) -> list[RawMessage]:
+        """The current view, without asking whether a compaction is due. It is not async."""
+        self._core.check_open()
+        return self._core.follow().view.raws()
+
+    async def reload(self) -> None:
+        """Goes on from where the session is now, after another worker appended to it."""
+        await self._step(self._core.reload)
 
     async def pin(self, seq: int) -> None:
         """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once."""
-        await _in_thread(lambda: self._core.pin(seq, pinned=True))
+        await self._step(partial(self._core.pin, seq, pinned=True))
 
     async def unpin(self, seq: int) -> None:
         """Lets go of message *seq*. One that is not pinned is left alone."""
-        await _in_thread(lambda: self._core.pin(seq, pinned=False))
+        await self._step(partial(self._core.pin, seq, pinned=False))
 
-    async def search(self, query: str, limit: int = 5, *, ranker: Ranker | None = None) -> list[SearchHit]:
+    async def search(
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        ranker: Ranker | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first."""
-        self._require_memory()
-        return await _in_thread(lambda: self._search(query, limit, ranker=ranker))
+        from siltstone.session.threads import in_thread
+
+        step = partial(self._calls.search, query, limit, ranker=ranker, min_score=min_score, explain=explain)
+        return await in_thread(step)  # it changes nothing, and waits for nobody
 
     async def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files."""
-        return await _drive(self._forgetting(criteria), self._model)
+        return await self._run(self._calls.forgetting(criteria))
 
-    async def log(self) -> list[dict[str, Any]]:
-        """Every message ever appended, in order, read back from the store."""
-        return await _in_thread(self._core.log)
+    async def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
+        """Messages as they were appended, in order, read back from the store."""
+        return await self._step(partial(self._core.log, start, end))
+
+    async def compactions(self, *, undone: bool = False) -> list[CompactionRecord]:
+        """The compactions and branches that led to the current view, oldest first."""
+        return await self._step(partial(compactions.records, self._core, undone=undone))
+
+    async def view_at(self, n: int) -> list[RawMessage]:
+        """The view that the *n*-th of :meth:`compactions` left, without what was appended later."""
+        return await self._step(partial(compactions.view_at, self._core, n))
+
+    async def undo_compaction(self) -> CompactionRecord | None:
+        """Takes the last compaction or branch back, in one transaction. None where there is none."""
+        call = self._core.calls.begin("undo", ())
+        return await _answered(call, self._run(self._calls.undo(call)))
+
+    async def expand(self, summary_id: int) -> list[dict[str, Any]]:
+        """The original messages that a compaction's summary stands for."""
+        return await self._step(partial(compactions.expand, self._core, summary_id))
 
     async def close(self) -> None:
         """Writes what is left to write, and closes the store where the session opened it."""
-        await _in_thread(lambda: self._core.close(self._owns_store))
+        await self._step(partial(self._core.close, self._owns_store))
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,17 +214,61 @@ class AsyncSession(AsyncLineage, Face[AsyncModels]):
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        return self._calls.described(type(self).__name__)
 
-# asyncio takes longer to import than all of siltstone; whoever awaits these has it already.
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be pickled; open it where it is needed")
+
+    @property
+    def _queue(self) -> Queue:
+        if self._made_queue is None:
+            from siltstone.session.threads import Queue  # asyncio takes longer to import than all of this
+
+            self._made_queue = Queue()
+        return self._made_queue
+
+    async def _step(self, step: Callable[[], T]) -> T:
+        return await self._queue.step(step)
+
+    async def _run(self, flow: Steps[T], *, now: bool = False) -> T:
+        seconds = 0.0 if now else self._timeout
+        done = await self._queue.flow(flow, self._model, self._core.slot, seconds)
+        if done is None:
+            raise self._calls.busy(seconds)
+        return done.result
 
 
-async def _in_thread(step: Callable[[], T]) -> T:
-    from siltstone.session.threads import in_thread
+async def _answered(call: Call, answer: Awaitable[T]) -> T:
+    """*answer*, with *call* marked: whoever was cancelled meanwhile may make the call again."""
+    try:
+        found = await answer
+    except BaseException:
+        call.is_over = True
+        raise
+    call.is_answered = call.is_over = True
+    return found
 
-    return await in_thread(step)
 
+class Opening(Generic[S]):
+    """A session that is about to be opened: await it, or enter it as a context manager."""
 
-async def _drive(flow: Steps[T], model: AsyncModels | None) -> T:
-    from siltstone.session.threads import drive
+    def __init__(self, opening: Callable[[], S]) -> None:
+        self._opening = opening
+        self._opened: S | None = None
 
-    return await drive(flow, model)
+    def __await__(self) -> Generator[Any, None, S]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> S:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def _open(self) -> S:
+        from siltstone.session.threads import in_thread
+
+        return await in_thread(self._opening)

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
+from siltstone.compaction.base import (
+    RULE_ROLES,
+    Compaction,
+    CompactionContext,
+    Compactor,
+    State,
+    Trigger,
+    request_rule_of,
+)
 from siltstone.engine import attempt, check_room, planned, rescue
 from siltstone.errors import ContextOverflowError, IllegalHistoryError
 from siltstone.events import Event
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
-from siltstone.messages import Message, RawMessage, validate_history
+from siltstone.messages import Message, validate_history
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
-from siltstone.session.core import Core
+from siltstone.session.committing import commit as commit_compaction
+from siltstone.session.core import SessionCore
+from siltstone.session.loading import covered
+from siltstone.session.state import SessionState
+from siltstone.tools.memory_get import NAME as MEMORY_GET
 
-__all__ = ["Prepared", "again", "boundary", "compaction", "forecast", "prepared"]
+__all__ = ["Prepared", "again", "boundary", "can_hold", "compaction", "forecast", "prepared"]
+
+RESCUES = 8  #: of one boundary, while other threads go on appending
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +46,8 @@ class Prepared:
             the emergency net's where the window was still exceeded.
     """
 
-    messages: list[RawMessage]
-    history: list[RawMessage]
+    messages: list[Any]
+    history: list[Any]
     tokens: int
     outcomes: tuple[Outcome, ...] = ()
 
@@ -45,164 +62,255 @@ class Prepared:
         return tuple(event for outcome in self.outcomes for event in outcome.events)
 
 
-def boundary(core: Core, policy: Compactor | None, asked: Trigger | None = None) -> Steps[Prepared]:
+def boundary(
+    core: SessionCore,
+    policy: Compactor | None,
+    asked: Trigger | None = None,
+    request_bytes: int | None = None,
+) -> Steps[tuple[SessionState, Prepared]]:
     """One boundary: the flow asks for each completion that a due compaction wants.
 
-    *asked* is a trigger that somebody else pulled, and goes before the policy's own.
+    *asked* is a trigger that somebody else pulled, and goes before the policy's own. *request_bytes* is the
+    size of the whole request, where the host knows it.
+
+    Returns:
+        The answer, and the state that it is of.
 
     Raises:
         ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
         IllegalHistoryError: the view may not be sent, and the session was opened with ``check=True``.
     """
     core.check_open()
-    core.refresh()
+    state = core.follow()
     if policy is None:
-        core.pass_boundary()
-        return prepared(core, [])
+        state = core.pass_boundary()
+        return state, prepared(core, state, [])
     outcomes: list[Outcome] = []
-    at = core.cadence.boundary
-    _check_room(core, policy)
-    trigger = asked or policy.should_compact(_context(core, policy))
+    at = state.clock.boundary
+    _check_room(core, state, policy)
+    trigger = asked or policy.should_compact(_context(core, state, policy, request_bytes))
     if trigger is not None:
         outcomes.append((yield from compaction(core, policy, trigger, at)))
-    if core.context_window is not None:
-        outcomes += yield from _within(core, policy, core.context_window, at)
-    core.pass_boundary()
-    return prepared(core, outcomes, policy)
+    outcomes += yield from _within(core, policy, at)
+    state = core.pass_boundary()
+    answered = _fitting(core, state, policy)
+    while answered is None:  # another thread has appended in between
+        outcomes += yield from _within(core, policy, at)
+        answered = _fitting(core, core.state, policy)
+    return answered, prepared(core, answered, outcomes, policy)
 
 
-def forecast(core: Core, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
+def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
     """What :func:`boundary` would do now. Nothing of the caller's is called, nothing is changed."""
     core.check_open()
-    core.refresh()
-    with core.lock:
-        view = core.view if policy is None else core.view.recounted(policy.token_rule)
-        pins = frozenset(core.cadence.pins)
+    state = core.follow()
+    view = state.view if policy is None else state.view.recounted(policy.token_rule)
     name = "" if policy is None else policy.name
     idle = Plan(False, "no_policy", len(view), 0, (), 0, view.tokens, view.tokens, name)
     if policy is None:
         return idle
-    trigger = asked or policy.should_compact(_context(core, policy))
+    trigger = asked or policy.should_compact(_context(core, state, policy))
     if trigger is None and core.context_window is not None:
         net = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
         policy, trigger = net or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
-    return planned(policy, view.messages(), replace(trigger, pins=pins))
+    return planned(policy, view.messages(), _told(core, state, policy, trigger))
 
 
-def _check_room(core: Core, policy: Compactor) -> None:
+def _check_room(core: SessionCore, state: SessionState, policy: Compactor) -> None:
     """Raises before anything is changed, where not even the emergency net could help."""
-    with core.lock:
-        view, window, fixed = (
-            core.view.recounted(policy.token_rule),
-            core.context_window,
-            core.reserved_tokens,
-        )
-        pins = frozenset(core.cadence.pins)
+    view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, core.reserved_tokens
     if window is not None and view.tokens + fixed > window:
-        trigger = Trigger("overflow", reserved_tokens=fixed, pins=pins)
-        check_room(view.messages(), window, policy.token_rule, trigger)
+        trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
+        check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
+
+
+def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
+    """Whether what must stay of the view fits *window*: a limit below that is not believed."""
+    if policy is None:
+        return False
+    state = core.follow()
+    view = state.view.recounted(policy.token_rule)
+    trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=core.reserved_tokens))
+    try:
+        check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
+    except ContextOverflowError:
+        return False
+    return True
+
+
+def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> SessionState | None:
+    """*state*, where its view fits the window."""
+    window = core.context_window
+    if window is None or _tokens(core, state, policy) <= window:
+        return state
+    return None
+
+
+def _tokens(core: SessionCore, state: SessionState, policy: Compactor) -> int:
+    """The request of *state*: its view, and what is sent beside it."""
+    return state.view.recounted(policy.token_rule).tokens + core.reserved_tokens
 
 
 def compaction(
-    core: Core, policy: Compactor, trigger: Trigger, at: int, *, is_net: bool = False
+    core: SessionCore, policy: Compactor, trigger: Trigger, at: int, *, is_net: bool = False
 ) -> Steps[Outcome]:
-    """One attempt on the session's view, committed in one transaction; never two at a time.
+    """One attempt on the session's view, committed in one transaction.
 
+    An attempt that another worker's compaction has overtaken reads the session anew, and is made once more
+    where it is still due. Not so where something was forgotten or rewritten meanwhile: the model has read it.
     No hook is asked by the emergency net: without it there is no request.
     """
-    if not core.begin():
-        view = core.view.recounted(policy.token_rule)
-        tokens = view.tokens
-        return Skipped(
-            view.raws(), tokens, tokens, reason="in_flight", message="another compaction is running"
+    before = core.follow()
+    outcome = yield from _attempt(core, before, policy, trigger, at, is_net=is_net)
+    state = core.follow() if isinstance(outcome, Failed) and outcome.reason == "stale" else None
+    if state is not None and state.version.redactions == before.version.redactions:
+        core.charge(outcome.usage)
+        due = _still_due(core, state, policy, trigger, is_net=is_net)
+        if due is None:
+            tokens = state.view.recounted(policy.token_rule).tokens
+            message = "another worker compacted the session meanwhile"
+            return Skipped(state.view.raws(), tokens, tokens, reason="not_due", message=message)
+        outcome = yield from _attempt(core, state, policy, due, at, is_net=is_net)
+    if isinstance(outcome, Failed):
+        core.failed(at, outcome.usage)
+    elif isinstance(outcome, Skipped):
+        core.charge(outcome.usage)
+    return outcome
+
+
+def _still_due(
+    core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger, *, is_net: bool
+) -> Trigger | None:
+    """The trigger of a second attempt, after another worker has changed the view; None where none is."""
+    if is_net:
+        window = core.context_window
+        over = trigger.context_window is not None and window is not None
+        return trigger if not over or _tokens(core, state, policy) > (window or 0) else None
+    if trigger.reason in ("manual", "model", "overflow"):
+        return trigger
+    return policy.should_compact(_context(core, state, policy))
+
+
+def _attempt(
+    core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger, at: int, *, is_net: bool
+) -> Steps[Outcome]:
+    read = state.view
+
+    def commit(result: Compaction, before: int, after: int) -> int:
+        return commit_compaction(
+            core, result, read=read, at=at, policy=policy, trigger=trigger, tokens=(before, after)
         )
-    try:
-        with core.lock:
-            core.refresh()
-            read, length = core.view, len(core.view)
-            trigger = replace(trigger, pins=frozenset(core.cadence.pins))
-            history = read.messages()
-            last_input_tokens = core.cadence.last_input_tokens
 
-        def commit(result: Compaction, before: int, after: int) -> int:
-            return core.commit(
-                result,
-                read=read,
-                length=length,
-                at=at,
-                policy=policy,
-                trigger=trigger,
-                tokens=(before, after),
-            )
-
-        outcome = yield from attempt(
+    trigger = _told(core, state, policy, trigger)
+    return (
+        yield from attempt(
             policy,
-            history,
+            read.messages(),
             trigger,
             commit=commit,
             hooks=core.hooks,
             guards=NO_GUARDS if is_net else core.guards,
-            last_input_tokens=last_input_tokens,
+            last_input_tokens=state.clock.last_input_tokens,
         )
-    finally:
-        core.end()
-    core.charge(outcome.usage)
-    if isinstance(outcome, Failed):
-        core.failed(at)
-    return outcome
+    )
 
 
-def _within(core: Core, policy: Compactor, context_window: int, at: int) -> Steps[list[Outcome]]:
+def _within(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome]]:
     """The emergency net: whatever the policy did, no more than the window goes out."""
-    fixed = core.reserved_tokens
-    net = rescue(core.view.recounted(policy.token_rule).tokens, policy, context_window, fixed)
-    if net is None:
-        return []
-    outcome = yield from compaction(core, *net, at, is_net=True)
-    tokens = core.view.recounted(policy.token_rule).tokens
-    if tokens + fixed > context_window:
-        cause = outcome.cause if isinstance(outcome, Failed) else None
-        reason = (
-            ""
-            if isinstance(outcome, Compacted)
-            else f"; the emergency net came to nothing: {outcome.message}"
-        )
-        raise ContextOverflowError(
-            f"the request has {tokens + fixed} tokens, the window {context_window}{reason}",
-            tokens=tokens + fixed,
-            context_window=context_window,
-        ) from cause
-    return [outcome]
+    outcomes: list[Outcome] = []
+    for _ in range(RESCUES):
+        window, state = core.context_window, core.follow()
+        tokens = _tokens(core, state, policy)
+        if window is None or tokens <= window:
+            return outcomes
+        net = rescue(tokens - core.reserved_tokens, policy, window, core.reserved_tokens)
+        if net is None:
+            return outcomes
+        outcomes.append((yield from compaction(core, *net, at, is_net=True)))
+        if not isinstance(outcomes[-1], Compacted):
+            break
+    window, tokens = core.context_window, _tokens(core, core.state, policy)
+    if window is None or tokens <= window:
+        return outcomes
+    last = outcomes[-1]
+    cause = last.cause if isinstance(last, Failed) else None
+    reason = "" if isinstance(last, Compacted) else f"; the emergency net came to nothing: {last.message}"
+    raise ContextOverflowError(
+        f"the request has {tokens} tokens, the window {window}{reason}", tokens=tokens, context_window=window
+    ) from cause
 
 
-def _context(core: Core, policy: Compactor) -> CompactionContext:
-    with core.lock:
-        cadence, view = core.cadence, core.view.recounted(policy.token_rule)
-        counted = cadence.last_input_tokens if core.reserved_tokens else 0
-        return CompactionContext(
-            boundary=cadence.boundary,
-            last_compaction_boundary=cadence.last_compaction,
-            last_attempt_boundary=cadence.last_attempt,
-            last_input_tokens=cadence.last_input_tokens,
-            estimated_history_tokens=view.tokens,
-            request_bytes=core.view.bytes,
-            reserved_tokens=core.reserved_tokens,
-            context_window=core.context_window,
-            message_count=len(view),
-            low_yield_attempts=cadence.low_yield_attempts,
-            forecast_tokens=counted + view.tokens_since(cadence.last_input_seq) if counted else 0,
-        )
+def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> Trigger:
+    """*trigger* with what the session alone knows."""
+
+    def originals(ranges: Sequence[tuple[int, int]]) -> list[Message]:
+        return covered(core.rows, ranges)
+
+    return replace(
+        trigger,
+        pins=frozenset(state.clock.pins),
+        policy_state=_policy_state(core, state, policy),
+        keeps_substitutes=True,
+        reader=MEMORY_GET if core.indexed else "",
+        originals=originals,
+    )
 
 
-def prepared(core: Core, outcomes: list[Outcome], policy: Compactor | None = None) -> Prepared:
-    """The current view, as the answer of a boundary at which *outcomes* came about."""
-    with core.lock:
-        view = core.view if policy is None else core.view.recounted(policy.token_rule)
-        if core.guards.check:
-            _check_legal(view.messages(), core.session_id)
-        return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
+def _policy_state(core: SessionCore, state: SessionState, policy: Compactor) -> State | None:
+    """What the policy wanted to have kept, on the line of the current view."""
+    row = state.head
+    while row is not None:
+        if row.compaction.policy == policy.name and row.compaction.state:
+            kept: State = json.loads(row.compaction.state)
+            return kept
+        row = None if row.parent is None else core.rows.compaction(row.parent)
+    return None
+
+
+def _fixed_count(state: SessionState) -> int:
+    """Messages of the view that no policy gives up."""
+    pins = state.clock.pins
+    return sum(
+        item.message.provenance == "compaction_summary"
+        or item.message.role in RULE_ROLES
+        or item.message.seq in pins
+        for item in state.view
+    )
+
+
+def _context(
+    core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
+) -> CompactionContext:
+    clock, view = state.clock, state.view.recounted(policy.token_rule)
+    counted = clock.last_input_tokens if core.reserved_tokens else 0
+    return CompactionContext(
+        boundary=clock.boundary,
+        last_compaction_boundary=clock.last_compaction,
+        last_attempt_boundary=clock.last_attempt,
+        last_input_tokens=clock.last_input_tokens,
+        estimated_history_tokens=view.tokens,
+        request_bytes=state.view.bytes if request_bytes is None else request_bytes,
+        reserved_tokens=core.reserved_tokens,
+        context_window=core.context_window,
+        message_count=len(view),
+        low_yield_attempts=clock.low_yield_attempts,
+        forecast_tokens=counted + view.tokens_since(clock.last_input_seq) if counted else 0,
+        next_seq=state.end,
+        fixed_count=_fixed_count(state),
+        policy_state=_policy_state(core, state, policy),
+    )
+
+
+def prepared(
+    core: SessionCore, state: SessionState, outcomes: list[Outcome], policy: Compactor | None = None
+) -> Prepared:
+    """The view of *state*, as the answer of a boundary at which *outcomes* came about."""
+    view = state.view if policy is None else state.view.recounted(policy.token_rule)
+    if core.guards.check:
+        _check_legal(view.messages(), core.session_id)
+    return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
 
 
 def _check_legal(history: list[Message], session_id: str) -> None:

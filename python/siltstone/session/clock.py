@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
 from siltstone.messages import Message
+from siltstone.usage import UsageRecord, total
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 
@@ -22,8 +23,10 @@ _KEYS = {
     "low_yield_attempts": "low_yield_attempts",
     "last_input_tokens": "last_input_tokens",
     "last_input_seq": "last_input_seq",
+    "learned_window": "learned_window",
 }
 _PINS = "pinned"
+_USAGE = "usage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class CompactionClock:
         last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction or a branch.
         last_input_seq: That count is of the messages before this one.
         pins: Sequence numbers of pinned messages, ascending.
+        learned_window: The provider's own limit in tokens, where one of its errors has named it.
+        usage: The sum of every model call of ours; None before the first.
     """
 
     boundary: int = 0
@@ -48,6 +53,8 @@ class CompactionClock:
     last_input_tokens: int = 0
     last_input_seq: int = 0
     pins: tuple[int, ...] = ()
+    learned_window: int | None = None
+    usage: UsageRecord | None = None
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
@@ -69,6 +76,10 @@ class CompactionClock:
     def heard(self, input_tokens: int, seq: int) -> CompactionClock:
         """After a model call that the provider counted, and that saw the messages before *seq*."""
         return replace(self, last_input_tokens=input_tokens, last_input_seq=seq)
+
+    def learned(self, window: int) -> CompactionClock:
+        """After the provider named its limit."""
+        return replace(self, learned_window=window)
 
     def pinned(self, seq: int) -> CompactionClock:
         """With message *seq* pinned."""
@@ -99,18 +110,30 @@ class CompactionClock:
         )
 
     def rewritten(self) -> CompactionClock:
-        """After the past was rewritten: what the provider counted last is not what goes out next."""
+        """After the past was rewritten: the provider's last count is not that of the next request."""
         return replace(self, last_input_tokens=0)
 
     def failed(self, at: int) -> CompactionClock:
         """After an attempt at boundary *at* that came to nothing."""
         return replace(self, last_attempt=at, low_yield_attempts=self.low_yield_attempts + 1)
 
+    def charged(self, records: Iterable[UsageRecord]) -> CompactionClock:
+        """After model calls of ours, whatever came of them."""
+        records = tuple(records)
+        known = () if self.usage is None else (self.usage,)
+        return replace(self, usage=total([*known, *records])) if records else self
+
+    def after(self, other: CompactionClock) -> CompactionClock:
+        """This clock as another worker stored it, beside what *other* has counted and not stored yet."""
+        return replace(self, boundary=max(self.boundary, other.boundary))
+
     def to_json(self) -> str:
-        """As it is stored; what is unknown is left out."""
+        """As it is stored; unknown values are left out."""
         values: dict[str, Any] = {key: getattr(self, name) for key, name in _KEYS.items()}
         if self.pins:
             values[_PINS] = list(self.pins)
+        if self.usage is not None:
+            values[_USAGE] = asdict(self.usage)
         return json.dumps({key: value for key, value in values.items() if value is not None})
 
     @classmethod
@@ -125,12 +148,24 @@ class CompactionClock:
         try:
             values = json.loads(text)
             pins = tuple(_count(seq) for seq in values.pop(_PINS, ()))
-            return cls(**{_KEYS[key]: _count(value) for key, value in values.items()}, pins=pins)
+            usage = _usage(values.pop(_USAGE, None))
+            counts = {_KEYS[key]: _count(value) for key, value in values.items()}
+            return cls(**counts, pins=pins, usage=usage)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
-                f"the stored cadence of session {session_id!r} cannot be read: {text[:80]!r}",
+                f"the stored clock of session {session_id!r} cannot be read: {text[:80]!r}",
                 session_id=session_id,
             ) from error
+
+
+def _usage(values: Any) -> UsageRecord | None:
+    if values is None:
+        return None
+    types = {field.name: str if field.type == "str" else int for field in fields(UsageRecord)}
+    for name, value in values.items():
+        if type(value) is not types[name]:
+            raise ValueError(f"not a sum of model calls: {values!r}")
+    return UsageRecord(**values)
 
 
 def _count(value: Any) -> int:

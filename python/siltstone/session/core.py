@@ -1,162 +1,276 @@
-"""What changes a session: appends, a host's lists, pins, commits and what undoes them."""
+"""The state of a session, and everything that changes it.
+
+Each change computes the next state without touching the present one, commits it to the store, and then
+swaps one reference. So whatever ends a call, at whatever line, the session has the old state or the new
+one; a write that had become durable is taken in by the next call, which knows it by its write id.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.compaction.base import check_pin_budget
 from siltstone.errors import (
     ConfigError,
-    HistoryConflictError,
     ReadOnlyStoreError,
+    SessionDroppedError,
+    StoreClosedError,
     StoreConflictError,
     StoreError,
+    StoreForkedError,
 )
-from siltstone.events import EntriesQuarantined, HistoryBranched, MemoryIndexed, notify
-from siltstone.messages import Message, RawMessage, read_message
+from siltstone.events import (
+    EntriesQuarantined,
+    Hook,
+    WindowLearned,
+    notify,
+)
+from siltstone.hooks import NO_GUARDS, Guards
+from siltstone.memory.base import Store
+from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, SessionVersion
+from siltstone.messages import Message, RawMessage, decode, read_message
 from siltstone.session import rows
 from siltstone.session.clock import CompactionClock
-from siltstone.session.past import Past
-from siltstone.session.range_set import RangeSet, count, minus, union, within
+from siltstone.session.loading import content_of, line_of, load, shown
+from siltstone.session.range_set import RangeSet
+from siltstone.session.repeats import Call, Calls
+from siltstone.session.retention import Retention, retain
+from siltstone.session.slot import Slot
+from siltstone.session.state import SessionState, first_state, followed
 from siltstone.session.usage import input_tokens
 from siltstone.session.view import Item, View
-from siltstone.usage import UsageRecord
+from siltstone.tokens import TokenRule, rule
+from siltstone.usage import UsageRecord, total
 
-__all__ = ["Core", "OnConflict"]
+__all__ = ["SessionCore", "is_at"]
 
-OnConflict: TypeAlias = Literal["branch", "raise"]
-"""What becomes of a host's list that has rewritten the past."""
+DEFAULT_RULE = "blocks"  #: how a session without a policy counts
+TRIES = 3  #: how often a write is tried again that another worker's clock has overtaken
 
+T = TypeVar("T")
 _log = logging.getLogger("siltstone")
 
 
-class Core(Past):
-    """What ``Session`` and ``AsyncSession`` share. Every method takes the lock; none calls a model."""
+@dataclass(slots=True)
+class _Write:
+    """A write under way: its id, and the messages it appends."""
 
-    def append(self, raws: Sequence[RawMessage], usage: Any = None) -> None:
-        """Writes *raws* to the log, and then to the view: all of them, or none."""
-        with self._lock:
-            self.check_open()
-            items = self._measured(raws)
-            new = [rows.message_row(item, self._view.rule.tokens(item.units)) for item in items]
-            counted = input_tokens(usage)
-            cadence = self._cadence if usage is None else self._cadence.heard(counted, self._next_seq)
-            self._log.append(new, expected_next=self._next_seq, cadence=cadence.to_json())
-            self._next_seq += len(items)
-            self._cadence = self._saved = cadence
-            if counted:
-                self.estimate_error = (self._view.tokens + self.reserved_tokens) / counted - 1
-            self._view.extend(items)
+    write_id: int
+    items: Sequence[Item] = ()
 
-    def observe(
-        self, raws: Sequence[RawMessage], usage: Any = None, on_conflict: OnConflict = "branch"
-    ) -> int:
-        """Brings the session in step with *raws*, a host's whole list; how many messages were new."""
-        if on_conflict not in ("branch", "raise"):
-            raise ConfigError(
-                f"on_conflict must be 'branch' or 'raise', got {on_conflict!r}",
-                field="on_conflict",
-                value=on_conflict,
+
+class SessionCore:
+    """What ``Session`` and ``AsyncSession`` share. No method calls a model.
+
+    Every public method takes the lock, follows what other workers did, and holds the lock for as long as
+    its transaction takes.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        *,
+        namespace: str | None = None,
+        indexed: bool,
+        index_tools: bool = True,
+        token_rule: TokenRule | None = None,
+        hooks: Sequence[Hook] = (),
+        guards: Guards = NO_GUARDS,
+        context_window: int | None = None,
+        reserved_tokens: int = 0,
+        retention: Retention | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
+        self.given_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
+        self.slot = Slot()
+        self._now, self.index_tools, self._retention = now, index_tools, retention
+        self.rows: SessionLog = store.open_log(session_id)
+        self._lock = threading.RLock()
+        self._closed = False
+        self._process = os.getpid()
+        self._damaged: tuple[int, ...] = ()
+        self.pending: _Write | None = None
+        self.calls = Calls()
+        stored = self.rows.open(namespace)
+        if stored.deleted:
+            raise SessionDroppedError(
+                f"session {session_id!r} was deleted, and what is written to it is lost: use another id, or "
+                "begin it anew with store.revive(session_id)",
+                session_id=session_id,
             )
-        branched: HistoryBranched | None = None
-        with self._lock:
-            self.check_open()
-            self.refresh()
-            self._learn()
-            summaries = {
-                place: covers
-                for place, raw in enumerate(raws)
-                if (covers := self._summaries.find(raw)) is not None
-            }
-            seen = self._host.originals(raws, summaries)
-            line = self.line()
-            said = self._host.said(line)
-            covered = union(*(covers or self.covers() for covers in summaries.values()))
-            shown = self._host.said(minus(line, covered)) if summaries else said
-            start = self._host.new(seen, said, shown)
-            if start is None:
-                start, end = self._host.shared(seen, shown)
-                self._check_branch(raws, on_conflict, minus(covered, line))
-                retained = union(covered, within(line, 0, shown[end]) if end < len(shown) else line)
-                position = seen[start].place if start < len(seen) else len(raws)
-                branched = self._branch(retained, [each.raw for each in seen[start:]], usage, position)
-            elif new := [each.raw for each in seen[start:]]:
-                begins = self._next_seq == 0 and self._cadence == CompactionClock()
-                self.append(new, usage)
-                if begins:
-                    self._infer_cadence(item.message for item in self._view)
-            self._host.keep(seen, start)
-        if branched is not None:
-            notify(self.hooks, branched)
-        return len(seen) - start
+        self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
+        if not stored.clock and stored.next_seq:
+            self.infer_clock()
+        self.retain()
 
-    def _learn(self) -> None:
-        """Takes in what the log and the compactions have beyond what is known of them."""
-        for row in self._log.read(len(self._host), self._next_seq):
-            self._host.learn(row.raw, injected=row.provenance == "injected_context")
-        state = self._head or 0, self._redactions
-        if self._summaries_of != state:
-            every, current = self.lineage()
-            for each in sorted(every, key=lambda each: each.compaction_id in current):
-                if each.compaction.covers:
-                    self._summaries.learn(each.compaction.summary, each.compaction.covers)
-            self._summaries_of = state
+    # What is known.
 
-    def _check_branch(self, raws: Sequence[RawMessage], on_conflict: OnConflict, foreign: RangeSet) -> None:
-        """Refuses a list that leaves the line of the session, where it cannot be followed."""
-        if on_conflict == "branch" and raws and not foreign:
-            return
-        why = "what was logged was changed or taken back"
-        if on_conflict == "branch":
-            why = "its summary is not of this history" if raws else "it is empty"
-        raise HistoryConflictError(
-            f"the list of {len(raws)} messages does not go on from the {self._next_seq} in the log "
-            f"of session {self.session_id!r}: {why}; nothing was written; "
-            "open a session of another id for it",
-            session_id=self.session_id,
-            logged=self._next_seq,
-        )
+    @property
+    def view(self) -> View:
+        """The current view, as this process knows it."""
+        return self.state.view
 
-    def _branch(
-        self, retained: RangeSet, raws: Sequence[RawMessage], usage: Any, position: int
-    ) -> HistoryBranched:
-        """Leaves the line of the session after *retained*, and goes on with *raws*; what is told of it."""
-        cadence = self._cadence.rewritten()
-        if usage is not None:
-            cadence = cadence.heard(input_tokens(usage), self._next_seq)
-        branch_id, left = self.branch(retained, self._measured(raws), cadence)
-        self._retain()
-        return HistoryBranched(self.session_id, branch_id, position, count(retained), count(left), len(raws))
+    @property
+    def clock(self) -> CompactionClock:
+        """Where the session stands between two compactions."""
+        return self.state.clock
 
-    def _measured(self, raws: Sequence[RawMessage]) -> list[Item]:
-        """*raws* as the next messages of the log. One that is none raises."""
-        messages = [read_message(raw, self._next_seq + offset) for offset, raw in enumerate(raws)]
-        created_at = self._milliseconds()
-        return [self._view.measured(message, created_at) for message in messages]
+    @property
+    def next_seq(self) -> int:
+        """How many messages were ever appended."""
+        return self.state.end
+
+    @property
+    def context_window(self) -> int | None:
+        """The window in tokens: the one that was given, or the provider's own where that is smaller."""
+        learned = self.state.clock.learned_window
+        known = [window for window in (self.given_window, learned) if window is not None]
+        return min(known, default=None)
+
+    @property
+    def usage(self) -> UsageRecord:
+        """The sum of every model call of ours, those of earlier runs included."""
+        return self.state.clock.usage or total(())
+
+    def check_open(self) -> None:
+        """Refuses the use of a closed session."""
+        if self._closed:
+            raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
+
+    def locked(self, step: Callable[[], T]) -> T:
+        """Runs *step* under the lock. In a forked child the lock may be held for ever, and is not asked for.
+
+        Raises:
+            StoreForkedError: the session was opened in another process.
+        """
+        if os.getpid() != self._process:
+            raise StoreForkedError(
+                f"session {self.session_id!r} was opened in process {self._process}, of which this one is a "
+                "fork: open it here anew",
+                session_id=self.session_id,
+            )
+        # fmt: off
+        with self._lock: return step()  # noqa: E701 - on one line no tracer stops in between
+        # fmt: on
+
+    def follow(self) -> SessionState:
+        """The state, brought to where the store is: whatever other workers did is in it."""
+        return self.locked(self.followed)
+
+    def reload(self) -> SessionState:
+        """Follows the store, and takes what others appended as known: writes go on from there."""
+        return self.locked(self._reload)
+
+    def log(self, start: int, end: int | None) -> list[dict[str, Any]]:
+        """Messages of the log, read back."""
+        self.check_open()
+        end = self.follow().end if end is None else end
+        return [decode(row.raw) for row in self.rows.read(start, end)]
+
+    def compactions(self) -> tuple[list[CompactionRow], set[int]]:
+        """Every row ever committed, and the ids of those that led to the current view."""
+        head = self.follow().version.head
+        found = self.rows.compactions()
+        parents, current = {row.compaction_id: row.parent for row in found}, set()
+        while head is not None and head in parents:
+            current.add(head)
+            head = parents[head]
+        return found, current
+
+    def text_of(self, seq: int) -> str | None:
+        """The text of message *seq* of the log; None where it has none, or was forgotten."""
+        self.check_open()
+        for row in self.rows.read(seq, seq + 1):
+            message = rows.message_of(row)
+            if message.provenance != "placeholder":
+                texts = [
+                    part.text or part.arguments or "" for part in message.parts if part.kind != "reasoning"
+                ]
+                return "\n".join(text for text in texts if text) or None
+        return None
+
+    def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
+        """The view that *row* made of the history."""
+        return [item.message.raw for item in shown(self.rows, self.state.view, row)]
+
+    def view_before(self, row: CompactionRow | None) -> list[RawMessage]:
+        """The view that *row* found when it was written; for None the current view, read back."""
+        state = self.follow()
+        parent, end = state.head, state.end
+        if row is not None:
+            parent, end = self._row(row.parent), row.compaction.next_seq
+        return [item.message.raw for item in load(self.rows, state.view, parent, end)]
+
+    def line(self) -> RangeSet:
+        """What was said on the way to the current view, as sequence numbers."""
+        state = self.follow()
+        return line_of(self.rows, content_of(state.head), state.end)
+
+    # Changes.
+
+    def append(self, raws: Sequence[RawMessage], usage: Any = None) -> range:
+        """Writes *raws* to the log, and then to the view: all of them, or none. Their sequence numbers."""
+        call = self.calls.begin("append", (*raws, usage), threading.get_ident())
+        answer = self.append_as(call, raws, usage)
+        # fmt: off
+        call.is_answered = True; return answer  # noqa: E702 - no tracer stops in between
+        # fmt: on
+
+    def append_as(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range:
+        """The same as *call*; whoever hands the answer to the caller marks it as answered."""
+        return self.locked(lambda: self.append_now(raws, usage, call))
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or lets go of it. Durable when it returns."""
-        with self._lock:
-            self.check_open()
-            if pinned and not any(_is_at(item.message, seq) for item in self._view):
-                raise ConfigError(
-                    f"seq must be that of a message in the view of session {self.session_id!r}, got {seq!r}: "
-                    "what was discarded cannot be pinned",
-                    field="seq",
-                    value=seq,
-                )
-            cadence = self._cadence.pinned(seq) if pinned else self._cadence.unpinned(seq)
-            if cadence != self._cadence:
-                self._log.save_cadence(cadence.to_json())
-                self._cadence = self._saved = cadence
+        self.locked(lambda: self._pin(seq, pinned))
 
-    def pass_boundary(self) -> None:
+    def renew(self, derived_id: int, content: str, version: SessionVersion) -> bool:
+        """Gives a summary that was forgotten the text *content*. Whether it is such a one."""
+
+        def step() -> bool:
+            write_id = self.pend()
+            renewed = self.rows.renew(derived_id, content, expected=version, write_id=write_id)
+            self.followed()
+            return renewed is not None
+
+        return self.locked(step)
+
+    def pass_boundary(self) -> SessionState:
         """Counts one more boundary. It is stored with the next write, so a turn costs one write."""
-        with self._lock:
-            self._cadence = self._cadence.passed()
+
+        def step() -> SessionState:
+            self.state = replace(self.state, clock=self.state.clock.passed())
+            return self.state
+
+        return self.locked(step)
+
+    def failed(self, at: int, records: Sequence[UsageRecord]) -> None:
+        """Records an attempt that came to nothing, and what it cost."""
+        self._count(lambda clock: clock.failed(at).charged(records))
+
+    def charge(self, records: Sequence[UsageRecord]) -> None:
+        """Adds model calls of ours that no compaction was committed with."""
+        if records:
+            self._count(lambda clock: clock.charged(records))
+
+    def learn_window(self, window: int) -> None:
+        """Takes the provider's own limit over, and stores it with the session."""
+
+        def step() -> None:
+            self._save_clock(self.followed().clock.learned(window))
+
+        before = self.context_window
+        if before is None or window < before:
+            self._quietly(step)
+            notify(self.hooks, WindowLearned(self.session_id, before, window))
 
     def tell_damage(self) -> None:
         """Tells which entries a search leaves out, when that has changed. Never in silence."""
@@ -167,105 +281,204 @@ class Core(Past):
                 _log.warning("%d entries of session %r are damaged", len(damaged), self.session_id)
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
 
-    def charge(self, records: Sequence[UsageRecord]) -> None:
-        """Adds model calls of ours, whatever came of them."""
-        with self._lock:
-            self._usage += records
-
-    def failed(self, at: int) -> None:
-        """Records an attempt that came to nothing."""
-        with self._lock:
-            self._cadence = self._cadence.failed(at)
-
-    def commit(
-        self,
-        compaction: Compaction,
-        *,
-        read: View,
-        length: int,
-        at: int,
-        policy: Compactor,
-        trigger: Trigger,
-        tokens: tuple[int, int],
-    ) -> int:
-        """Indexes what *compaction* discards and makes it the current view, in one transaction.
-
-        Messages appended since the history was read (*length* items of *read*) follow it verbatim.
-        """
-        with self._lock:
-            if read is not self._view:
-                raise StoreConflictError(
-                    f"something of session {self.session_id!r} was forgotten or rewritten meanwhile; "
-                    "nothing was written"
-                )
-            items = {id(item.message): item for item in read}
-            self._check_pins(compaction)
-            discarded = [items[id(message)] for message in compaction.discarded]
-            entries = rows.entries(discarded, index_tools=self._index_tools) if self.indexed else []
-            created_at = self._milliseconds()
-            cadence = self._cadence.committed(compaction, trigger, at, *tokens)
-            row = rows.compaction_row(
-                compaction,
-                policy,
-                trigger,
-                next_seq=self._next_seq - (len(self._view) - length),
-                tokens=tokens,
-                messages_before=length,
-                created_at=created_at,
-            )
-            receipt = self._log.commit(
-                row,
-                entries,
-                expected_head=self._head,
-                expected_redactions=self._redactions,
-                cadence=cadence.to_json(),
-            )
-            self._head = receipt.compaction_id
-            self._cadence = self._saved = cadence
-            end = len(compaction.messages) - len(compaction.injected)
-            self._view = self._view.rewritten(compaction.messages[:end], length, created_at)
-            self._inject(compaction.injected, created_at)
-        if self.indexed:
-            notify(self.hooks, MemoryIndexed(self.session_id, len(entries), len(discarded)))
-            self._retain()
-        return receipt.compaction_id
-
-    def _inject(self, messages: Sequence[Message], created_at: int) -> None:
-        """Appends what a hook added. Where the store refuses it, the compaction stands: it is durable."""
-        numbered = [replace(message, seq=self._next_seq + place) for place, message in enumerate(messages)]
-        items = [self._view.measured(message, created_at) for message in numbered]
-        if not items:
-            return
-        new = [rows.message_row(item, self._view.rule.tokens(item.units)) for item in items]
-        try:
-            self._log.append(new, expected_next=self._next_seq, cadence=self._cadence.to_json())
-        except StoreError:
-            _log.exception("what on_after_compact gave to session %r is lost", self.session_id)
-            return
-        self._next_seq += len(items)
-        self._view.extend(items)
-
-    def _check_pins(self, compaction: Compaction) -> None:
-        """Refuses to discard what was pinned while the summary was written."""
-        for message in compaction.discarded:
-            if message.seq in self._cadence.pins and _is_at(message, message.seq):
-                raise StoreConflictError(f"message {message.seq} was pinned meanwhile; nothing was written")
-
     def close(self, owns_store: bool) -> None:
-        """Stores the cadence where it moved since the last write, and closes the store if it is ours."""
-        with self._lock:
+        """Stores the clock where it moved since the last write, and closes the store if it is ours."""
+
+        def step() -> None:
             if self._closed:
                 return
             self._closed = True
             try:
-                if self._cadence != self._saved:
-                    self._log.save_cadence(self._cadence.to_json())
-            except ReadOnlyStoreError:
-                pass  # opened to look: there is nothing to keep
+                state = self.followed()
+                if state.clock != state.stored and not state.deleted:
+                    self._save_clock(state.clock)
+            except (ReadOnlyStoreError, StoreConflictError):
+                pass  # opened to look, or another worker counts on
             finally:
                 if owns_store:
                     self.store.close()
 
+        self.locked(step)
 
-def _is_at(message: Message, seq: int) -> bool:
+    # Under the lock.
+
+    def followed(self) -> SessionState:
+        """:meth:`follow`, by whoever has the lock."""
+        state, pending = self.state, self.pending
+        if pending is None:
+            version = self.rows.version()
+            if version == state.version or (version is None and state.deleted):
+                return state
+        written: Iterable[Item] = ()
+        if pending is not None and pending.items and self._is_durable(pending):
+            written = pending.items
+        self.state = followed(self.rows, state, self.rows.state(), self.session_id, written)
+        if written:  # our own words, acknowledged late
+            self.state = replace(self.state, own_end=self.state.end)
+        self.pending = None
+        return self.state
+
+    def _reload(self) -> SessionState:
+        self.check_open()
+        state = self.followed()
+        self.state = replace(state, own_end=state.end)
+        return self.state
+
+    def _is_durable(self, write: _Write) -> bool:
+        first = write.items[0].message.seq
+        return any(row.write_id == write.write_id for row in self.rows.read(first, first + 1))
+
+    def pend(self, items: Sequence[Item] = ()) -> int:
+        """The id of a write that is about to be made."""
+        write_id = int.from_bytes(os.urandom(8)) >> 1
+        self.pending = _Write(write_id, items)
+        return write_id
+
+    def append_now(self, raws: Sequence[RawMessage], usage: Any, call: Call | None = None) -> range:
+        """:meth:`append_as`, by whoever has the lock."""
+        self.check_open()
+        for _ in range(TRIES):
+            state = self.followed()
+            if call is not None and call.write_id and (answer := self._appended_before(call, len(raws))):
+                return answer
+            self._check_own_end(state)
+            items = self.measured(raws, state)
+            counted = input_tokens(usage)
+            clock = state.clock if usage is None else state.clock.heard(counted, state.end)
+            error = None
+            if counted:
+                error = (state.view.tokens + self.reserved_tokens) / counted - 1
+            write_id = self.pend(items)
+            if call is not None:
+                call.write_id, call.answer = write_id, range(state.end, state.end + len(items))
+            try:
+                version = self.rows.append(
+                    self.message_rows(items, state.view),
+                    expected=state.version,
+                    clock=clock.to_json(),
+                    write_id=write_id,
+                )
+            except StoreConflictError:
+                if self.rows.version() == state.version:
+                    raise
+                continue  # another worker has compacted, or counted on: the words go after that
+            after = state.appended(items, version, clock)
+            self.state = after if error is None else replace(after, estimate_error=error)
+            self.pending = None
+            return range(state.end, state.end + len(items))
+        raise self.conflict(self.followed())
+
+    def _appended_before(self, call: Call, length: int) -> range | None:
+        """The numbers of an append that was interrupted, where it had become durable."""
+        answer: range = call.answer
+        stored = self.rows.read(answer.start, answer.start + 1)
+        if length and stored and stored[0].write_id == call.write_id:
+            return answer
+        return None
+
+    def _check_own_end(self, state: SessionState) -> None:
+        if state.own_end != state.end and not state.deleted:
+            raise self.conflict(state)
+
+    def conflict(self, state: SessionState) -> StoreConflictError:
+        """The error of a write onto a log that another worker has appended to."""
+        return StoreConflictError(
+            f"another worker appended to session {self.session_id!r}: its log ends at {state.end}, and this "
+            f"one knows it up to {state.own_end}; nothing was written; session.reload() goes on from there",
+            session_id=self.session_id,
+            expected=state.own_end,
+            found=state.end,
+        )
+
+    def message_rows(self, items: Sequence[Item], view: View) -> list[Any]:
+        """*items* on their way into the log."""
+        return [rows.message_row(item, view.rule.tokens(item.units)) for item in items]
+
+    def measured(self, raws: Sequence[RawMessage], state: SessionState) -> list[Item]:
+        """*raws* as the next messages of the log.
+
+        Raises:
+            InvalidMessageError: one of them is no message.
+        """
+        messages = [read_message(raw, state.end + offset) for offset, raw in enumerate(raws)]
+        created_at = self.milliseconds()
+        return [state.view.measured(message, created_at) for message in messages]
+
+    def _pin(self, seq: int, pinned: bool) -> None:
+        self.check_open()
+        before = self.state
+        state = self.followed()
+        if pinned and not any(is_at(item.message, seq) for item in state.view):
+            if any(is_at(item.message, seq) for item in before.view):
+                raise StoreConflictError(
+                    f"message {seq} of session {self.session_id!r} has left the view: another worker "
+                    "compacted it; nothing was written",
+                    session_id=self.session_id,
+                )
+            raise ConfigError(
+                f"seq must be that of a message in the view of session {self.session_id!r}, got {seq!r}: "
+                "what was discarded cannot be pinned",
+                field="seq",
+                value=seq,
+            )
+        clock = state.clock.pinned(seq) if pinned else state.clock.unpinned(seq)
+        if pinned:
+            held = (item.message for item in state.view if item.message.seq in clock.pins)
+            originals = [message for message in held if is_at(message, message.seq)]
+            check_pin_budget(originals, state.view.rule, self.context_window)
+        if clock != state.clock:
+            self._save_clock(clock)
+
+    def _save_clock(self, clock: CompactionClock) -> None:
+        state = self.state
+        version = self.rows.save_clock(clock.to_json(), expected=state.version, write_id=self.pend())
+        self.state = state.ticked(version, clock)
+        self.pending = None
+
+    def infer_clock(self) -> None:
+        """Takes over the boundaries of a history that was not begun here, and stores them at once."""
+        state = self.state
+        history = (rows.message_of(row) for row in self.rows.read(0, state.end))
+        clock = replace(state.clock, boundary=CompactionClock.inferred(history).boundary)
+        if clock == state.stored:
+            return
+        try:
+            self._save_clock(clock)
+        except ReadOnlyStoreError:
+            self.state = replace(state, clock=clock)  # opened to look
+
+    def _count(self, change: Callable[[CompactionClock], CompactionClock]) -> None:
+        """Changes the clock, in memory first: a store that refuses it costs no count."""
+
+        def step() -> None:
+            try:
+                self.followed()
+            finally:
+                self.state = replace(self.state, clock=change(self.state.clock))
+            self._save_clock(self.state.clock)
+
+        self._quietly(step)
+
+    def _quietly(self, step: Callable[[], None]) -> None:
+        """Runs *step* under the lock. What the store refuses is kept in memory, and logged."""
+        try:
+            self.locked(step)
+        except StoreError:
+            _log.exception("where session %r stands could not be stored", self.session_id)
+
+    def retain(self) -> None:
+        """Takes out of the search what the retention of the session does not keep."""
+        if self._retention is not None:
+            retain(self.store, self.session_id, self._retention, self.hooks, self._now())
+
+    def _row(self, compaction_id: int | None) -> CompactionRow | None:
+        return None if compaction_id is None else self.rows.compaction(compaction_id)
+
+    def milliseconds(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return int(self._now() * 1000)
+
+
+def is_at(message: Message, seq: int) -> bool:
+    """Whether *message* is message *seq* of the log, and no summary that begins there."""
     return message.seq == seq and message.provenance != "compaction_summary"

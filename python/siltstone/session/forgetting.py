@@ -12,7 +12,8 @@ from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
 from siltstone.memory.entry import ForgetReport
-from siltstone.session.core import Core
+from siltstone.session.core import SessionCore
+from siltstone.session.loading import all_derived, covered
 
 __all__ = ["Criteria", "forgetting"]
 
@@ -33,38 +34,39 @@ class Criteria(TypedDict, total=False):
 
 
 def forgetting(
-    core: Core, policy: Compactor | None, *, renew: bool, **criteria: Unpack[Criteria]
+    core: SessionCore, policy: Compactor | None, *, renew: bool, **criteria: Unpack[Criteria]
 ) -> Flow[ForgetReport]:
     """Forgets, lets go of it in this memory, and with *renew* asks for summaries of what is left."""
     core.check_open()
+    core.follow()
     report = core.store.forget(session_id=core.session_id, **criteria)
     if report.dry_run:
         return report
-    core.refresh()
+    core.follow()
     renewed = 0
     if renew and isinstance(policy, Resummarizer):
         renewed = yield from _renew(core, policy)
     return replace(report, renewed=renewed)
 
 
-def _renew(core: Core, policy: Resummarizer) -> Flow[int]:
-    """Gives every compaction whose summary was forgotten a new one; how many have one now.
+def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
+    """Gives every summary that was forgotten a new text; how many have one now.
 
     Where no model gives one, the summary stays as it is: a sentence that says what happened.
     """
-    renewed, made = 0, dict[tuple[tuple[int, int], ...], str]()
-    for row in core.lineage()[0]:
-        left = core.covered(row.compaction)
-        if not row.redacted or not left:
+    renewed = 0
+    for summary in all_derived(core.rows):
+        if not summary.redacted or summary.kind != "summary":
             continue
-        redactions = core.redactions
+        left = covered(core.rows, summary.covers)
+        if not left:
+            continue
+        version = core.follow().version
         try:
-            content = made.get(row.compaction.covers)  # a branch repeats the summary that its view has
-            if content is None:
-                content, usage = yield from policy.resummarize(left, core.context_window)
-                core.charge(usage)
-                made[row.compaction.covers] = content
-            renewed += core.renew(row.compaction_id, content, redactions)
+            content, usage = yield from policy.resummarize(left, core.context_window)
+            core.charge(usage)
+            version = version if not usage else core.state.version
+            renewed += core.renew(summary.derived_id, content, version)
         except (CompactionError, ModelError, StoreConflictError) as error:
             core.charge(getattr(error, "usage", ()))
             _log.warning("a summary of session %r stays forgotten: %s", core.session_id, error)

@@ -2,53 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
-from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog
+from siltstone.memory.log import CompactionRow, Derived, NewCompaction, NewRef, SessionLog
 from siltstone.messages import Message
 from siltstone.session import rows
-from siltstone.session.view import Item, View
+from siltstone.session.range_set import RangeSet, union
+from siltstone.session.view import DERIVED, Item, View
 
-__all__ = ["covered", "load", "pieces", "with_live_objects"]
+__all__ = [
+    "all_derived",
+    "content_of",
+    "covered",
+    "line_of",
+    "load",
+    "originals",
+    "shown",
+    "shown_by",
+    "with_live_objects",
+]
 
-_NOT_ORIGINAL = ("compaction_summary", "placeholder")
+_NOT_LIVE = frozenset({*DERIVED, "placeholder"})
 
 
 def load(log: SessionLog, view: View, head: CompactionRow | None, end: int) -> list[Item]:
     """The view that *head* left, and every message of the log after it up to *end*, measured as by *view*."""
     if head is None:
-        return _messages(log, view, 0, end)
-    return pieces(log, view, head.compaction) + _messages(log, view, head.compaction.next_seq, end)
+        return originals(log, view, [(0, end)])
+    return shown(log, view, head.compaction) + originals(log, view, [(head.compaction.next_seq, end)])
 
 
-def pieces(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
+def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
     """What *row* made of the history."""
+    derived = {each.derived_id: each for each in log.derived(_ids(row))}
     items: list[Item] = []
-    for piece in row.view:
-        if piece is None:
-            items.append(view.measured(rows.summary_of(row), row.created_at))
+    for is_derived, pieces in groupby(row.view, _is_id):
+        if is_derived:
+            items += [_derived(view, derived[piece]) for piece in pieces if isinstance(piece, int)]
         else:
-            items += _messages(log, view, *piece)
+            items += originals(log, view, [piece for piece in pieces if isinstance(piece, tuple)])
     return items
 
 
-def covered(log: SessionLog, row: NewCompaction) -> list[Message]:
-    """What is left of the messages that the summary of *row* stands for."""
-    found = [rows.message_of(each) for span in row.covers for each in log.read(*span)]
+def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
+    """The messages of the log in *spans*, as they were said."""
+    return [view.measured(rows.message_of(row), row.created_at) for span in spans for row in log.read(*span)]
+
+
+def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
+    """The messages of the log that the view of *row* shows, as they were said or by a substitute."""
+    derived = log.derived(_ids(row))
+    seqs = [(each.seq, each.seq + 1) for each in derived if each.seq is not None]
+    return union((piece for piece in row.view if isinstance(piece, tuple)), seqs)
+
+
+def line_of(log: SessionLog, row: NewCompaction | None, end: int) -> RangeSet:
+    """What was said on the way to the view of *row* and the messages after it, up to *end*."""
+    if row is None:
+        return union([(0, end)])
+    return union(shown_by(log, row), row.covers, [(row.next_seq, end)])
+
+
+def all_derived(log: SessionLog) -> list[Derived]:
+    """Every derived text that a row of the session brought, in order."""
+    return log.derived([each for row in log.compactions() for each in row.derived_ids])
+
+
+def content_of(row: CompactionRow | None) -> NewCompaction | None:
+    """The content of a row; None for none."""
+    return None if row is None else row.compaction
+
+
+def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
+    """What is left of the messages in *spans*: those that were forgotten are left out."""
+    found = [rows.message_of(each) for span in spans for each in log.read(*span)]
     return [message for message in found if message.provenance != "placeholder"]
 
 
-def with_live_objects(view: View, items: Sequence[Item]) -> list[Item]:
-    """*items*, where *view* holds the caller's own object of a message, with that.
+def with_live_objects(known: Iterable[Item], items: Sequence[Item]) -> list[Item]:
+    """*items*, and in the place of each that is in *known* as well, that one, with the caller's own object.
 
-    Not where it was forgotten: the caller's object says what it said.
+    Not where it was forgotten: the caller's object says what it said. A derived text is known by its id.
     """
-    live = {item.message.seq: item for item in view if item.message.provenance not in _NOT_ORIGINAL}
-    return [
-        item if item.message.provenance in _NOT_ORIGINAL else live.get(item.message.seq, item)
-        for item in items
-    ]
+    live: dict[tuple[bool, int], Item] = {}
+    for item in known:
+        if item.derived_id is not None:
+            live[True, item.derived_id] = item
+        elif item.message.provenance not in _NOT_LIVE:
+            live[False, item.message.seq] = item
+    return [_live(live, item) for item in items]
 
 
-def _messages(log: SessionLog, view: View, start: int, end: int) -> list[Item]:
-    return [view.measured(rows.message_of(row), row.created_at) for row in log.read(start, end)]
+def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
+    if item.derived_id is not None:
+        found = live.get((True, item.derived_id))
+        return found if found is not None and found.message.text == item.message.text else item
+    if item.message.provenance in _NOT_LIVE:
+        return item
+    return live.get((False, item.message.seq), item)
+
+
+def _derived(view: View, row: Derived) -> Item:
+    return view.measured(rows.derived_item(row), row.created_at, row.derived_id)
+
+
+def _ids(row: NewCompaction) -> list[int]:
+    return [piece for piece in row.view if isinstance(piece, int)]
+
+
+def _is_id(piece: tuple[int, int] | NewRef | int) -> bool:
+    return isinstance(piece, int)

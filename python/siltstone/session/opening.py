@@ -2,74 +2,121 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypedDict, TypeVar
 
 from siltstone.compaction.base import Compactor, OverheadChecker
+from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
 from siltstone.events import Hook
-from siltstone.hooks import Guards
+from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
-from siltstone.session.core import Core
+from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
 
-__all__ = ["Path", "check_overhead", "check_policy", "check_window", "open_core"]
+__all__ = ["Opened", "Options", "Path", "check_overhead", "check_policy", "check_window", "open_session"]
 
 Path = str | os.PathLike[str]
 
+ModelT = TypeVar("ModelT")
+BeforeT = TypeVar("BeforeT")
+AfterT = TypeVar("AfterT")
 
-def open_core(
-    path: Path | None,
-    session_id: str,
-    *,
-    policy: Compactor | None,
-    context_window: int | None,
-    reserved_tokens: int,
-    memory: bool | Store,
-    index_tools: bool,
-    recall: bool,
-    hooks: Sequence[Hook],
-    guards: Guards,
-    retention: Retention | None = None,
-) -> tuple[Core, bool]:
-    """The session's state, and whether the store behind it is ours to close.
+COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
+
+
+class Options(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
+    """How a session is opened; :meth:`siltstone.Session.open` says what each means."""
+
+    policy: Compactor | None
+    model: ModelT | None
+    context_window: int | None
+    reserved_tokens: int
+    memory: bool | Store
+    namespace: str
+    index_tools: bool
+    recall: bool
+    hooks: Sequence[Hook]
+    on_before_compact: BeforeT | None
+    on_after_compact: AfterT | None
+    hook_timeout: float | None
+    compaction_timeout: float | None
+    check: bool
+    retention: Retention | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session that was opened, and what its calls need."""
+
+    core: SessionCore
+    policy: Compactor | None
+    model: Any
+    owns_store: bool
+    timeout: float | None
+
+
+def open_session(
+    path: Path | None, session_id: str, options: Options[Any, Any, Any], *, is_async: bool
+) -> Opened:
+    """The session's state, and what else its options come to.
 
     Raises:
-        ConfigError: a switch that cannot be: no path and no store, a window <= 0 or one that the fixed
-            tokens fill, something that is not a policy.
+        ConfigError: an option that does not exist, or cannot be: no path and no store, a window <= 0 or one
+            that the reserved tokens fill, something that is not a policy or a model, a policy that has no
+            room in the window.
         StoreError: the store cannot be opened.
     """
+    unknown = options.keys() - Options.__annotations__.keys()
+    if unknown:
+        name = min(unknown)
+        raise TypeError(f"open() got an unexpected keyword argument {name!r}")
+    window, reserved = options.get("context_window"), options.get("reserved_tokens", 0)
+    check_window(window, reserved)
+    policy = options["policy"] if "policy" in options else default_policy() if window is not None else None
     check_policy(policy)
-    check_window(context_window, reserved_tokens)
-    check_overhead(policy, reserved_tokens, context_window)
-    if recall:
+    check_overhead(policy, reserved, window)
+    model = options["model"] if "model" in options else default_model() if policy is not None else None
+    check_model(model, is_async=is_async)
+    timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
+    _check_seconds("compaction_timeout", timeout)
+    if options.get("recall", False):
         raise ConfigError(
             "recall=True is not part of this version; give the model the tool session.memory_search",
             field="recall",
-            value=recall,
+            value=options.get("recall"),
         )
+    guards = Guards(
+        options.get("on_before_compact"),
+        options.get("on_after_compact"),
+        options.get("hook_timeout", HOOK_TIMEOUT),
+        options.get("check", False),
+    )
+    memory = options.get("memory", True)
     store, owned = _store(path, memory)
     try:
-        token_rule = policy.token_rule if policy else None
-        core = Core(
+        core = SessionCore(
             store,
             session_id,
+            namespace=options.get("namespace"),
             indexed=memory is not False,
-            index_tools=index_tools,
-            token_rule=token_rule,
-            hooks=hooks,
+            index_tools=options.get("index_tools", True),
+            token_rule=policy.token_rule if policy else None,
+            hooks=options.get("hooks", ()),
             guards=guards,
-            context_window=context_window,
-            reserved_tokens=reserved_tokens,
-            retention=retention,
+            context_window=window,
+            reserved_tokens=reserved,
+            retention=options.get("retention"),
         )
     except BaseException:
         if owned:
             store.close()
         raise
-    return core, owned
+    return Opened(core, policy, model, owned, timeout)
 
 
 def check_policy(policy: Any) -> None:
@@ -81,6 +128,25 @@ def check_policy(policy: Any) -> None:
         field="policy",
         value=policy,
     )
+
+
+def check_model(model: Any, *, is_async: bool) -> None:
+    """Refuses what cannot be called, and an async model in a session that cannot await it."""
+    models = model if isinstance(model, Sequence) and not isinstance(model, str) else (model,)
+    for each in models if model is not None else ():
+        if not callable(each) or isinstance(each, type):
+            raise ConfigError(
+                f"model must be a callable that takes a CompletionRequest, such as ExtractiveModel(), a list "
+                f"of them, or None, got {each!r}",
+                field="model",
+                value=each,
+            )
+        if not is_async and _is_async(each):
+            raise ConfigError(
+                f"model {each!r} is async, which a Session cannot await: open an AsyncSession",
+                field="model",
+                value=each,
+            )
 
 
 def check_overhead(policy: Compactor | None, reserved_tokens: int, context_window: int | None) -> None:
@@ -111,6 +177,20 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
             field="context_window",
             value=context_window,
         )
+
+
+def _check_seconds(field: str, seconds: Any) -> None:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_number and 0 <= seconds < float("inf")):
+        raise ConfigError(
+            f"{field} must be None or a number of seconds >= 0, got {seconds!r}", field=field, value=seconds
+        )
+
+
+def _is_async(model: Any) -> bool:
+    return inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
+        getattr(type(model), "__call__", None)  # noqa: B004 - the function itself is looked at
+    )
 
 
 def _store(path: Path | None, memory: bool | Store) -> tuple[Store, bool]:

@@ -9,7 +9,8 @@ from siltstone.llm import Steps
 from siltstone.outcome import Compacted, Outcome
 from siltstone.overflow import is_context_overflow
 from siltstone.session.boundary import Prepared, compaction, prepared
-from siltstone.session.core import Core
+from siltstone.session.core import SessionCore
+from siltstone.session.state import SessionState
 
 __all__ = ["MOST_RETRIES", "recovery"]
 
@@ -21,7 +22,9 @@ AFTER_POLICY = 3
 AT_LAST = 2
 
 
-def recovery(core: Core, policy: Compactor | None, error: Exception, retries: int) -> Steps[Prepared]:
+def recovery(
+    core: SessionCore, policy: Compactor | None, error: Exception, retries: int
+) -> Steps[tuple[SessionState, Prepared]]:
     """A smaller request in the place of one that was refused with *error*.
 
     Args:
@@ -29,6 +32,9 @@ def recovery(core: Core, policy: Compactor | None, error: Exception, retries: in
         policy: Its policy.
         error: What the provider's client raised.
         retries: How often this request was made smaller before.
+
+    Returns:
+        The answer, and the state that it is of. Its view is never more than the window.
 
     Raises:
         Exception: *error* itself: it is no overflow, there is no policy, or the retries are used up, or
@@ -38,26 +44,47 @@ def recovery(core: Core, policy: Compactor | None, error: Exception, retries: in
     if policy is None or retries >= MOST_RETRIES or not is_context_overflow(error):
         raise error
     outcomes: list[Outcome] = []
-    at = max(core.cadence.boundary - 1, 0)
+    at = max(core.follow().clock.boundary - 1, 0)
     if retries == 0:
         trigger = Trigger(
             "overflow",
-            tokens=core.view.recounted(policy.token_rule).tokens + core.reserved_tokens,
+            tokens=_tokens(core, policy) + core.reserved_tokens,
             context_window=core.context_window,
             reserved_tokens=core.reserved_tokens,
         )
-        outcomes.append((yield from compaction(core, policy, trigger, at)))
-    if not any(isinstance(outcome, Compacted) for outcome in outcomes):
-        tokens = core.view.recounted(policy.token_rule).tokens
-        quarters = AT_LAST if retries else AFTER_POLICY
-        net = rescue(tokens, policy, max(1, tokens * quarters // 4))
-        if net is None:
-            raise error
         try:
-            outcome = yield from compaction(core, *net, at, is_net=True)
+            outcomes.append((yield from compaction(core, policy, trigger, at)))
         except ContextOverflowError as refused:
             raise error from refused
-        if not isinstance(outcome, Compacted):
-            raise error
-        outcomes.append(outcome)
-    return prepared(core, outcomes, policy)
+    if not any(isinstance(outcome, Compacted) for outcome in outcomes):
+        quarters = AT_LAST if retries else AFTER_POLICY
+        outcomes.append((yield from _smaller(core, policy, quarters, at, error)))
+    window = core.context_window
+    while window is not None and _tokens(core, policy) + core.reserved_tokens > window:
+        outcomes.append((yield from _smaller(core, policy, 4, at, error)))
+    state = core.state
+    return state, prepared(core, state, outcomes, policy)
+
+
+def _tokens(core: SessionCore, policy: Compactor) -> int:
+    return core.state.view.recounted(policy.token_rule).tokens
+
+
+def _smaller(
+    core: SessionCore, policy: Compactor, quarters: int, at: int, error: Exception
+) -> Steps[Compacted]:
+    """The emergency net's compaction to *quarters* of the view, and to the window where that is less."""
+    tokens, window = _tokens(core, policy), core.context_window
+    aim = max(1, tokens * quarters // 4)
+    if window is not None:
+        aim = min(aim, max(1, window - core.reserved_tokens))
+    net = rescue(tokens, policy, aim)
+    if net is None:
+        raise error
+    try:
+        outcome = yield from compaction(core, *net, at, is_net=True)
+    except ContextOverflowError as refused:
+        raise error from refused
+    if not isinstance(outcome, Compacted):
+        raise error
+    return outcome

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, replace
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import LogRow, NewCompaction, NewMessage
-from siltstone.messages import Message, SummaryMessage, decode, encode, indexable_text, read_message
-from siltstone.session.view import Item, view_items
+from siltstone.memory.log import Derived, LogRow, NewCompaction, NewDerived, NewMessage, NewRef, ViewItem
+from siltstone.messages import (
+    Message,
+    OwnTools,
+    SubstituteMessage,
+    SummaryMessage,
+    decode,
+    encode,
+    indexable_text,
+    read_message,
+    read_summary,
+)
+from siltstone.session.range_set import RangeSet
+from siltstone.session.view import Item
 from siltstone.usage import UsageRecord
 
-__all__ = ["compaction_row", "entries", "message_of", "message_row", "summary_of", "usage_of"]
+__all__ = [
+    "committed",
+    "compaction_row",
+    "derived_item",
+    "derived_row",
+    "entries",
+    "message_of",
+    "message_row",
+    "usage_of",
+]
 
 
 def message_row(item: Item, tokens: int) -> NewMessage:
@@ -29,10 +49,30 @@ def message_of(row: LogRow) -> Message:
     return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
 
 
-def entry(item: Item, *, index_tools: bool) -> Entry | None:
-    """What is remembered of a message that leaves the view; None where it has no text to index."""
+def derived_row(item: Item, *, degraded: bool) -> NewDerived:
+    """A summary or a substitute on its way into the log."""
     message = item.message
-    text = indexable_text(message, index_tools=index_tools)
+    if message.provenance == "compaction_summary":
+        level = message.raw.level if isinstance(message.raw, SummaryMessage) else 1
+        return NewDerived("summary", message.text, covers=message.covers, level=level, degraded=degraded)
+    return NewDerived("substitute", encode(message.raw), seq=message.seq, dialect=message.dialect)
+
+
+def derived_item(row: Derived) -> Message:
+    """A summary or a substitute read back from the log."""
+    if row.kind == "summary":
+        return read_summary(SummaryMessage(row.raw, row.covers, row.level), row.covers)
+    raw = SubstituteMessage(decode(row.raw), "stored")
+    return read_message(raw, row.seq or 0, dialect=row.dialect, provenance="substitute")
+
+
+def entry(item: Item, *, index_tools: bool, own: Collection[int] | None = None) -> Entry | None:
+    """What is remembered of a message that leaves the view; None where it has no text to index.
+
+    *own* are the places among its parts that are of our own tools.
+    """
+    message = item.message
+    text = indexable_text(message, index_tools=index_tools, own=own)
     if not text.strip():
         return None
     name = next((part.name for part in message.parts if part.name), None)
@@ -40,9 +80,15 @@ def entry(item: Item, *, index_tools: bool) -> Entry | None:
     return Entry(text, source_range, message.role, name, created_at=item.created_at / 1000)
 
 
-def entries(items: Iterable[Item], *, index_tools: bool) -> list[Entry]:
-    """What is remembered of *items*, in order."""
-    found = (entry(item, index_tools=index_tools) for item in items)
+def entries(items: Iterable[Item], *, index_tools: bool, within: Iterable[Item] | None = None) -> list[Entry]:
+    """What is remembered of *items*, in order.
+
+    *within* are messages in the order in which they were said, those of *items* among them: a call of our own
+    tools in them says whose answer is one. Left out, *items* are all there is.
+    """
+    tools, chosen = OwnTools(), list(items)
+    own = {id(item): tools.parts_of(item.message) for item in (chosen if within is None else within)}
+    found = (entry(item, index_tools=index_tools, own=own.get(id(item))) for item in chosen)
     return [each for each in found if each is not None]
 
 
@@ -51,25 +97,25 @@ def compaction_row(
     policy: Compactor,
     trigger: Trigger,
     *,
+    view: tuple[ViewItem, ...],
+    new: Sequence[Item],
+    covers: RangeSet,
     next_seq: int,
     tokens: tuple[int, int],
     messages_before: int,
     created_at: int,
 ) -> NewCompaction:
     """A compaction on its way into the log; *tokens* are those before and after."""
-    stays = compaction.messages[: len(compaction.messages) - len(compaction.injected)]
-    summary = next(m for m in compaction.messages if m.provenance == "compaction_summary")
     return NewCompaction(
         policy=policy.name,
         reason=trigger.reason,
-        level=compaction.level,
-        degraded=compaction.degraded,
-        summary=summary.text,
-        covers=compaction.covers,
-        view=view_items(stays),
+        covers=covers,
+        view=view,
+        derived=tuple(derived_row(item, degraded=compaction.degraded) for item in new),
         next_seq=next_seq,
         model=compaction.usage[-1].model if compaction.usage else "",
         usage=json.dumps([asdict(record) for record in compaction.usage]),
+        state="" if compaction.state is None else json.dumps(compaction.state),
         tokens_before=tokens[0],
         tokens_after=tokens[1],
         messages_before=messages_before,
@@ -78,9 +124,10 @@ def compaction_row(
     )
 
 
-def summary_of(row: NewCompaction) -> Message:
-    """The summary that a compaction left in the view."""
-    return read_message(SummaryMessage(row.summary, row.covers, row.level), row.covers[0][0])
+def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
+    """*row* as the log has it, where its new derived texts have the ids *derived_ids*."""
+    view = tuple(derived_ids[piece.place] if isinstance(piece, NewRef) else piece for piece in row.view)
+    return replace(row, view=view, derived=())
 
 
 def usage_of(row: NewCompaction) -> list[UsageRecord]:

@@ -1,197 +1,114 @@
-"""What a session knows: its log, its current view, its cadence, and the one lock over them."""
+"""Where a session stands: one value. Every change makes another one."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
-from siltstone.errors import ReadOnlyStoreError, SessionDroppedError, StoreClosedError
-from siltstone.events import Hook
-from siltstone.hooks import NO_GUARDS, Guards
-from siltstone.memory.base import Store
-from siltstone.memory.log import CompactionRow, NewCompaction
-from siltstone.messages import Message, RawMessage, decode
-from siltstone.session import rows
+from siltstone.memory.log import CompactionRow, LogState, SessionLog, SessionVersion
 from siltstone.session.clock import CompactionClock
-from siltstone.session.loading import covered, load, pieces, with_live_objects
-from siltstone.session.observe import HostList, Summaries
-from siltstone.session.retention import Retention, retain
-from siltstone.session.view import View
-from siltstone.tokens import TokenRule, rule
-from siltstone.usage import UsageRecord, total
+from siltstone.session.host_list import HostList
+from siltstone.session.loading import load, originals, with_live_objects
+from siltstone.session.rows import usage_of
+from siltstone.session.view import Item, View
+from siltstone.tokens import TokenRule
 
-__all__ = ["State"]
-
-DEFAULT_RULE = "blocks"  #: how a session without a policy counts
+__all__ = ["SessionState", "first_state", "followed"]
 
 
-class State:
-    """What is known of a session, and read of it. Every method takes the lock; none calls a model."""
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """Everything that a session knows of itself.
 
-    def __init__(
-        self,
-        store: Store,
-        session_id: str,
-        *,
-        indexed: bool,
-        index_tools: bool = True,
-        token_rule: TokenRule | None,
-        hooks: Sequence[Hook],
-        guards: Guards = NO_GUARDS,
-        context_window: int | None = None,
-        reserved_tokens: int = 0,
-        retention: Retention | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
-        self.context_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
-        self.estimate_error: float | None = None
-        self._now, self._index_tools, self._retention = now, index_tools, retention
-        self._log = store.open_log(session_id)
-        self._lock = threading.RLock()
-        self._compacting = threading.Lock()
-        state = self._log.state()
-        self._head = state.head.compaction_id if state.head else None
-        if state.dropped:
-            raise SessionDroppedError(
-                f"session {session_id!r} was dropped, and what is written to it is lost: use another id, or "
-                "begin it anew with store.revive(session_id)",
-                session_id=session_id,
-            )
-        self._next_seq, self._redactions = state.next_seq, state.redactions
-        self._cadence = self._saved = CompactionClock.from_json(state.cadence, session_id)
-        self._closed = False
-        self._damaged: tuple[int, ...] = ()
-        self._changes = 0
-        self._usage = [record for row in self._log.compactions() for record in rows.usage_of(row.compaction)]
-        self._view = View(token_rule or rule(DEFAULT_RULE))
-        self._view.extend(load(self._log, self._view, state.head, self._next_seq))
-        if not state.cadence and state.next_seq:
-            self._infer_cadence(rows.message_of(row) for row in self._log.read(0, state.next_seq))
-        self._host = HostList()
-        self._standing: tuple[int | None, NewCompaction | None] | None = None
-        self._summaries, self._summaries_of = Summaries(), (-1, -1)
-        self._retain()
+    Attributes:
+        version: The version of the session in the store that this is of.
+        view: The current view.
+        head: The newest row of the compactions that led to it; None before the first.
+        clock: Where it stands between two compactions.
+        stored: The clock as the store has it; the count of boundaries may be ahead of it.
+        own_end: The end of the log as this worker knows it by its own writes: what follows is by others.
+        host: What is known of the host's list.
+        estimate_error: See ``Session.estimate_error``.
+        deleted: The session was deleted under this worker: what it writes is accepted as nothing.
+    """
 
-    def check_open(self) -> None:
-        """Refuses the use of a closed session."""
-        if self._closed:
-            raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
-
-    def begin(self) -> bool:
-        """Takes the one place for a compaction in flight; False where it is taken."""
-        return self._compacting.acquire(blocking=False)
-
-    def end(self) -> None:
-        """Gives the place back."""
-        self._compacting.release()
+    version: SessionVersion
+    view: View
+    head: CompactionRow | None
+    clock: CompactionClock
+    stored: CompactionClock
+    own_end: int
+    host: HostList = field(default_factory=HostList)
+    estimate_error: float | None = None
+    deleted: bool = False
 
     @property
-    def cadence(self) -> CompactionClock:
-        """Where the session stands between two compactions."""
-        return self._cadence
-
-    @property
-    def view(self) -> View:
-        """The current view. It is replaced, not changed, by a compaction."""
-        return self._view
-
-    @property
-    def mark(self) -> tuple[int, int]:
-        """What the view is of: it has changed where this has."""
-        return self._next_seq, self._changes
-
-    @property
-    def next_seq(self) -> int:
+    def end(self) -> int:
         """How many messages were ever appended."""
-        return self._next_seq
+        return self.version.next_seq
 
-    @property
-    def lock(self) -> threading.RLock:
-        """Held for every change of state; short, and never while a model is called."""
-        return self._lock
+    def appended(
+        self, items: list[Item], version: SessionVersion | None, clock: CompactionClock
+    ) -> SessionState:
+        """After *items* were written to the end of the log; without a version to one that was deleted."""
+        is_deleted = version is None
+        if version is None:
+            version = replace(self.version, next_seq=self.end + len(items))
+        return replace(
+            self,
+            deleted=is_deleted,
+            version=version,
+            view=self.view.extended(items),
+            clock=clock,
+            stored=clock,
+            own_end=version.next_seq,
+        )
 
-    @property
-    def usage(self) -> UsageRecord:
-        """The sum of every model call of ours, those of earlier runs included."""
-        return total(self._usage)
+    def ticked(self, version: SessionVersion | None, clock: CompactionClock) -> SessionState:
+        """After *clock* alone was written."""
+        is_deleted = version is None
+        return replace(self, deleted=is_deleted, version=version or self.version, clock=clock, stored=clock)
 
-    def log(self) -> list[dict[str, Any]]:
-        """Every message ever appended, read back from the log."""
-        return self.read(0, self._next_seq)
 
-    def lineage(self) -> tuple[list[CompactionRow], set[int]]:
-        """Every compaction ever committed, and the ids of those that led to the current view."""
-        with self._lock:
-            compactions, head = self._log.compactions(), self._head
-        parents, current = {row.compaction_id: row.parent for row in compactions}, set()
-        while head is not None and head in parents:
-            current.add(head)
-            head = parents[head]
-        return compactions, current
+def first_state(log: SessionLog, stored: LogState, session_id: str, rule: TokenRule) -> SessionState:
+    """The state of a session that is opened."""
+    clock = CompactionClock.from_json(stored.clock, session_id)
+    if clock.usage is None and stored.head is not None:  # of a store whose clocks had no sums
+        clock = clock.charged(record for row in log.compactions() for record in usage_of(row.compaction))
+    view = View(rule)
+    view = View(rule, load(log, view, stored.head, stored.next_seq))
+    return SessionState(stored.version, view, stored.head, clock, clock, stored.next_seq)
 
-    def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
-        """What *row* made of the history."""
-        with self._lock:
-            return [item.message.raw for item in pieces(self._log, self._view, row)]
 
-    def read(self, start: int, end: int) -> list[dict[str, Any]]:
-        """Messages of the log, read back."""
-        return [decode(row.raw) for row in self._log.read(start, end)]
+def followed(
+    log: SessionLog, state: SessionState, stored: LogState, session_id: str, written: Iterable[Item] = ()
+) -> SessionState:
+    """*state*, brought to where the store is: by what other workers did, or by a write of our own.
 
-    def refresh(self) -> None:
-        """Reads the view anew, if something of the session was forgotten or rewritten since it was read.
-
-        What was forgotten then leaves this memory too. A session that was dropped keeps its view until it is
-        closed: whoever runs it goes on, and nothing of it is kept.
-        """
-        with self._lock:
-            if self._closed or self._log.redactions() in (None, self._redactions):
-                return
-            state = self._log.state()
-            head = state.head.compaction_id if state.head else None
-            if head != self._head:  # another writer moved on: where it stands is where we stand
-                self._cadence = self._saved = CompactionClock.from_json(state.cadence, self.session_id)
-            self._head, self._next_seq, self._redactions = head, state.next_seq, state.redactions
-            items = with_live_objects(self._view, load(self._log, self._view, state.head, self._next_seq))
-            self._view = View(self._view.rule, items)
-            self._host.reread()
-            self._standing = None
-            self._changes += 1
-
-    @property
-    def redactions(self) -> int:
-        """How often something of the session had been forgotten or rewritten when the view was read."""
-        return self._redactions
-
-    def covered(self, row: NewCompaction) -> list[Message]:
-        """What is left of the messages that a summary stands for."""
-        return covered(self._log, row)
-
-    def renew(self, compaction_id: int, content: str, redactions: int) -> bool:
-        """Gives a compaction whose summary was forgotten the summary message *content*."""
-        with self._lock:
-            renewed = self._log.renew(compaction_id, content, expected_redactions=redactions)
-            self.refresh()
-            return renewed
-
-    def _infer_cadence(self, history: Iterable[Message]) -> None:
-        """Takes over the boundaries of a history that was not begun here, and stores them at once."""
-        self._cadence = replace(self._cadence, boundary=CompactionClock.inferred(history).boundary)
-        if self._cadence == self._saved:
-            return
-        try:
-            self._log.save_cadence(self._cadence.to_json())
-        except ReadOnlyStoreError:
-            return  # opened to look
-        self._saved = self._cadence
-
-    def _retain(self) -> None:
-        if self._retention is not None:
-            retain(self.store, self.session_id, self._retention, self.hooks, self._now())
-
-    def _milliseconds(self) -> int:
-        return int(self._now() * 1000)
+    Messages keep the caller's own objects, those of *written* too: a write that was interrupted.
+    """
+    if stored.deleted:  # whoever runs it goes on with what it has, and nothing of it is kept
+        return replace(state, deleted=True)
+    clock, known_clock = state.clock, state.stored
+    if stored.version.counter != state.version.counter:
+        known_clock = CompactionClock.from_json(stored.clock, session_id)
+        clock = known_clock.after(state.clock)
+    head_id = None if stored.head is None else stored.head.compaction_id
+    if (head_id, stored.redactions) == (state.version.head, state.version.redactions):
+        new = originals(log, state.view, [(state.end, stored.next_seq)])
+        view, host = state.view.extended(with_live_objects(written, new)), state.host
+    else:
+        items = load(log, state.view, stored.head, stored.next_seq)
+        known = [*state.view.items(), *written]
+        view = View(state.view.rule, with_live_objects(known, items))
+        host = state.host if stored.redactions == state.version.redactions else state.host.outdated()
+    return replace(
+        state,
+        version=stored.version,
+        view=view,
+        head=stored.head,
+        clock=clock,
+        stored=known_clock,
+        host=host,
+        deleted=False,
+    )

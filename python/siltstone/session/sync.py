@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from typing import Any, Self, Unpack
+from types import EllipsisType
+from typing import Any, NoReturn, Self, TypeVar, Unpack
 
 from siltstone import llm
 from siltstone.compaction.base import Compactor
-from siltstone.events import Hook
-from siltstone.hooks import HOOK_TIMEOUT, Guards
-from siltstone.llm import Models
+from siltstone.errors import SessionBusyError
+from siltstone.llm import Models, Steps
 from siltstone.memory.base import Store
 from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
+from siltstone.session import compactions
 from siltstone.session.boundary import Prepared
-from siltstone.session.core import OnConflict
-from siltstone.session.face import OWN_POLICY, Face, OwnPolicy
+from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
+from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
-from siltstone.session.lineage import Lineage
-from siltstone.session.opening import Path, open_core
-from siltstone.session.retention import Retention
+from siltstone.session.observing import OnConflict, observe
+from siltstone.session.opening import Opened, Options, Path, open_session
+from siltstone.session.slot import Claim
+from siltstone.tools import Tool, context_compact
+from siltstone.tools.memory_search import INSTRUCTIONS
+from siltstone.usage import UsageRecord
 
 __all__ = ["Session"]
 
+T = TypeVar("T")
 
-class Session(Lineage, Face[Models]):
+
+class Session:
     """One conversation: appended message by message, prepared before every model call.
 
     Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
     """
+
+    def __init__(self, opened: Opened) -> None:
+        """Use :meth:`open`."""
+        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._owns_store = opened.owns_store
+        self._calls = SessionCalls(opened.core, opened.policy, has_model=opened.model is not None)
 
     @classmethod
     def open(
         cls,
         path: Path | None,
         session_id: str,
-        *,
-        policy: Compactor | None = None,
-        model: Models | None = None,
-        context_window: int | None = None,
-        reserved_tokens: int = 0,
-        memory: bool | Store = True,
-        index_tools: bool = True,
-        recall: bool = False,
-        hooks: Sequence[Hook] = (),
-        on_before_compact: BeforeCompact | None = None,
-        on_after_compact: AfterCompact | None = None,
-        hook_timeout: float | None = HOOK_TIMEOUT,
-        check: bool = False,
-        retention: Retention | None = None,
+        **options: Unpack[Options[Models, BeforeCompact, AfterCompact]],
     ) -> Self:
         """Opens the session *session_id*, new or as it was left.
 
@@ -57,15 +57,19 @@ class Session(Lineage, Face[Models]):
             path: A directory. The session's log and entries are kept in ``memory/memory.sqlite3`` below
                 it, together with those of other sessions. Ignored where *memory* is a store.
             session_id: Any text of 1 to 1,024 bytes. It is data, never a path.
-            policy: When and what to give up. None: compaction is off, and ``prepare`` returns the whole
-                history.
-            model: Writes summaries: a callable ``CompletionRequest -> Completion | str``, such as
-                ``ExtractiveModel()``; or a list of them, each asked where those before it failed.
-            context_window: The model's window in tokens. With a policy, ``prepare`` never returns more.
+            policy: When and what to give up. Left out: ``ThresholdCompactor()`` where there is a window, else
+                none. None: compaction is off, and ``prepare`` returns the whole history.
+            model: Writes summaries: a callable ``CompletionRequest -> Completion | str``; or a list of them,
+                each asked where those before it failed. Left out: ``ExtractiveModel()``, which needs no
+                network. None: no model at all.
+            context_window: The model's window in tokens. With a policy, ``prepare`` never returns more. Where
+                the provider names a smaller limit in an error, :meth:`recover` learns it for the session.
             reserved_tokens: Tokens of what you send beside the history: tool definitions, a system prompt
                 that is a parameter, the room for the answer. They count against thresholds and window.
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
                 store: the same in that store, which stays yours to close.
+            namespace: A text that sessions of one owner share, such as ``acme/user-42``. It is fixed when the
+                session is first opened; another one later is an error. "" is none, left out any.
             index_tools: False leaves the names, arguments and results of tools out of what is searchable.
                 They are half of what agents are asked about.
             recall: Only False is part of this version.
@@ -77,6 +81,8 @@ class Session(Lineage, Face[Models]):
             hook_timeout: Seconds that either of them may take, in a thread of its own; None for any time,
                 in yours. Where one raises, hangs or gives anything else, the compaction comes to nothing.
                 The emergency net asks neither.
+            compaction_timeout: Seconds that a call waits while another thread's call compacts; None for any
+                time. Then it raises ``SessionBusyError``.
             check: Every view that would go out is held to the rules of its provider, for a walk over all
                 of it. An illegal rewrite fails and changes nothing; where the history itself is illegal,
                 ``prepare`` raises ``IllegalHistoryError``.
@@ -87,23 +93,68 @@ class Session(Lineage, Face[Models]):
             StoreOpenError: the store cannot be opened.
             InvalidEntryError: *session_id* is empty, too long, or not valid Unicode.
         """
-        core, owned = open_core(
-            path,
-            session_id,
-            policy=policy,
-            context_window=context_window,
-            reserved_tokens=reserved_tokens,
-            memory=memory,
-            index_tools=index_tools,
-            recall=recall,
-            hooks=hooks,
-            guards=Guards(on_before_compact, on_after_compact, hook_timeout, check),
-            retention=retention,
-        )
-        return cls(core, policy=policy, model=model, owns_store=owned)
+        return cls(open_session(path, session_id, options, is_async=False))
 
-    def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> None:
+    @property
+    def session_id(self) -> str:
+        """The id it was opened with."""
+        return self._core.session_id
+
+    @property
+    def store(self) -> Store:
+        """The store that it is kept in."""
+        return self._core.store
+
+    @property
+    def usage(self) -> UsageRecord:
+        """Every model call of ours, summed over the life of the session."""
+        return self._core.usage
+
+    @property
+    def context_window(self) -> int | None:
+        """The window in tokens: the one given, or the provider's own where it is known and smaller."""
+        return self._core.context_window
+
+    @property
+    def memory_instructions(self) -> str:
+        """Optional text for the system prompt: teaches a model when to use ``memory_search``."""
+        return INSTRUCTIONS
+
+    @property
+    def memory_search(self) -> Tool:
+        """The tool for the model, bound to this session. A call takes microseconds, and is not async.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        return self._calls.memory_search()
+
+    @property
+    def memory_get(self) -> Tool:
+        """The tool that reads a message of the log in full, by the handle of a result that was cut."""
+        return self._calls.memory_get()
+
+    @property
+    def compact_tool(self) -> Tool:
+        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``.
+
+        A wish within three boundaries of the last attempt is not granted, and the model is told.
+        """
+        return context_compact(self._calls.wish)
+
+    @property
+    def estimate_error(self) -> float | None:
+        """By what share our estimate of the last request was over the provider's own count.
+
+        0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
+        ``usage`` since the session was opened. The estimate is that of the view, and ``reserved_tokens``.
+        """
+        return self._core.state.estimate_error
+
+    def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
         """Adds messages to the end of the history. They are durable when it returns: all, or none.
+
+        A call that was interrupted may be repeated: what had become durable is not written twice.
 
         Args:
             message: A message in any dialect; the same object comes back from :meth:`prepare`.
@@ -111,16 +162,29 @@ class Session(Lineage, Face[Models]):
             usage: What the provider said the call cost that gave this message: its usage object, or
                 its input tokens. A trigger of its own.
 
+        Returns:
+            Their sequence numbers: the first message ever appended is 0.
+
         Raises:
             InvalidMessageError: not a message, or one over the size limit. Nothing was written.
+            StoreConflictError: another worker appended to the session since this one last wrote to it.
+                Nothing was written; :meth:`reload` goes on from there.
             StoreError: the store could not write. Nothing was written.
         """
-        self._core.append((message, *more), usage)
+        return self._core.append((message, *more), usage)
 
     def history(self) -> list[RawMessage]:
-        """The current view, without asking whether a compaction is due."""
-        self._core.refresh()
-        return super().history()
+        """The current view, other workers' changes included, without asking whether a compaction is due."""
+        self._core.check_open()
+        return self._core.follow().view.raws()
+
+    def reload(self) -> None:
+        """Goes on from where the session is now, after another worker appended to it.
+
+        Reading calls follow another worker by themselves. Those that write onto the end of the log do not:
+        a message that was said without knowing of the other's would stand in the wrong place.
+        """
+        self._core.reload()
 
     def observe(
         self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
@@ -151,12 +215,15 @@ class Session(Lineage, Face[Models]):
                 cannot be followed: it is empty, or has a summary that is not of this history. Nothing was
                 written.
             InvalidMessageError: one of the new messages is none. Nothing was written.
-            StoreConflictError: another process changed the session meanwhile. Nothing was written.
+            StoreConflictError: another worker appended messages that *history* lacks. Nothing was written;
+                :meth:`reload` goes on from there.
             ConfigError: *on_conflict* is neither.
         """
-        return self._core.observe(history, usage, on_conflict)
+        return observe(self._core, history, usage, on_conflict)
 
-    def prepare(self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY) -> Prepared:
+    def prepare(
+        self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY, request_bytes: int | None = None
+    ) -> Prepared:
         """What to send to the model now. Call it before every model call.
 
         Compacts first, if that is due: what is discarded is durable and searchable before it leaves
@@ -165,14 +232,17 @@ class Session(Lineage, Face[Models]):
 
         Args:
             policy: For this call alone: another policy, or None for no compaction.
+            request_bytes: The size of the whole request in bytes, where the host knows it; otherwise it is
+                reckoned from the messages.
 
         Raises:
             ContextOverflowError: the system prompt, the request in flight and pending calls alone
                 exceed the window. Nothing was changed.
             IllegalHistoryError: the provider would refuse the history, and the session was opened with
                 ``check=True``. It was illegal when it came: nothing was changed.
+            SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        return self._known(policy) or llm.run(self._boundary(policy), self._model)
+        return self._calls.known(policy) or self._run(self._calls.boundary(policy, request_bytes))
 
     def plan(self) -> Plan:
         """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed.
@@ -183,7 +253,7 @@ class Session(Lineage, Face[Models]):
             microseconds at any length. ``covers`` are sequence numbers of the log. The net may have to
             follow a compaction that leaves more than the window; it is not in the plan then.
         """
-        return self._plan()
+        return self._calls.plan()
 
     def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not.
@@ -192,9 +262,14 @@ class Session(Lineage, Face[Models]):
             focus: What the summary should look at in particular.
 
         Returns:
-            ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``.
+            ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. While another call compacts, it is
+            skipped with the reason ``in_flight``.
         """
-        return llm.run(self._compaction(focus), self._model)
+        flow = self._calls.compaction(focus)
+        try:
+            return self._run(flow, timeout=0)
+        except SessionBusyError:
+            return self._calls.in_flight()
 
     def recover(self, error: Exception) -> Prepared:
         """A smaller request, after the provider refused the prepared one as too large.
@@ -213,7 +288,7 @@ class Session(Lineage, Face[Models]):
             Exception: *error* itself, where it is no overflow (``siltstone.overflow`` knows), where the
                 session has no policy, and after two retries: so the loop above ends.
         """
-        return llm.run(self._recovery(error), self._model)
+        return self._run(self._calls.recovery(error))
 
     def pin(self, seq: int) -> None:
         """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once.
@@ -223,6 +298,7 @@ class Session(Lineage, Face[Models]):
 
         Raises:
             ConfigError: no message of that number is in the view. What was discarded cannot be pinned.
+            StoreConflictError: it has left the view, since another worker compacted it.
         """
         self._core.pin(seq, pinned=True)
 
@@ -230,14 +306,22 @@ class Session(Lineage, Face[Models]):
         """Lets go of message *seq*. One that is not pinned is left alone."""
         self._core.pin(seq, pinned=False)
 
-    def search(self, query: str, limit: int = 5, *, ranker: Ranker | None = None) -> list[SearchHit]:
-        """What was discarded and is most like *query*, best first.
+    def search(
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        ranker: Ranker | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> list[SearchHit]:
+        """What was discarded and is most like *query*, best first. Arguments are those of ``Store.search``.
 
         Raises:
-            ConfigError: the session was opened with ``memory=False``.
+            ConfigError: the session was opened with ``memory=False``, or the store lacks the ranker.
+            InvalidEntryError: *limit*, *min_score* or *query* is out of bounds.
         """
-        self._require_memory()
-        return self._search(query, limit, ranker=ranker)
+        return self._calls.search(query, limit, ranker=ranker, min_score=min_score, explain=explain)
 
     def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files.
@@ -248,11 +332,71 @@ class Session(Lineage, Face[Models]):
         Summaries that covered it are made anew of what is left, by the session's model; where it has
         none, or it fails, a sentence stands in their place. The view is rid of it when this returns.
         """
-        return llm.run(self._forgetting(criteria), self._model)
+        return self._run(self._calls.forgetting(criteria))
 
-    def log(self) -> list[dict[str, Any]]:
-        """Every message ever appended, in order, read back from the store."""
-        return self._core.log()
+    def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
+        """Messages as they were appended, in order, read back from the store.
+
+        Args:
+            start: The first sequence number.
+            end: The one behind the last; None for all.
+        """
+        return self._core.log(start, end)
+
+    def compactions(self, *, undone: bool = False) -> list[CompactionRecord]:
+        """The compactions and branches that led to the current view, oldest first.
+
+        Args:
+            undone: Whether to list those that were undone as well. Nothing is ever deleted of them.
+        """
+        return compactions.records(self._core, undone=undone)
+
+    def view_at(self, n: int) -> list[RawMessage]:
+        """The view that the *n*-th of :meth:`compactions` left, without what was appended later.
+
+        Args:
+            n: 0 for the history before any: what the first compaction read.
+
+        Raises:
+            ConfigError: there are fewer compactions than *n*.
+        """
+        return compactions.view_at(self._core, n)
+
+    def undo_compaction(self) -> CompactionRecord | None:
+        """Takes the last compaction or branch back, in one transaction. None where there is none.
+
+        Of a branch, the view is then exactly what it was before: what was said on the branch leaves it, and
+        what had left can be found again as before. A host that hands in the list of the branch once more
+        branches once more.
+
+        Of a compaction, the view is then what it was before, and after it whatever was appended since. What
+        is in context again is not found by a search any more: the entries that this compaction brought are
+        deleted; those that were indexed by a caller stay. The next compaction brings entries anew. When the
+        next one is due does not change.
+
+        A call that was interrupted may be repeated: one compaction is undone, not two.
+
+        Raises:
+            StoreConflictError: another worker moved on meanwhile. Nothing was changed.
+            SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
+        """
+        call = self._core.calls.begin("undo", (), threading.get_ident())
+        undone = self._run(self._calls.undo(call))
+        # fmt: off
+        call.is_answered = True; return undone  # noqa: E702 - no tracer stops in between
+        # fmt: on
+
+    def expand(self, summary_id: int) -> list[dict[str, Any]]:
+        """The original messages that a compaction's summary stands for, through summaries of summaries.
+
+        Args:
+            summary_id: The id of a compaction of this session, undone or not; or of a branch, for the
+                messages that left with it.
+
+        Raises:
+            CompactionNotFoundError: this session has no such compaction.
+        """
+        return compactions.expand(self._core, summary_id)
 
     def close(self) -> None:
         """Writes what is left to write, and closes the store where the session opened it."""
@@ -263,3 +407,22 @@ class Session(Lineage, Face[Models]):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return self._calls.described(type(self).__name__)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be pickled; open it where it is needed")
+
+    def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
+        """Drives *flow*, when no other call of this session is under way that may compact."""
+        seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
+        slot, claim = self._core.slot, Claim(flow)
+        try:
+            if not slot.take(claim, seconds):
+                raise self._calls.busy(seconds)
+            return llm.run(flow, self._model)
+        finally:
+            slot.holder = None if slot.holder is claim else slot.holder
+            flow.close()
+            slot.wake()

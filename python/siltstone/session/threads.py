@@ -1,4 +1,9 @@
-"""Drives a flow from asyncio: its steps in a worker thread, its model calls on the loop."""
+"""Drives the calls of an ``AsyncSession``: their steps in worker threads, their model calls beside them.
+
+A call is made of steps. Each step works on the session's state, in a worker thread, so that it never holds
+the event loop; steps run one at a time, in the order in which they were asked for. Between two steps a call
+may wait for a model: other calls go on then.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,9 @@ from siltstone import llm
 from siltstone.errors import ModelError
 from siltstone.hooks import HookCall, HookError
 from siltstone.llm import AsyncModels, CompletionRequest, Steps
+from siltstone.session.slot import Claim, Slot
 
-__all__ = ["drive", "in_thread"]
+__all__ = ["Done", "Queue", "in_thread"]
 
 T = TypeVar("T")
 
@@ -38,21 +44,74 @@ async def in_thread(step: Callable[[], T]) -> T:
         raise
 
 
-async def drive(flow: Steps[T], model: AsyncModels | None) -> T:
-    """Like ``llm.run_async``, but the flow's own work never holds the event loop."""
-    try:
-        step = await in_thread(partial(_step, partial(next, flow)))
-        while isinstance(step, _Asked):
-            try:
-                said = await llm.answer_async(model, step.asked)
-            except (ModelError, HookError) as error:
-                step = await in_thread(partial(_step, partial(flow.throw, error)))
-            else:
-                step = await in_thread(partial(_step, partial(flow.send, said)))
-        result: T = step.result
-        return result
-    finally:
-        flow.close()
+class Queue:
+    """The calls of one session on one event loop, in the order in which they were made.
+
+    ``asyncio.Lock`` hands itself on in the order of its waiters.
+    """
+
+    def __init__(self) -> None:
+        self._steps = asyncio.Lock()
+        self._flows = asyncio.Lock()
+
+    async def step(self, step: Callable[[], T]) -> T:
+        """Runs *step* when all that were asked for before it are done."""
+        async with self._steps:
+            return await in_thread(step)
+
+    async def flow(
+        self, flow: Steps[T], model: AsyncModels | None, slot: Slot, timeout: float | None
+    ) -> Done[T] | None:
+        """Drives *flow*, when no other call is under way that may compact; None where that took too long."""
+        if slot.is_own:
+            return None
+        claim = Claim(flow)
+        try:
+            async with self._steps:  # in its turn
+                step = None
+                if not self._flows.locked():
+                    await self._flows.acquire()
+                    step = await self._begin(flow, claim, slot)
+            if step is None:  # a call that waits for a model is before this one: others may go on meanwhile
+                try:
+                    async with asyncio.timeout(timeout):
+                        await self._flows.acquire()
+                except TimeoutError:
+                    return None
+                async with self._steps:
+                    step = await self._begin(flow, claim, slot)
+            return await self._drive(flow, model, step)
+        finally:
+            slot.holder = None if slot.holder is claim else slot.holder
+            flow.close()
+
+    async def _begin(self, flow: Steps[T], claim: Claim, slot: Slot) -> _Asked | Done[T]:
+        """The first step of *flow*. One that is done with it lets the next flow begin."""
+        goes_on = False
+        try:
+            slot.take(claim, 0)  # nobody else has this session
+            step: _Asked | Done[T] = await in_thread(partial(_step, partial(next, flow)))
+            goes_on = isinstance(step, _Asked)
+            return step
+        finally:
+            if not goes_on:
+                self._flows.release()
+
+    async def _drive(self, flow: Steps[T], model: AsyncModels | None, step: _Asked | Done[T]) -> Done[T]:
+        """Drives *flow* on from its first step."""
+        if not isinstance(step, _Asked):
+            return step
+        try:
+            while isinstance(step, _Asked):
+                try:
+                    said = await llm.answer_async(model, step.asked)
+                except (ModelError, HookError) as error:
+                    step = await self.step(partial(_step, partial(flow.throw, error)))
+                else:
+                    step = await self.step(partial(_step, partial(flow.send, said)))
+            return step
+        finally:
+            self._flows.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +122,14 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
+class Done(Generic[T]):
     """The flow came to its end. A StopIteration cannot cross a future, so its value is carried here."""
 
     result: T
 
 
-def _step(advance: Callable[[], CompletionRequest | HookCall]) -> _Asked | _Done[Any]:
+def _step(advance: Callable[[], CompletionRequest | HookCall]) -> _Asked | Done[Any]:
     try:
         return _Asked(advance())
     except StopIteration as stop:
-        return _Done(stop.value)
+        return Done(stop.value)

@@ -1,41 +1,59 @@
-"""The current view of a session in memory, with its running totals."""
+"""The current view of a session as a value, with its running totals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from siltstone.memory.log import ViewItem
+from siltstone.memory.log import NewRef, ViewItem
 from siltstone.messages import Message, RawMessage
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
-__all__ = ["Item", "View", "view_items"]
+__all__ = ["DERIVED", "Item", "View", "view_items"]
+
+#: Provenances of messages that stand for others: the log has them as derived texts, not as messages.
+DERIVED = frozenset({"compaction_summary", "substitute"})
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A message of the view, its size by the view's rule, and when it was said (ms since 1970)."""
+    """A message of the view.
+
+    Attributes:
+        message: The message.
+        units: Its size by the view's rule.
+        created_at: When it was said, in milliseconds since 1970.
+        derived_id: Of a summary or a substitute that the log has: its id there.
+    """
 
     message: Message
     units: int
     created_at: int
+    derived_id: int | None = None
 
 
 class View:
-    """Messages in order. Appending is O(1), and so is asking for the tokens."""
+    """Messages in order, and their sums. A view never changes: appending gives another one.
+
+    Views that grew out of one another share one list, which only grows; each knows its own length. So
+    appending takes O(1), and who holds an older view still sees that one.
+    """
+
+    __slots__ = ("_items", "_length", "_raws", "_rule", "_units", "_weighed")
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
         self._rule = rule
         self._items = list(items)
         self._raws = [item.message.raw for item in self._items]
+        self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
-        self._weighed, self._bytes = 0, 0  # the bytes of so many messages, as far as anyone asked
+        self._weighed = (0, 0)  # so many messages have so many bytes, as far as anyone asked
 
     def __len__(self) -> int:
-        return len(self._items)
+        return self._length
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._items)
+        return iter(self.items())
 
     @property
     def rule(self) -> TokenRule:
@@ -50,15 +68,21 @@ class View:
     @property
     def bytes(self) -> int:
         """The whole view in a request, in bytes. Messages are weighed once, when this is first asked."""
-        for item in self._items[self._weighed :]:
-            self._bytes += message_bytes(item.message)
-        self._weighed = len(self._items)
-        return request_bytes(self._bytes)
+        weighed, size = self._weighed
+        for item in self._items[weighed : self._length]:
+            size += message_bytes(item.message)
+        self._weighed = (self._length, size)
+        return request_bytes(size)
+
+    def items(self, start: int = 0) -> list[Item]:
+        """The items from position *start* on, in a new list."""
+        return self._items[start : self._length]
 
     def tokens_since(self, seq: int) -> int:
         """Messages from *seq* on, by the view's rule. It takes as long as they are many."""
         units = 0
-        for item in reversed(self._items):
+        for place in range(self._length - 1, -1, -1):
+            item = self._items[place]
             if item.message.seq < seq:
                 break
             units += item.units
@@ -66,49 +90,77 @@ class View:
 
     def messages(self) -> list[Message]:
         """The view, as a policy reads it."""
-        return [item.message for item in self._items]
+        return [item.message for item in self._items[: self._length]]
 
     def raws(self) -> list[RawMessage]:
         """The view, as a model is sent it: the caller's own objects, in a new list."""
-        return self._raws.copy()
+        return self._raws[: self._length]
 
-    def extend(self, items: Sequence[Item]) -> None:
-        """Appends *items*."""
-        self._items += items
-        self._raws += [item.message.raw for item in items]
-        self._units += sum(item.units for item in items)
+    def begins(self, other: View) -> bool:
+        """Whether *other* is this view, or grew out of it by appending."""
+        return self._items is other._items and self._length <= other._length
 
-    def measured(self, message: Message, created_at: int) -> Item:
+    def extended(self, items: Sequence[Item]) -> View:
+        """This view, and *items* after it."""
+        grown = View.__new__(View)
+        grown._rule, grown._weighed = self._rule, self._weighed
+        grown._items, grown._raws = self._items, self._raws
+        if len(self._items) != self._length or len(self._raws) != self._length:
+            # Behind this view stand messages of an attempt that came to nothing.
+            grown._items, grown._raws = self._items[: self._length], self._raws[: self._length]
+        grown._items += items
+        grown._raws += [item.message.raw for item in items]
+        grown._length = self._length + len(items)
+        grown._units = self._units + sum(item.units for item in items)
+        return grown
+
+    def measured(self, message: Message, created_at: int, derived_id: int | None = None) -> Item:
         """*message* as an item of this view."""
-        return Item(message, self._rule.units(message), created_at)
+        return Item(message, self._rule.units(message), created_at, derived_id)
 
     def recounted(self, rule: TokenRule) -> View:
         """The same view by another rule."""
         if rule.name == self._rule.name:
             return self
-        items = [Item(item.message, rule.units(item.message), item.created_at) for item in self._items]
-        return View(rule, items)
+        return View(rule, [replace(item, units=rule.units(item.message)) for item in self.items()])
 
     def rewritten(self, messages: Sequence[Message], read: int, created_at: int) -> View:
         """The view after a compaction: *messages*, then whatever was appended after the first *read* items.
 
-        Messages that stay keep their measure; the summary is *created_at*.
+        Messages that stay keep their measure; summaries and substitutes that are new are *created_at*.
         """
         known = {id(item.message): item for item in self._items[:read]}
         items = [known.get(id(message)) or self.measured(message, created_at) for message in messages]
-        return View(self._rule, items + self._items[read:])
+        return View(self._rule, items + self.items(read))
+
+    def named(self, derived_ids: Sequence[int]) -> View:
+        """The same view, whose new derived texts have the ids *derived_ids*, in order."""
+        ids = iter(derived_ids)
+        items = [replace(item, derived_id=next(ids)) if _is_new(item) else item for item in self.items()]
+        return View(self._rule, items)
 
 
-def view_items(messages: Sequence[Message]) -> tuple[ViewItem, ...]:
-    """A view as it is stored: ranges of sequence numbers, and None where the summary stands."""
-    items: list[ViewItem] = []
-    for message in messages:
-        if message.provenance == "compaction_summary":
-            items.append(None)
-            continue
-        last = items[-1] if items else None
-        if last is not None and last[1] == message.seq:
-            items[-1] = (last[0], message.seq + 1)
+def view_items(items: Sequence[Item]) -> tuple[tuple[ViewItem, ...], list[Item]]:
+    """A view as it is stored, and its derived texts that the log does not have yet.
+
+    Messages of the log stand as ranges of sequence numbers, derived texts as their ids; a new one as its
+    place among the new ones.
+    """
+    stored: list[ViewItem] = []
+    new: list[Item] = []
+    for item in items:
+        seq, last = item.message.seq, stored[-1] if stored else None
+        if item.derived_id is not None:
+            stored.append(item.derived_id)
+        elif _is_new(item):
+            stored.append(NewRef(len(new)))
+            new.append(item)
+        elif isinstance(last, tuple) and not isinstance(last, NewRef) and last[1] == seq:
+            stored[-1] = (last[0], seq + 1)
         else:
-            items.append((message.seq, message.seq + 1))
-    return tuple(items)
+            stored.append((seq, seq + 1))
+    return tuple(stored), new
+
+
+def _is_new(item: Item) -> bool:
+    return item.derived_id is None and item.message.provenance in DERIVED

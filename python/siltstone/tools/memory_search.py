@@ -8,7 +8,9 @@ from typing import Any
 
 from siltstone.errors import InvalidEntryError
 from siltstone.memory.entry import SearchHit
+from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
+from siltstone.tools.budget import FLOOR, Count, answer_budget, best_part, check_budget, shares
 
 __all__ = ["DEFAULT_LIMIT", "DESCRIPTION", "INSTRUCTIONS", "MAX_LIMIT", "NAME", "memory_search"]
 
@@ -45,11 +47,28 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-def memory_search(search: Callable[[str, int], list[SearchHit]]) -> Tool:
+def memory_search(
+    search: Callable[[str, int], list[SearchHit]],
+    *,
+    budget: int | None = None,
+    count: Count = estimate_tokens,
+) -> Tool:
     """The tool over *search*, which takes a query and a limit and is bound to one session.
 
-    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}``, best first.
+    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}``, best first, in
+    one line. Where it would have more than *budget* tokens, long contents are cut to their best passages,
+    each with 60 tokens at least; only where that is too much, too, the last hits are left out, and a second
+    line says how many.
+
+    Args:
+        search: Gives the hits.
+        budget: Tokens of an answer at most, 100 or more; None for :func:`answer_budget` of an unknown window.
+        count: How they are counted.
+
+    Raises:
+        ConfigError: *budget* is too small for an answer.
     """
+    most = answer_budget(None) if budget is None else check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
         query, limit = _query(arguments), _limit(arguments)
@@ -57,9 +76,49 @@ def memory_search(search: Callable[[str, int], list[SearchHit]]) -> Tool:
             hits = search(query, limit) if limit and query.strip() else []
         except InvalidEntryError as error:  # a query over the store's limit
             raise refusal(NAME, str(error)) from error
-        return json.dumps([_result(hit) for hit in hits], ensure_ascii=False)
+        return _answer(hits, query, most, count)
 
     return Tool(NAME, DESCRIPTION, PARAMETERS, run)
+
+
+def _answer(hits: list[SearchHit], query: str, budget: int, count: Count) -> str:
+    whole = _array([hit.content for hit in hits], hits)
+    if not hits or count(whole) <= budget:
+        return whole
+    kept, room = _kept(hits, budget, count)
+    share = shares([count(_json(hit.content)) for hit in hits[:kept]], room)
+
+    def written(text: str) -> int:
+        return count(_json(text))  # escapes are sent, too
+
+    contents = [best_part(hit.content, query, share, written) for hit in hits[:kept]]
+    answer = _array(contents, hits)
+    left_out = len(hits) - kept
+    return f"{answer}\n{_left_out(left_out)}" if left_out else answer
+
+
+def _kept(hits: list[SearchHit], budget: int, count: Count) -> tuple[int, int]:
+    """How many hits fit *budget* with their contents cut to the floor, one at least; the room for those."""
+    for kept in range(len(hits), 0, -1):
+        note = count(_left_out(len(hits) - kept)) + 1 if kept < len(hits) else 0
+        room = budget - note - count(_array([""] * kept, hits)) - kept  # roundings
+        least = sum(min(count(_json(hit.content)), FLOOR) for hit in hits[:kept])
+        if least <= room:
+            return kept, room
+    return 1, max(room, 1)
+
+
+def _left_out(number: int) -> str:
+    hits = "hit was" if number == 1 else "hits were"
+    return f"({number} more {hits} found and left out for their length.)"
+
+
+def _array(contents: list[str], hits: list[SearchHit]) -> str:
+    return _json([_result(hit, content) for hit, content in zip(hits, contents, strict=False)])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _query(arguments: Mapping[str, Any]) -> str:
@@ -82,6 +141,6 @@ def _limit(arguments: Mapping[str, Any]) -> int:
     return min(limit, MAX_LIMIT)
 
 
-def _result(hit: SearchHit) -> dict[str, Any]:
+def _result(hit: SearchHit, content: str) -> dict[str, Any]:
     start, end = hit.source_range
-    return {"content": hit.content, "score": hit.score, "source_range": {"start": start, "end": end}}
+    return {"content": content, "score": hit.score, "source_range": {"start": start, "end": end}}

@@ -22,6 +22,10 @@ pub enum ErrorKind {
     StoreBusy,
     /// The store was used after it was closed.
     StoreClosed,
+    /// The store was opened before the process forked, and is used in the child; or it cannot be opened there.
+    StoreForked,
+    /// The file at the store's path is not the one that was opened.
+    StoreReplaced,
     /// A stored row does not match its checksum, or is not what the schema says.
     StoreCorrupt,
     /// Another writer changed the session meanwhile.
@@ -43,6 +47,8 @@ pub enum Field {
     Text(String),
     /// A size, a count, an id.
     Integer(i64),
+    /// Several of these, None for one that is not there.
+    Integers(Vec<Option<i64>>),
 }
 
 impl From<&str> for Field {

@@ -2,7 +2,7 @@
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
-//! [`redact`], `sqlite` (parts); [`error`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`],
+//! [`redact`], `sqlite` (parts); [`error`], [`fork`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`],
 //! [`simd`], [`cache`], [`index_file`], `whole_file` (ground).
 //!
 //! ```
@@ -21,7 +21,9 @@ pub mod bm25;
 pub mod cache;
 pub mod embed;
 pub mod error;
+pub mod fork;
 pub mod fusion;
+pub mod grep;
 pub mod id;
 pub mod index;
 pub mod index_file;

@@ -14,6 +14,7 @@ impl TextSize {
     ///
     /// Every byte that does not continue a code point begins one.
     #[must_use]
+    #[inline]
     pub fn of(text: &[u8]) -> Self {
         Self {
             bytes: text.len(),
@@ -23,6 +24,7 @@ impl TextSize {
 
     /// Both sizes, added up.
     #[must_use]
+    #[inline]
     pub fn plus(self, other: Self) -> Self {
         Self {
             bytes: self.bytes + other.bytes,

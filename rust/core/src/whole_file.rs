@@ -14,11 +14,17 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 pub(crate) const UNFINISHED: &str = ".saving";
 
 /// A file in `directory` whose name begins with `prefix`, to be written and then named.
-pub(crate) fn begin(directory: &Path, prefix: &str) -> io::Result<NamedTempFile> {
+///
+/// Its owner alone can read it, until `permissions` are given.
+pub(crate) fn begin(
+    directory: &Path,
+    prefix: &str,
+    permissions: Option<Permissions>,
+) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
     builder.prefix(prefix).suffix(UNFINISHED);
-    if let Some(usual) = usual_permissions() {
-        builder.permissions(usual);
+    if let Some(permissions) = permissions {
+        builder.permissions(permissions);
     }
     builder.tempfile_in(directory)
 }
@@ -41,7 +47,7 @@ pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
         .to_string_lossy()
         .into_owned();
     prefix.push('.');
-    let (mut file, unfinished) = begin(directory, &prefix)?.into_parts();
+    let (mut file, unfinished) = begin(directory, &prefix, usual_permissions())?.into_parts();
     file.write_all(contents)?;
     name(&file, unfinished, path)
 }

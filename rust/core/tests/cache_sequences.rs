@@ -3,7 +3,7 @@
 mod common;
 
 use common::cached::{MANY, answers, copy, files, from_rows, kept, open, said, target};
-use common::{compaction, message, on, session};
+use common::{append, commit, compaction, message, now, session};
 use siltstone_core::memory::{NewEntry, Ranker, SearchOptions, Store};
 
 /// Sequences that are tried.
@@ -67,21 +67,12 @@ fn take(store: &Store, step: Step, next: &mut i64) {
             store.insert(&name, &new(count)).unwrap();
         }
         Step::Compact(count) => {
-            let state = store.log_state(&name).unwrap();
-            let (said, head) = ([message("{}")], on(state.head));
-            store
-                .append(&name, state.next_seq, &said, String::new())
-                .unwrap();
-            let made = compaction("so far", state.next_seq + 1);
-            store
-                .commit_compaction(&name, head, &made, &new(count), String::new())
-                .unwrap();
+            let version = append(store, "a", &[message("{}")], "");
+            let made = compaction("so far", version.next_seq);
+            commit(store, "a", &made, &new(count));
         }
         Step::Undo => {
-            let state = store.log_state(&name).unwrap();
-            if let Some(head) = state.head {
-                store.undo_compaction(&name, head, String::new()).unwrap();
-            }
+            store.undo_compaction(&name, now(store, "a"), "").unwrap();
         }
         Step::Forget(id) => {
             store.forget(&[target(id)], "gone").unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{compaction, entry, found, message, on, session};
+use common::{append, compaction, entry, found, message, now, session};
 use siltstone_core::memory::Handle;
 
 const DIRECTORY: &str = "SILTSTONE_CRASH_DIRECTORY";
@@ -26,10 +26,13 @@ fn child() {
     let mut out = std::io::stdout();
     loop {
         let state = store.log_state(&a).unwrap();
-        let n = state.next_seq;
-        store
-            .append(&a, n, &[message(&format!("message {n}"))], format!("{n}"))
-            .unwrap();
+        let n = state.version.next_seq;
+        append(
+            &store,
+            "a",
+            &[message(&format!("message {n}"))],
+            &format!("{n}"),
+        );
         writeln!(out, "\nappended {n}").unwrap();
         let entries = [
             entry(&format!("silt one {n}")),
@@ -38,10 +41,10 @@ fn child() {
         let committed = store
             .commit_compaction(
                 &a,
-                on(state.head),
+                now(&store, "a"),
                 &compaction(&format!("summary {n}"), n),
                 &entries,
-                format!("{n}"),
+                &format!("{n}"),
             )
             .unwrap();
         writeln!(out, "\ncommitted {} {n}", committed.compaction).unwrap();
@@ -107,7 +110,10 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
                         .iter()
                         .find(|row| row.id.to_string() == id)
                         .expect(line);
-                    assert_eq!(row.compaction.summary, format!("summary {n}"));
+                    assert_eq!(
+                        store.derived(&a, &row.derived).unwrap()[0].text.raw,
+                        format!("summary {n}")
+                    );
                 }
                 ["inserted", id, n] => {
                     assert_eq!(has(&format!("loose {n}")), 1, "{line}");
@@ -118,7 +124,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
         }
         // A compaction and its entries are one: each has both of its two, or there is no such row.
         for row in &compactions {
-            let n = row.compaction.next_seq;
+            let n = row.body.next_seq;
             assert_eq!(
                 (has(&format!("silt one {n}")), has(&format!("silt two {n}"))),
                 (1, 1),
@@ -130,7 +136,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
             .filter(|stored| stored.entry.text.starts_with("silt"))
             .count();
         assert_eq!(committed, 2 * compactions.len());
-        assert_eq!(state.head, compactions.last().map(|row| row.id));
+        assert_eq!(state.version.head, compactions.last().map(|row| row.id));
         // What stands beside them may be found too.
         let silt = found(&store, "a", "silt")
             .into_iter()

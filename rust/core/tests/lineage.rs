@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{compaction, entry, found, message, on, session};
+use common::{append, compaction, entry, found, message, now, on, session};
 use siltstone_core::ErrorKind;
-use siltstone_core::memory::{Expected, Handle, NewEntry, Rewrite, Store};
+use siltstone_core::memory::{Handle, NewEntry, Rewrite, SessionVersion, Store};
 
 fn of(text: &str, start: i64, end: i64) -> NewEntry {
     NewEntry {
@@ -14,12 +14,14 @@ fn of(text: &str, start: i64, end: i64) -> NewEntry {
     }
 }
 
-fn commit(store: &Store, head: Option<i64>, entries: &[NewEntry]) -> i64 {
-    let row = compaction("summary", 3);
-    store
-        .commit_compaction(&session("a"), on(head), &row, entries, String::new())
-        .unwrap()
-        .compaction
+fn commit(store: &Store, entries: &[NewEntry]) -> i64 {
+    common::commit(store, "a", &compaction("summary", 3), entries)
+}
+
+/// Goes back before the view that is current; how many entries left.
+fn undo(store: &Store) -> i64 {
+    let undone = store.undo_compaction(&session("a"), now(store, "a"), "c");
+    undone.unwrap().entries
 }
 
 #[test]
@@ -27,27 +29,30 @@ fn an_undo_takes_back_what_the_compaction_brought_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let handle = Handle::open(directory.path(), false, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
-    store
-        .append(&a, 0, &[message("{}")], String::new())
-        .unwrap();
+    append(&store, "a", &[message("{}")], "");
     store.insert(&a, &[of("silt of a caller", 0, 1)]).unwrap();
-    let first = commit(&store, None, &[of("silt one", 1, 2)]);
+    let first = commit(&store, &[of("silt one", 1, 2)]);
+    let outdated = now(&store, "a");
     let second = commit(
         &store,
-        Some(first),
         &[of("silt two", 2, 3), of("silt of a caller", 0, 1)],
     );
     assert_eq!(found(&store, "a", "silt").len(), 3);
 
-    let refused = store.undo_compaction(&a, first, String::new()).unwrap_err();
+    let refused = store.undo_compaction(&a, outdated, "").unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::StoreConflict);
     assert_eq!(found(&store, "a", "silt").len(), 3);
 
-    let undone = store.undo_compaction(&a, second, "c".to_owned()).unwrap();
+    let undone = store.undo_compaction(&a, now(&store, "a"), "c").unwrap();
     assert_eq!((undone.head, undone.entries), (Some(first), 1));
+    assert!(second > first);
     let state = store.log_state(&a).unwrap();
     assert_eq!(
-        (state.head, state.next_seq, state.cadence.as_str()),
+        (
+            state.version.head,
+            state.version.next_seq,
+            state.clock.as_str()
+        ),
         (Some(first), 1, "c")
     );
     let mut texts: Vec<_> = found(&store, "a", "silt")
@@ -74,11 +79,9 @@ fn an_index_in_another_store_notices_that_entries_left() {
     store
         .insert(&session("a"), &[entry("silt of old")])
         .unwrap();
-    let first = commit(&store, None, &[of("silt that leaves", 1, 2)]);
+    commit(&store, &[of("silt that leaves", 1, 2)]);
     assert_eq!(found(&reader, "a", "silt").len(), 2);
-    store
-        .undo_compaction(&session("a"), first, String::new())
-        .unwrap();
+    undo(&store);
     store
         .insert(&session("a"), &[entry("silt that comes")])
         .unwrap();
@@ -98,29 +101,26 @@ fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
     let handle = Handle::open(directory.path(), false, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     let three = [message("{}"), message("{}"), message("{}")];
-    store.append(&a, 0, &three, String::new()).unwrap();
+    append(&store, "a", &three, "");
     store.insert(&a, &[of("silt of a caller", 0, 1)]).unwrap();
-    let first = commit(&store, None, &[of("silt that leaves", 1, 2)]);
+    let first = commit(&store, &[of("silt that leaves", 1, 2)]);
     assert_eq!(found(&store, "a", "silt").len(), 2);
 
     let row = compaction("", 3);
+    let read = now(&store, "a");
     let (withdrawn, messages) = ([first], [message("{}")]);
     let (left, comes) = ([of("", 1, 2)], [of("silt that comes", 2, 3)]);
     let rewrite = Rewrite {
-        expected_next: 3,
         withdrawn: &withdrawn,
         parent: Some(first),
         messages: &messages,
         row: &row,
         entries: &comes,
     };
-    let behind = Expected {
-        redactions: Some(1),
-        ..on(Some(first))
-    };
-    let elsewhere = Rewrite {
-        expected_next: 2,
-        ..rewrite
+    let elsewhere = |change: fn(&mut SessionVersion)| {
+        let mut version = read.expected;
+        change(&mut version);
+        on(version)
     };
     let orphan = Rewrite {
         parent: Some(first + 1),
@@ -132,27 +132,45 @@ fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
         ..rewrite
     };
     for (expected, rewrite, kind) in [
-        (on(None), rewrite, ErrorKind::StoreConflict),
-        (behind, rewrite, ErrorKind::StoreConflict),
-        (on(Some(first)), elsewhere, ErrorKind::StoreConflict),
-        (on(Some(first)), orphan, ErrorKind::StoreCorrupt),
-        (on(Some(first)), ahead, ErrorKind::InvalidArgument),
+        (
+            elsewhere(|version| version.head = None),
+            rewrite,
+            ErrorKind::StoreConflict,
+        ),
+        (
+            elsewhere(|version| version.redactions += 1),
+            rewrite,
+            ErrorKind::StoreConflict,
+        ),
+        (
+            elsewhere(|version| version.next_seq -= 1),
+            rewrite,
+            ErrorKind::StoreConflict,
+        ),
+        (
+            elsewhere(|version| version.counter -= 1),
+            rewrite,
+            ErrorKind::StoreConflict,
+        ),
+        (read, orphan, ErrorKind::StoreCorrupt),
+        (read, ahead, ErrorKind::InvalidArgument),
     ] {
-        let refused = store.rewrite(&a, expected, rewrite, "c".to_owned());
+        let refused = store.rewrite(&a, expected, rewrite, "c");
         assert_eq!(refused.unwrap_err().kind(), kind);
         let state = store.log_state(&a).unwrap();
-        assert_eq!((state.head, state.next_seq), (Some(first), 3));
+        assert_eq!(state.version, read.expected);
         assert_eq!(found(&store, "a", "silt").len(), 2);
     }
 
-    let done = store.rewrite(&a, on(Some(first)), rewrite, "c".to_owned());
+    let done = store.rewrite(&a, read, rewrite, "c").unwrap();
     let state = store.log_state(&a).unwrap();
-    let branch = done.unwrap().compaction;
+    let (version, branch) = (state.version, done.compaction);
     assert_eq!(
-        (state.head, state.next_seq, state.redactions),
+        (version.head, version.next_seq, version.redactions),
         (Some(branch), 4, 1)
     );
-    assert_eq!(state.cadence, "c");
+    assert_eq!(done.version, Some(version));
+    assert_eq!(state.clock, "c");
     let texts = |store: &Store| {
         let hits = found(store, "a", "silt").into_iter();
         let mut texts: Vec<_> = hits.map(|hit| hit.1).collect();
@@ -163,16 +181,13 @@ fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
 
     let (withdrawn, nothing) = ([branch], []);
     let back = Rewrite {
-        expected_next: 4,
         withdrawn: &withdrawn,
         parent: None,
         messages: &nothing,
         entries: &left,
         ..rewrite
     };
-    store
-        .rewrite(&a, on(Some(branch)), back, String::new())
-        .unwrap();
+    store.rewrite(&a, now(&store, "a"), back, "").unwrap();
     assert_eq!(texts(&store), ["silt of a caller"]);
     let parents: Vec<_> = store.compactions(&a).unwrap();
     let parents: Vec<_> = parents.iter().map(|row| row.parent).collect();
@@ -234,14 +249,8 @@ fn what_a_caller_indexes_stays_though_a_compaction_brought_it_first() {
     let directory = tempfile::tempdir().unwrap();
     let handle = Handle::open(directory.path(), false, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
-    let first = commit(&store, None, &[of("silt", 0, 1)]);
+    commit(&store, &[of("silt", 0, 1)]);
     store.insert(&a, &[of("silt", 0, 1)]).unwrap();
-    assert_eq!(
-        store
-            .undo_compaction(&a, first, String::new())
-            .unwrap()
-            .entries,
-        0
-    );
+    assert_eq!(undo(&store), 0);
     assert_eq!(found(&store, "a", "silt").len(), 1);
 }

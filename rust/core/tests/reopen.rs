@@ -5,10 +5,10 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{compaction, entry, found, message, on, session};
+use common::{append, commit, compaction, entry, found, message, now, on, session};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Handle, Store};
+use siltstone_core::memory::{Append, Handle, SessionVersion, Store};
 use siltstone_core::{ErrorKind, Result};
 
 fn open(path: &Path) -> Handle {
@@ -32,23 +32,8 @@ fn a_store_gives_the_same_answers_after_reopening() {
     ]
     .map(entry);
     store.insert(&session("a"), &texts).unwrap();
-    store
-        .append(
-            &session("a"),
-            0,
-            &[message("{}"), message("[]")],
-            "c".to_owned(),
-        )
-        .unwrap();
-    let committed = store
-        .commit_compaction(
-            &session("a"),
-            on(None),
-            &compaction("s", 2),
-            &[entry("more silt")],
-            "d".to_owned(),
-        )
-        .unwrap();
+    append(&store, "a", &[message("{}"), message("[]")], "c");
+    let committed = commit(&store, "a", &compaction("s", 2), &[entry("more silt")]);
     let answers = |store: &Store| {
         (
             found(store, "a", "silt river"),
@@ -59,7 +44,7 @@ fn a_store_gives_the_same_answers_after_reopening() {
     };
     let before = answers(&store);
     assert_eq!(before.0.len(), 4); // what came from no message has nothing beside it
-    assert_eq!(before.1.head, Some(committed.compaction));
+    assert_eq!(before.1.version.head, Some(committed));
     drop(store);
     handle.close();
 
@@ -131,42 +116,60 @@ fn a_conflict_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let handle = open(directory.path());
     let (store, a) = (handle.store().unwrap(), session("a"));
-    store
-        .append(&a, 0, &[message("{}")], "c".to_owned())
-        .unwrap();
-    let head = store
-        .commit_compaction(&a, on(None), &compaction("s", 1), &[], "d".to_owned())
-        .unwrap()
-        .compaction;
-    let before = (
-        store.log_state(&a).unwrap(),
-        store.figures(None).unwrap().counts,
-    );
-
-    let late = store
-        .append(&a, 0, &[message("[]")], "e".to_owned())
-        .unwrap_err();
-    assert_eq!(late.kind(), ErrorKind::StoreConflict);
-    for expected in [None, Some(head + 1)] {
-        let entries = [entry("lost")];
-        let error = store
-            .commit_compaction(
-                &a,
-                on(expected),
-                &compaction("t", 1),
-                &entries,
-                "f".to_owned(),
-            )
-            .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::StoreConflict);
-    }
-    assert_eq!(
+    append(&store, "a", &[message("{}")], "c");
+    commit(&store, "a", &compaction("s", 1), &[]);
+    let version = store.version(&a).unwrap().unwrap();
+    let before = || {
         (
             store.log_state(&a).unwrap(),
-            store.figures(None).unwrap().counts
-        ),
-        before
-    );
+            store.figures(None).unwrap().counts,
+        )
+    };
+    let as_it_was = before();
+    let others = [
+        SessionVersion {
+            next_seq: 0,
+            ..version
+        },
+        SessionVersion {
+            head: None,
+            ..version
+        },
+        SessionVersion {
+            redactions: 1,
+            ..version
+        },
+        SessionVersion {
+            counter: version.counter + 1,
+            ..version
+        },
+    ];
+    for other in others {
+        let write = on(other);
+        let new = Append {
+            messages: &[message("[]")],
+            clock: "e",
+            title: "",
+        };
+        let lost = [entry("lost")];
+        let row = compaction("t", 1);
+        let refused = [
+            store.append(&a, write, new).unwrap_err(),
+            store
+                .commit_compaction(&a, write, &row, &lost, "f")
+                .unwrap_err(),
+            store.undo_compaction(&a, write, "g").unwrap_err(),
+            store.save_clock(&a, write, "h").unwrap_err(),
+            store.save_settings(&a, write, "i").unwrap_err(),
+            store.renew(&a, write, 1, "j").unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.kind(), ErrorKind::StoreConflict);
+            let names: Vec<_> = error.fields().iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, ["expected", "found"]);
+        }
+    }
+    assert_eq!(before(), as_it_was);
     assert_eq!(found(&store, "a", "lost"), []);
 }
 
@@ -227,7 +230,9 @@ fn a_store_opened_for_reading_answers_and_refuses_to_write() {
     assert_eq!(found(&store, "a", "silt"), []);
     for refused in [
         store.insert(&session("a"), &[entry("silt")]).err(),
-        store.append(&session("a"), 0, &[], String::new()).err(),
+        store
+            .append(&session("a"), now(&store, "a"), Append::default())
+            .err(),
         store.delete_session(&session("a")).err(),
     ] {
         assert_eq!(refused.unwrap().kind(), ErrorKind::ReadOnlyStore);
@@ -245,7 +250,7 @@ fn read_all(path: &Path) -> Result<(String, Vec<String>, usize)> {
     let page = store.page(&a, None, None, 0, 1_000)?;
     let answer = format!(
         "{:?} {:?} {:?} {:?} {:?}",
-        store.messages(&a, 0, store.log_state(&a)?.next_seq)?,
+        store.messages(&a, 0, store.log_state(&a)?.version.next_seq)?,
         store.log_state(&a)?,
         store.compactions(&a)?,
         page,
@@ -269,29 +274,19 @@ const FLIPS: usize = 400;
 fn a_flipped_bit_is_never_given_back() {
     let directory = tempfile::tempdir().unwrap();
     let handle = open(directory.path());
-    let (store, a) = (handle.store().unwrap(), session("a"));
+    let store = handle.store().unwrap();
     for n in 0..40 {
-        store
-            .append(
-                &a,
-                n,
-                &[message(&format!("message {n} {}", "x".repeat(200)))],
-                String::new(),
-            )
-            .unwrap();
+        append(
+            &store,
+            "a",
+            &[message(&format!("message {n} {}", "x".repeat(200)))],
+            "",
+        );
     }
     let entries: Vec<_> = (0..240)
         .map(|n| entry(&format!("silt {n} {}", "river ".repeat(30))))
         .collect();
-    store
-        .commit_compaction(
-            &a,
-            on(None),
-            &compaction("what was said", 40),
-            &entries,
-            "{}".to_owned(),
-        )
-        .unwrap();
+    commit(&store, "a", &compaction("what was said", 40), &entries);
     drop(store);
     drop(handle);
     let whole = fs::read(database(directory.path())).unwrap();

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::{entry, found, message, session};
-use siltstone_core::memory::Handle;
+use common::{entry, found, message, on, session};
+use siltstone_core::memory::{Append, Handle, SessionVersion};
 
 const WRITERS: usize = 4;
 const ROUNDS: usize = 25;
@@ -117,8 +117,17 @@ fn of_two_appends_at_the_same_place_one_wins() {
                     let tries = 0..i64::try_from(ROUNDS).unwrap();
                     tries
                         .filter(|&seq| {
-                            let row = [message(&format!("{writer} {seq}"))];
-                            store.append(&a, seq, &row, String::new()).is_ok()
+                            let messages = &[message(&format!("{writer} {seq}"))];
+                            let expected = SessionVersion {
+                                next_seq: seq,
+                                counter: seq,
+                                ..SessionVersion::default()
+                            };
+                            let new = Append {
+                                messages,
+                                ..Append::default()
+                            };
+                            store.append(&a, on(expected), new).is_ok()
                         })
                         .count()
                 })
@@ -133,7 +142,7 @@ fn of_two_appends_at_the_same_place_one_wins() {
     let messages = store.messages(&session("a"), 0, i64::MAX).unwrap();
     assert_eq!(messages.len(), won);
     assert_eq!(
-        store.log_state(&session("a")).unwrap().next_seq,
+        store.log_state(&session("a")).unwrap().version.next_seq,
         i64::try_from(won).unwrap()
     );
 }

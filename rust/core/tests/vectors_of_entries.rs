@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{compaction, entry, message, on, session};
+use common::{append, commit, compaction, entry, message, now, session};
 use siltstone_core::ErrorKind;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{
@@ -101,33 +101,19 @@ fn vectors_leave_with_their_entries_however_these_leave() {
         .insert(&session("a"), &[placed("silt", 0), placed("river", 5)])
         .unwrap();
     store.insert(&session("b"), &[placed("delta", 0)]).unwrap();
-    store
-        .append(&session("a"), 0, &[message("{}")], String::new())
-        .unwrap();
-    let brought = [placed("old", 20)];
-    let committed = store
-        .commit_compaction(
-            &session("a"),
-            on(None),
-            &compaction("s", 1),
-            &brought,
-            String::new(),
-        )
-        .unwrap();
+    append(&store, "a", &[message("{}")], "");
+    commit(&store, "a", &compaction("s", 1), &[placed("old", 20)]);
     let rows: Vec<_> = (1..=4).map(|id| (EntryId(id), vec![1.0])).collect();
     assert_eq!(store.store_vectors(key, &rows).unwrap(), 4);
     assert_eq!(near(&store, key, &[1.0], Ranker::Dense).0.len(), 3);
 
     store
-        .undo_compaction(&session("a"), committed.compaction, String::new())
+        .undo_compaction(&session("a"), now(&store, "a"), "")
         .unwrap();
     assert_eq!(store.embedded().unwrap().with, 3);
     let target = Target {
-        session: session("a"),
-        messages: Vec::new(),
         entries: vec![1],
-        summaries: Vec::new(),
-        staged: Vec::new(),
+        ..Target::of(session("a"))
     };
     store.forget(&[target], "gone").unwrap();
     assert_eq!(near(&store, key, &[1.0], Ranker::Dense).0, ["river"]);
@@ -280,39 +266,4 @@ fn a_repair_lets_go_of_vectors_that_cannot_be_believed_and_indexes_notice() {
         .unwrap();
     let found = near(&store, key, &[0.0, 1.0], Ranker::Dense).0;
     assert_eq!(found, ["river", "silt"]);
-}
-
-#[test]
-fn a_store_of_the_version_before_gets_its_tables() {
-    let directory = tempfile::tempdir().unwrap();
-    let handle = open(directory.path());
-    handle
-        .store()
-        .unwrap()
-        .insert(&session("a"), &[placed("river", 0)])
-        .unwrap();
-    handle.close();
-    let file = directory.path().join("memory").join("memory.sqlite3");
-    let connection = rusqlite::Connection::open(&file).unwrap();
-    connection
-        .execute_batch("DROP TABLE vector; DROP TABLE embedder; PRAGMA user_version = 2")
-        .unwrap();
-    connection.close().unwrap();
-
-    let error = Handle::open(directory.path(), true, None).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::StoreOpen);
-    assert!(
-        error.to_string().contains("it has schema version 2"),
-        "{error}"
-    );
-    let handle = open(directory.path());
-    let store = handle.store().unwrap();
-    assert_eq!(
-        store.embedded().unwrap(),
-        Embedded {
-            with: 0,
-            without: 1
-        }
-    );
-    assert_eq!(store.check().unwrap(), []);
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use siltstone_core::Result;
 use siltstone_core::id::SessionId;
 use siltstone_core::memory::{
-    Expected, NewCompaction, NewEntry, NewMessage, SearchOptions, Store, Target,
+    Append, CompactionBody, NewCompaction, NewDerived, NewEntry, NewMessage, SearchOptions, Store,
+    Target, Write,
 };
 
 use crate::chance::Chance;
@@ -136,7 +137,12 @@ impl Step {
                 let new: Vec<_> = (end..end + 3)
                     .map(|n| message(&format!("message {n}")))
                     .collect();
-                store.append(&a, end, &new, format!("{end}"))?;
+                let new = Append {
+                    messages: &new,
+                    clock: &format!("{end}"),
+                    title: "",
+                };
+                store.append(&a, now(store)?, new)?;
             }
             Self::Index(number) => {
                 let loose = entry(&format!("loose {number}"), (0, 0));
@@ -144,27 +150,19 @@ impl Step {
                 ids = store.insert(&a, &[loose, mud])?;
             }
             Self::Commit(number) => {
-                let on = Expected {
-                    head: store.log_state(&a)?.head,
-                    redactions: None,
-                };
                 let entries =
                     ["one", "two"].map(|which| entry(&format!("{which} {number}"), (end - 1, end)));
                 let row = compaction(*number, end);
-                let committed = store.commit_compaction(&a, on, &row, &entries, "c".to_owned())?;
+                let committed = store.commit_compaction(&a, now(store)?, &row, &entries, "c")?;
                 ids = committed.entries;
             }
             Self::Undo => {
-                let head = store.log_state(&a)?.head.unwrap_or_default();
-                store.undo_compaction(&a, head, "u".to_owned())?;
+                store.undo_compaction(&a, now(store)?, "u")?;
             }
             Self::Forget(seq) => {
                 let target = Target {
-                    session: a,
                     messages: vec![(*seq, TOMBSTONE.to_owned())],
-                    entries: Vec::new(),
-                    summaries: Vec::new(),
-                    staged: Vec::new(),
+                    ..Target::of(a)
                 };
                 store.forget(&[target], TOMBSTONE)?;
             }
@@ -191,16 +189,17 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
     let rows = store.compactions(&a)?;
     let number = |id: i64| rows.iter().position(|row| row.id == id);
     let mut state = State {
-        head: log.head.and_then(number),
+        head: log.version.head.and_then(number),
         ..State::default()
     };
-    for row in store.messages(&a, 0, log.next_seq)? {
+    for row in store.messages(&a, 0, log.version.next_seq)? {
         state.messages.push(row.message.raw);
     }
     for row in &rows {
         let parent = row.parent.and_then(number);
-        let (summary, end) = (row.compaction.summary.clone(), row.compaction.next_seq);
-        state.compactions.push((summary, parent, end));
+        let texts = store.derived(&a, &row.derived)?.into_iter();
+        let summary = texts.map(|derived| derived.text.raw).collect();
+        state.compactions.push((summary, parent, row.body.next_seq));
     }
     let mut highest = 0;
     for stored in store.page(&a, None, None, 0, i64::MAX)?.entries {
@@ -209,7 +208,7 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
         state.entries.insert((stored.entry.text, range, brought));
         highest = highest.max(stored.id.0);
     }
-    for name in store.sessions()? {
+    for name in store.sessions()?.into_iter().map(|row| row.session) {
         if name == "a" {
             continue;
         }
@@ -225,6 +224,16 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
         }
     }
     Ok((state, highest))
+}
+
+/// A write of `a` by who has just read it.
+///
+/// # Errors
+///
+/// Those of the store.
+pub fn now(store: &Store) -> Result<Write> {
+    let expected = store.version(&session("a"))?.unwrap_or_default();
+    Ok(Write { expected, id: 7 })
 }
 
 /// What a search finds of the entries of `a`, by text.
@@ -256,13 +265,12 @@ pub fn session(name: &str) -> SessionId {
 pub fn entry(text: &str, (start, end): (i64, i64)) -> NewEntry {
     NewEntry {
         text: text.to_owned(),
-        repaired: false,
         start,
         end,
         role: "user".to_owned(),
-        name: None,
         kind: "message".to_owned(),
         created_at: 1_700_000_000_000,
+        ..NewEntry::default()
     }
 }
 
@@ -282,16 +290,24 @@ pub fn message(raw: &str) -> NewMessage {
 /// A compaction of all messages before `end`. Its name says where that is.
 #[must_use]
 pub fn compaction(number: usize, end: i64) -> NewCompaction {
-    NewCompaction {
+    let body = CompactionBody {
         policy: "threshold".to_owned(),
         reason: "input_tokens".to_owned(),
-        level: 1,
-        summary: format!("summary {number}"),
         covers: format!("[[0, {end}]]"),
-        view: "[null]".to_owned(),
+        view: "[-1]".to_owned(),
         next_seq: end,
         usage: "[]".to_owned(),
-        ..NewCompaction::default()
+        ..CompactionBody::default()
+    };
+    let text = NewDerived {
+        level: 1,
+        covers: format!("[[0, {end}]]"),
+        raw: format!("summary {number}"),
+        ..NewDerived::default()
+    };
+    NewCompaction {
+        body,
+        derived: vec![text],
     }
 }
 

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Handle, SearchOptions, Store};
+use siltstone_core::memory::{Handle, LogState, SearchOptions, Store};
 use siltstone_core::{ErrorKind, Result};
 use siltstone_faults::sessions::session;
 use siltstone_faults::{Chance, Image, Place, State, Step};
@@ -239,12 +239,9 @@ fn outcome(
 fn is_new(answers: &Answers) -> bool {
     answers.iter().all(|answer| match answer {
         Ok(Answer::Entries(entries, _, left_out)) => entries.is_empty() && *left_out == 0,
-        Ok(Answer::Whole(answer)) => [
-            "[]",
-            "(0, 0, 0, 0)",
-            "LogState { next_seq: 0, head: None, cadence: \"\", redactions: 0, dropped: false }",
-        ]
-        .contains(&answer.as_str()),
+        Ok(Answer::Whole(answer)) => {
+            ["[]", "(0, 0, 0, 0)", &format!("{:?}", LogState::default())].contains(&answer.as_str())
+        }
         Err(error) => error.kind() == ErrorKind::EntryNotFound,
     })
 }

@@ -10,7 +10,7 @@
 
 use siltstone_core::Result;
 use siltstone_core::memory::{Handle, Store};
-use siltstone_faults::sessions::{compaction, entry, session};
+use siltstone_faults::sessions::{compaction, entry, now, session};
 use siltstone_faults::{
     Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
 };
@@ -131,11 +131,7 @@ fn live(place: &Place, begin: (State, i64), mutant: Mutant, chance: &mut Chance)
 /// The compaction, and then its entries.
 fn history_first(store: &Store, number: usize, state: &mut State) -> Result<Vec<i64>> {
     let (a, end) = (session("a"), i64::try_from(state.messages.len()).unwrap());
-    let on = siltstone_core::memory::Expected {
-        head: store.log_state(&a)?.head,
-        redactions: None,
-    };
-    store.commit_compaction(&a, on, &compaction(number, end), &[], String::new())?;
+    store.commit_compaction(&a, now(store)?, &compaction(number, end), &[], "")?;
     let entries = ["one", "two"].map(|which| entry(&format!("{which} {number}"), (end - 1, end)));
     let ids = store.insert(&a, &entries)?;
     let this = state.compactions.len();

@@ -1,6 +1,7 @@
 //! Entries of a `Store`, batches of them, and what is told of them, as they cross the wall.
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use siltstone_core::Result as CoreResult;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{self, NewEntry, StagedEntry, Target};
@@ -29,8 +30,10 @@ pub(crate) struct TargetIn {
     session_id: Text,
     messages: Vec<(i64, Text)>,
     entries: Vec<i64>,
-    summaries: Vec<i64>,
+    derived: Vec<(i64, Text)>,
     staged: Vec<i64>,
+    facts: Vec<i64>,
+    digests: Vec<(i64, PyBackedBytes)>,
 }
 
 /// An entry as the store holds it.
@@ -82,7 +85,8 @@ pub(crate) struct Forgotten {
     sessions: i64,
     messages: i64,
     entries: i64,
-    summaries: i64,
+    derived: i64,
+    facts: i64,
     erased: bool,
 }
 
@@ -96,19 +100,28 @@ pub(crate) fn entries_in(entries: Vec<EntryIn>) -> Vec<NewEntry> {
         name: entry.name.map(|name| name.to_string()),
         kind: entry.kind.to_string(),
         created_at: entry.created_at,
+        ..NewEntry::default()
     });
     entries.collect()
 }
 
 pub(crate) fn targets_in(targets: Vec<TargetIn>) -> CoreResult<Vec<Target>> {
     let targets = targets.into_iter().map(|target| {
-        let messages = target.messages.into_iter();
+        let texts = |texts: Vec<(i64, Text)>| {
+            let texts = texts.into_iter().map(|(id, raw)| (id, raw.to_string()));
+            texts.collect()
+        };
+        let digests = target.digests.iter();
         Ok(Target {
             session: session_id(&target.session_id)?,
-            messages: messages.map(|(seq, raw)| (seq, raw.to_string())).collect(),
+            messages: texts(target.messages),
             entries: target.entries,
-            summaries: target.summaries,
+            derived: texts(target.derived),
             staged: target.staged,
+            facts: target.facts,
+            digests: digests
+                .map(|(seq, digest)| (*seq, digest.to_vec()))
+                .collect(),
         })
     });
     targets.collect()
@@ -187,7 +200,8 @@ impl From<memory::Forgotten> for Forgotten {
             sessions: forgotten.sessions,
             messages: forgotten.messages,
             entries: forgotten.entries,
-            summaries: forgotten.summaries,
+            derived: forgotten.derived,
+            facts: forgotten.facts,
             erased: forgotten.erased,
         }
     }

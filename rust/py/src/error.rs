@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
+use siltstone_core::fork;
 use siltstone_core::simd::level;
 use siltstone_core::{Error, ErrorKind, Field, Result as CoreResult};
 
@@ -18,7 +19,10 @@ pub(crate) fn guard<T: Send>(
 ) -> PyResult<T> {
     level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
     // Nothing of a panicked call is looked at again: what it shared is behind locks of its own.
-    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    let outcome = py.detach(|| {
+        let _permit = fork::enter(); // until it is done, and not until others let go of the interpreter
+        catch_unwind(AssertUnwindSafe(work))
+    });
     match outcome {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(to_exception(py, &error)),
@@ -69,6 +73,8 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::StoreIo => "StoreIoError",
         ErrorKind::StoreBusy => "StoreBusyError",
         ErrorKind::StoreClosed => "StoreClosedError",
+        ErrorKind::StoreForked => "StoreForkedError",
+        ErrorKind::StoreReplaced => "StoreReplacedError",
         ErrorKind::StoreCorrupt => "StoreCorruptError",
         ErrorKind::StoreConflict => "StoreConflictError",
         ErrorKind::ReadOnlyStore => "ReadOnlyStoreError",
@@ -98,6 +104,7 @@ fn build(py: Python<'_>, name: &str, message: &str, fields: &[(&'static str, Fie
             match value {
                 Field::Text(text) => keywords.set_item(name, text)?,
                 Field::Integer(number) => keywords.set_item(name, number)?,
+                Field::Integers(numbers) => keywords.set_item(name, PyTuple::new(py, numbers)?)?,
             }
         }
         Ok(PyErr::from_value(class.call((message,), Some(&keywords))?))

@@ -8,10 +8,12 @@ mod entries;
 mod error;
 mod exact;
 mod explain;
+mod fork;
 mod interpreter;
 mod json;
 mod log;
 mod outline;
+mod reading;
 mod redact;
 mod rows;
 mod search;
@@ -43,6 +45,8 @@ mod _native {
     #[pymodule_export]
     use crate::outline::{Outline, render_messages, rendered_tokens};
     #[pymodule_export]
+    use crate::reading::{best_window, matching_lines};
+    #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]
     use crate::search::{Found, Hit, SearchOptions};
@@ -56,6 +60,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::interpreter::refuse_a_second(module.py())?;
+        crate::fork::register(module.py())?;
         let profile = if cfg!(debug_assertions) {
             "debug"
         } else {

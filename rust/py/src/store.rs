@@ -10,19 +10,21 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::id::{EntryId, SessionId};
-use siltstone_core::memory::{self, Handle, NewMessage};
+use siltstone_core::memory::{self, Handle, NewFact};
 
 use crate::entries::{
     EntryIn, Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, entries_in, ids_out,
     targets_in,
 };
 use crate::error::guard;
-use crate::log::{self, ExpectedIn, RewriteIn};
+use crate::log::{self, CommittedOut, RewriteIn, write_in};
 use crate::rows::{
-    MessageIn, MessageOut, compaction_out, figures_out, message_in, message_out, session_id,
+    DerivedIn, DerivedOut, FactIn, FactOut, MessageIn, MessageOut, SessionOut, StateOut, VersionIn,
+    VersionRow, compaction_out, compactions_out, derived_out, fact_in, fact_out, figures_out,
+    message_out, namespace_in, session_id, session_out, state_out, version_out,
 };
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::Text;
@@ -57,17 +59,26 @@ impl Store {
 #[pymethods]
 impl Store {
     #[staticmethod]
-    #[pyo3(signature = (path, read_only, hash_rule))]
+    #[pyo3(signature = (path, read_only, hash_rule, mode=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         read_only: bool,
         hash_rule: Option<Text>,
+        mode: Option<u32>,
     ) -> PyResult<Self> {
         let handle = guard(py, || {
             let hash_rule = hash_rule.map(|name| name.parse()).transpose()?;
-            Handle::open(&path, read_only, hash_rule)
+            Handle::open_with(&path, read_only, hash_rule, mode)
         })?;
+        Ok(Self { handle })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (hash_rule=None))]
+    fn open_memory(py: Python<'_>, hash_rule: Option<Text>) -> PyResult<Self> {
+        let rule = || hash_rule.map(|name| name.parse()).transpose();
+        let handle = guard(py, || Handle::open_memory(rule()?))?;
         Ok(Self { handle })
     }
 
@@ -95,28 +106,45 @@ impl Store {
 
     // The log of a session.
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keywords of the Python face"
+    )]
     fn append_messages(
         &self,
         py: Python<'_>,
         session: Text,
-        expected_next: i64,
+        expected: VersionIn,
+        write_id: i64,
         rows: Vec<MessageIn>,
-        cadence: Text,
-    ) -> PyResult<()> {
-        self.run_of(py, &session, |store, session| {
-            let messages: Vec<NewMessage> = rows.into_iter().map(message_in).collect();
-            store.append(session, expected_next, &messages, cadence.to_string())
-        })
+        clock: Text,
+        title: Text,
+    ) -> PyResult<Option<VersionRow>> {
+        let write = (expected, write_id);
+        log::append(py, &self.handle, &session, write, rows, &clock, &title)
     }
 
-    fn log_state(
+    fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<StateOut> {
+        let state = self.run_of(py, &session, memory::Store::log_state)?;
+        Ok(state_out(state))
+    }
+
+    fn open_session(
         &self,
         py: Python<'_>,
         session: Text,
-    ) -> PyResult<(i64, Option<i64>, String, i64, bool)> {
-        let state = self.run_of(py, &session, memory::Store::log_state)?;
-        let (next, dropped) = (state.next_seq, state.dropped);
-        Ok((next, state.head, state.cadence, state.redactions, dropped))
+        namespace: Option<Text>,
+    ) -> PyResult<StateOut> {
+        let state = self.run_of(py, &session, |store, session| {
+            let namespace = namespace.as_ref().map(namespace_in).transpose()?;
+            store.open_session(session, namespace)
+        })?;
+        Ok(state_out(state))
+    }
+
+    fn version(&self, py: Python<'_>, session: Text) -> PyResult<Option<VersionRow>> {
+        let version = self.run_of(py, &session, memory::Store::version)?;
+        Ok(version.map(version_out))
     }
 
     fn read_messages(
@@ -132,45 +160,96 @@ impl Store {
         Ok(messages.into_iter().map(message_out).collect())
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keywords of the Python face"
+    )]
     fn commit_compaction(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: ExpectedIn,
+        expected: VersionIn,
+        write_id: i64,
         row: &Bound<'_, PyTuple>,
+        derived: Vec<DerivedIn>,
         entries: Vec<EntryIn>,
-        cadence: Text,
-    ) -> PyResult<(i64, Ids)> {
-        let handle = &self.handle;
-        log::commit_compaction(py, handle, &session, expected, row, entries, &cadence)
+        clock: Text,
+    ) -> PyResult<CommittedOut> {
+        let (handle, write) = (&self.handle, (expected, write_id));
+        log::commit_compaction(py, handle, &session, write, (row, derived), entries, &clock)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keywords of the Python face"
+    )]
     fn rewrite(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: ExpectedIn,
+        expected: VersionIn,
+        write_id: i64,
         row: &Bound<'_, PyTuple>,
+        derived: Vec<DerivedIn>,
         changes: RewriteIn,
-        cadence: Text,
-    ) -> PyResult<(i64, Ids)> {
-        log::rewrite(py, &self.handle, &session, expected, row, changes, &cadence)
+        clock: Text,
+    ) -> PyResult<CommittedOut> {
+        let (handle, write) = (&self.handle, (expected, write_id));
+        log::rewrite(py, handle, &session, write, (row, derived), changes, &clock)
     }
 
     fn undo_compaction(
         &self,
         py: Python<'_>,
         session: Text,
-        expected_head: i64,
-        cadence: Text,
-    ) -> PyResult<(Option<i64>, i64)> {
-        log::undo_compaction(py, &self.handle, &session, expected_head, &cadence)
+        expected: VersionIn,
+        write_id: i64,
+        clock: Text,
+    ) -> PyResult<(Option<i64>, i64, Option<VersionRow>)> {
+        log::undo_compaction(py, &self.handle, &session, (expected, write_id), &clock)
     }
 
-    fn save_cadence(&self, py: Python<'_>, session: Text, cadence: Text) -> PyResult<()> {
-        self.run_of(py, &session, |store, session| {
-            store.save_cadence(session, cadence.to_string())
-        })
+    fn save_clock(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected: VersionIn,
+        write_id: i64,
+        clock: Text,
+    ) -> PyResult<Option<VersionRow>> {
+        let version = self.run_of(py, &session, |store, session| {
+            store.save_clock(session, write_in((expected, write_id)), &clock)
+        })?;
+        Ok(version.map(version_out))
+    }
+
+    fn save_settings(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected: VersionIn,
+        write_id: i64,
+        settings: Text,
+    ) -> PyResult<Option<VersionRow>> {
+        let version = self.run_of(py, &session, |store, session| {
+            store.save_settings(session, write_in((expected, write_id)), &settings)
+        })?;
+        Ok(version.map(version_out))
+    }
+
+    fn renew(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        expected: VersionIn,
+        write_id: i64,
+        derived_id: i64,
+        raw: Text,
+    ) -> PyResult<Option<VersionRow>> {
+        let version = self.run_of(py, &session, |store, session| {
+            store.renew(session, write_in((expected, write_id)), derived_id, &raw)
+        })?;
+        Ok(version.map(version_out))
     }
 
     fn compactions<'py>(
@@ -179,31 +258,124 @@ impl Store {
         session: Text,
     ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let rows = self.run_of(py, &session, memory::Store::compactions)?;
-        rows.into_iter()
-            .map(|row| compaction_out(py, row))
-            .collect()
+        compactions_out(py, rows)
+    }
+
+    fn compactions_after<'py>(
+        &self,
+        py: Python<'py>,
+        session: Text,
+        after: i64,
+        limit: usize,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let rows = self.run_of(py, &session, |store, session| {
+            store.compactions_after(session, after, limit)
+        })?;
+        compactions_out(py, rows)
+    }
+
+    fn chain<'py>(
+        &self,
+        py: Python<'py>,
+        session: Text,
+        head: i64,
+        until: Option<i64>,
+        limit: usize,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let rows = self.run_of(py, &session, |store, session| {
+            store.chain(session, head, until, limit)
+        })?;
+        compactions_out(py, rows)
     }
 
     fn compaction<'py>(
         &self,
         py: Python<'py>,
+        session: Text,
         compaction_id: i64,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let row = self.run(py, |store| store.compaction(compaction_id))?;
+        let row = self.run_of(py, &session, |store, session| {
+            store.compaction(session, compaction_id)
+        })?;
         row.map(|row| compaction_out(py, row)).transpose()
     }
 
-    fn renew_summary(
+    fn derived(&self, py: Python<'_>, session: Text, ids: Vec<i64>) -> PyResult<Vec<DerivedOut>> {
+        let rows = self.run_of(py, &session, |store, session| store.derived(session, &ids))?;
+        Ok(rows.into_iter().map(derived_out).collect())
+    }
+
+    fn derived_after(
         &self,
         py: Python<'_>,
         session: Text,
-        compaction_id: i64,
-        summary: Text,
-        redactions: i64,
-    ) -> PyResult<bool> {
+        after: i64,
+    ) -> PyResult<Vec<DerivedOut>> {
+        let rows = self.run_of(py, &session, |store, session| {
+            store.derived_after(session, after)
+        })?;
+        Ok(rows.into_iter().map(derived_out).collect())
+    }
+
+    fn derived_like(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        texts: Vec<Text>,
+    ) -> PyResult<Vec<Vec<DerivedOut>>> {
+        let found = self.run_of(py, &session, |store, session| {
+            let texts: Vec<String> = texts.iter().map(|text| text.to_string()).collect();
+            store.derived_like(session, &texts)
+        })?;
+        let rows = found.into_iter();
+        let rows = rows.map(|rows| rows.into_iter().map(derived_out).collect());
+        Ok(rows.collect())
+    }
+
+    // Facts, and messages that were forgotten and are sent again.
+
+    fn put_facts(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        facts: Vec<FactIn>,
+        now: i64,
+    ) -> PyResult<Vec<i64>> {
         self.run_of(py, &session, |store, session| {
-            store.renew_summary(session, compaction_id, &summary, redactions)
+            let facts: Vec<NewFact> = facts.into_iter().map(fact_in).collect();
+            store.put_facts(session, &facts, now)
         })
+    }
+
+    fn facts(&self, py: Python<'_>, session: Text, state: Option<Text>) -> PyResult<Vec<FactOut>> {
+        let facts = self.run_of(py, &session, |store, session| {
+            store.facts(session, state.as_deref())
+        })?;
+        Ok(facts.into_iter().map(fact_out).collect())
+    }
+
+    fn namespace_facts(
+        &self,
+        py: Python<'_>,
+        namespace: Text,
+        state: Option<Text>,
+    ) -> PyResult<Vec<FactOut>> {
+        let facts = self.run(py, |store| {
+            store.namespace_facts(&namespace, state.as_deref())
+        })?;
+        Ok(facts.into_iter().map(fact_out).collect())
+    }
+
+    fn salt(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        let salt = self.run(py, memory::Store::salt)?;
+        Ok(PyBytes::new(py, salt.as_bytes()).unbind())
+    }
+
+    fn forgotten(&self, py: Python<'_>, session: Text) -> PyResult<Vec<(i64, Py<PyBytes>)>> {
+        let rows = self.run_of(py, &session, memory::Store::forgotten)?;
+        let rows = rows.into_iter();
+        let rows = rows.map(|(seq, digest)| (seq, PyBytes::new(py, &digest).unbind()));
+        Ok(rows.collect())
     }
 
     // Entries, and searches of them.
@@ -370,7 +542,13 @@ impl Store {
     // Sessions, and the store as a whole.
 
     fn sessions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.run(py, memory::Store::sessions)
+        let rows = self.run(py, memory::Store::sessions)?.into_iter();
+        Ok(rows.map(|row| row.session).collect())
+    }
+
+    fn session_figures(&self, py: Python<'_>) -> PyResult<Vec<SessionOut>> {
+        let rows = self.run(py, memory::Store::sessions)?.into_iter();
+        Ok(rows.map(session_out).collect())
     }
 
     fn forget(

@@ -1,5 +1,6 @@
 //! Text on its way in: any Python str, also one that is not valid UTF-8.
 
+use std::borrow::Cow;
 use std::char::{REPLACEMENT_CHARACTER, decode_utf16};
 use std::iter;
 use std::ops::Deref;
@@ -58,6 +59,18 @@ impl<'py> FromPyObject<'_, 'py> for Text {
     }
 }
 
+/// `value` as an object of exactly that type. A type that is another one costs no error.
+#[inline]
+pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
+    value: &'a Bound<'py, PyAny>,
+) -> Option<&'a Bound<'py, T>> {
+    if value.is_exact_instance_of::<T>() {
+        value.cast_exact().ok()
+    } else {
+        None
+    }
+}
+
 /// The texts of a list of str.
 pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
     map_strings(texts, Text::from_py)
@@ -88,14 +101,20 @@ pub(crate) fn map_strings<T>(
 }
 
 /// The UTF-8 of a str, each lone surrogate in its three-byte form: what its size is measured by.
+#[inline]
+pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(utf8) = text.to_str() {
+        return Ok(Cow::Borrowed(utf8.as_bytes()));
+    }
+    Ok(Cow::Owned(encode(text, "utf-8")?.as_bytes().to_vec()))
+}
+
+/// What `read` makes of it.
 pub(crate) fn with_bytes<T>(
     text: &Bound<'_, PyString>,
     read: impl FnOnce(&[u8]) -> T,
 ) -> PyResult<T> {
-    if let Ok(utf8) = text.to_str() {
-        return Ok(read(utf8.as_bytes()));
-    }
-    Ok(read(encode(text, "utf-8")?.as_bytes()))
+    Ok(read(&utf8(text)?))
 }
 
 fn repair(text: &Bound<'_, PyString>) -> PyResult<String> {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from siltstone.messages import Message, indexable_text
+from siltstone.messages import Message, indexable_texts
 
 __all__ = ["QUESTIONS", "Question", "answerable"]
 
@@ -74,5 +74,5 @@ QUESTIONS = [
 
 def answerable(messages: Sequence[Message]) -> list[Question]:
     """The questions for which one of *messages* holds the evidence."""
-    texts = [indexable_text(message) for message in messages]
+    texts = list(indexable_texts(messages))
     return [question for question in QUESTIONS if any(question.evidence.search(text) for text in texts)]

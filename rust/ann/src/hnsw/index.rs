@@ -71,7 +71,7 @@ impl<S: Space> Hnsw<S> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for a dimension out of 1 to 65,536.
+    /// `ErrorKind::InvalidArgument` for a dimension out of 1 to 65,536.
     pub fn new(dimension: usize, params: HnswParams) -> Result<Self> {
         check_dimension(dimension)?;
         let (space, rows) = S::new(dimension);
@@ -102,7 +102,7 @@ impl<S: Space> Hnsw<S> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where there is no room for more rows; those before are in.
+    /// `ErrorKind::InvalidArgument` where there is no room for more rows; those before are in.
     pub fn add<'a>(&self, items: impl IntoIterator<Item = &'a S::Item>) -> Result<Range<u32>>
     where
         S::Item: 'a,
@@ -135,7 +135,7 @@ impl<S: Space> Hnsw<S> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::EntryNotFound`] for an id that was not given, or was removed before.
+    /// `ErrorKind::EntryNotFound` for an id that was not given, or was removed before.
     pub fn remove(&self, ids: &[u32]) -> Result<()> {
         let mut writer = self.writer.lock();
         let mut ids = ids.to_vec();

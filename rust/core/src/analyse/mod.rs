@@ -18,11 +18,13 @@ mod passages;
 mod reader;
 mod stop;
 mod terms;
+mod window;
 mod words;
 
 pub use fields::{Fields, for_each_passage};
 pub use normal::hash;
 pub use terms::{for_each_term, terms, with_sorted_terms};
+pub use window::best_window;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
 pub const ID: &str = "lexical-1";

@@ -153,15 +153,10 @@ mod tests {
         SessionRow {
             id: 7,
             name: "a".to_owned(),
-            next_seq: 0,
             entries: 40,
-            compactions: 0,
             revision: 6,
             epoch: 2,
-            redactions: 0,
-            dropped: false,
-            head: None,
-            cadence: String::new(),
+            ..SessionRow::default()
         }
     }
 

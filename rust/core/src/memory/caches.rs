@@ -12,7 +12,7 @@ use crate::cache::Reader;
 use crate::embed::hash::HashRule;
 use crate::memory::cached::Snapshot;
 use crate::memory::required_indexes::RequiredIndexes;
-use crate::sqlite::SessionRow;
+use crate::sqlite::{SessionRow, modes};
 use crate::whole_file::{self, UNFINISHED};
 
 /// What a cache's name ends with, and one that is being written.
@@ -23,14 +23,26 @@ const BUFFER: usize = 4 << 20;
 
 /// Where the caches of a store are.
 pub(super) struct Caches {
-    directory: PathBuf,
+    /// None for a store in memory, which has none.
+    directory: Option<PathBuf>,
+    /// Who may read them: those who may read the database.
+    mode: Option<u32>,
 }
 
 impl Caches {
     /// Those of the database `file`. The directory is made when there is something to put in.
     pub(super) fn beside(file: &Path) -> Self {
         Self {
-            directory: file.with_file_name("cache"),
+            directory: Some(file.with_file_name("cache")),
+            mode: modes::mode_of(file),
+        }
+    }
+
+    /// Those of a store in memory: none, ever.
+    pub(super) fn none() -> Self {
+        Self {
+            directory: None,
+            mode: None,
         }
     }
 
@@ -43,40 +55,56 @@ impl Caches {
         hash_rule: HashRule,
         needs: RequiredIndexes,
     ) -> Option<Snapshot> {
-        let reader = Reader::open(&self.path(row.id, checksum), checksum)?;
+        let reader = Reader::open(&self.path(row.id, checksum)?, checksum)?;
         Snapshot::read(&reader, row, hash_rule, needs)
     }
 
     /// Writes a file, which is whole when it has its name. The checksum that it is known by.
     pub(super) fn write(&self, snapshot: &Snapshot) -> io::Result<u64> {
-        fs::create_dir_all(&self.directory)?;
+        let Some(directory) = &self.directory else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        match modes::make_directory(directory, self.mode) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
         let prefix = format!("{}-", snapshot.session);
-        let (file, unfinished) = whole_file::begin(&self.directory, &prefix)?.into_parts();
+        let (file, unfinished) = whole_file::begin(directory, &prefix, None)?.into_parts();
+        if let Some(mode) = self.mode {
+            modes::set_mode(&file, mode)?;
+        }
         let (to, checksum) = snapshot.write(BufWriter::with_capacity(BUFFER, file))?;
-        let path = self.path(snapshot.session, checksum);
+        let path = directory.join(name(snapshot.session, checksum));
         whole_file::name(&to.into_inner()?, unfinished, &path)?;
         Ok(checksum)
     }
 
     /// Whether the session has a file of that checksum, by its name.
     pub(super) fn has(&self, session: i64, checksum: u64) -> bool {
-        self.path(session, checksum).exists()
+        self.path(session, checksum)
+            .is_some_and(|path| path.exists())
     }
 
     /// Whether a file that is there is what its name says.
     pub(super) fn is_whole(&self, session: i64, checksum: u64) -> bool {
-        Reader::open(&self.path(session, checksum), checksum)
+        self.path(session, checksum)
+            .and_then(|path| Reader::open(&path, checksum))
             .is_some_and(|reader| reader.is_whole())
     }
 
     /// Deletes a file.
     pub(super) fn discard(&self, session: i64, checksum: u64) {
-        let _ = fs::remove_file(self.path(session, checksum)); // one that stays is of no use to anybody
+        if let Some(path) = self.path(session, checksum) {
+            let _ = fs::remove_file(path); // one that stays is of no use to anybody
+        }
     }
 
     /// Whether there has never been a cache.
     pub(super) fn are_none(&self) -> bool {
-        !self.directory.exists()
+        !self
+            .directory
+            .as_ref()
+            .is_some_and(|directory| directory.exists())
     }
 
     /// Deletes the files of a session, but for that of the checksum `kept`; whether all of them are gone.
@@ -118,7 +146,7 @@ impl Caches {
 
     /// The files that are ours, by their names.
     fn files(&self) -> Vec<(String, PathBuf)> {
-        let Ok(entries) = fs::read_dir(&self.directory) else {
+        let Some(Ok(entries)) = self.directory.as_ref().map(fs::read_dir) else {
             return Vec::new();
         };
         let named = entries.flatten().filter_map(|entry| {
@@ -129,8 +157,9 @@ impl Caches {
         named.collect()
     }
 
-    fn path(&self, session: i64, checksum: u64) -> PathBuf {
-        self.directory.join(name(session, checksum))
+    fn path(&self, session: i64, checksum: u64) -> Option<PathBuf> {
+        let directory = self.directory.as_ref()?;
+        Some(directory.join(name(session, checksum)))
     }
 }
 

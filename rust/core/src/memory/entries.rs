@@ -52,7 +52,7 @@ impl Store {
             self.database.writer()?; // a store that is only to be read says so
             return Ok(vec![None; entries.len()]);
         }
-        Ok(self.write_entries(session, entries, |_, _| Ok(None))?.0)
+        self.write_entries(session, entries, |_, _| Ok(None))
     }
 
     /// The entry of that id, and the name of its session.
@@ -176,6 +176,7 @@ impl Store {
             row.revision += 1;
             row.epoch += 1;
             row.redactions += 1;
+            row.counter += 1;
             session::save(transaction, &row)?;
             Ok(true)
         })?;

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::memory::store::Store;
 use crate::memory::store_path;
-use crate::sqlite::Finding;
 use crate::sqlite::check::examine;
+use crate::sqlite::{Finding, modes};
 
 impl Store {
     /// Makes a store in the directory `path` of what is committed now, while others go on with this one. Nothing
@@ -19,7 +19,8 @@ impl Store {
     /// written; [`ErrorKind::StoreCorrupt`](crate::ErrorKind::StoreCorrupt) where something is damaged; otherwise
     /// those of a read. No store is left at `path` then.
     pub fn backup(&self, path: &Path) -> Result<()> {
-        self.database.backup(&store_path::file(path, false)?)
+        let mode = modes::mode_of(self.database.file());
+        self.database.backup(&store_path::file(path, false, mode)?)
     }
 
     /// Makes anew what follows from the rest, and sets aside entries that cannot be believed. Everything that

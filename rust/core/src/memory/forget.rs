@@ -1,10 +1,14 @@
 //! Forgetting: what was said leaves the log, the entries, the summaries and the file.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::id::SessionId;
+use crate::memory::log::{Write, stands_on};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
-use crate::sqlite::{cached, compactions, leaving, log, meta, quarantine, session, staged};
+use crate::sqlite::{
+    SessionRow, SessionVersion, cached, derived, fact, forgotten, leaving, log, meta, quarantine,
+    session, staged,
+};
 
 /// What is to be forgotten of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +19,31 @@ pub struct Target {
     pub messages: Vec<(i64, String)>,
     /// Entries. Those that came from one of the messages go as well.
     pub entries: Vec<i64>,
-    /// Compactions whose summary goes. Those that stand for one of the messages go as well.
-    pub summaries: Vec<i64>,
+    /// Derived texts, and what takes the place of each. Those that stand for one of the messages go as well: a
+    /// substitute becomes what its message becomes.
+    pub derived: Vec<(i64, String)>,
     /// Entries that wait. Those that came from one of the messages go as well.
     pub staged: Vec<i64>,
+    /// Facts.
+    pub facts: Vec<i64>,
+    /// Digests of the messages, by which they are known when they are sent again.
+    pub digests: Vec<(i64, Vec<u8>)>,
+}
+
+impl Target {
+    /// Nothing of that session yet.
+    #[must_use]
+    pub fn of(session: SessionId) -> Self {
+        Self {
+            session,
+            messages: Vec::new(),
+            entries: Vec::new(),
+            derived: Vec::new(),
+            staged: Vec::new(),
+            facts: Vec::new(),
+            digests: Vec::new(),
+        }
+    }
 }
 
 /// What was forgotten.
@@ -30,8 +55,10 @@ pub struct Forgotten {
     pub messages: i64,
     /// Entries that were deleted, those that waited included.
     pub entries: i64,
-    /// Summaries that were replaced.
-    pub summaries: i64,
+    /// Derived texts that were replaced.
+    pub derived: i64,
+    /// Facts that were deleted.
+    pub facts: i64,
     /// Whether the bytes are gone from the files too; else another process was in the way.
     pub erased: bool,
 }
@@ -39,7 +66,7 @@ pub struct Forgotten {
 impl Store {
     /// Forgets `targets` in one transaction, and then erases their bytes from the files.
     ///
-    /// `replacement` takes the place of every summary that goes.
+    /// `replacement` takes the place of every summary that goes because it covers a message.
     ///
     /// # Errors
     ///
@@ -54,28 +81,42 @@ impl Store {
                 let Some(mut row) = session::find(transaction, &target.session)? else {
                     continue;
                 };
-                let mut seqs: Vec<i64> = target.messages.iter().map(|message| message.0).collect();
-                seqs.sort_unstable();
+                let mut said: Vec<(i64, &str)> = target
+                    .messages
+                    .iter()
+                    .map(|(seq, raw)| (*seq, raw.as_str()))
+                    .collect();
+                said.sort_unstable();
+                let seqs: Vec<i64> = said.iter().map(|&(seq, _)| seq).collect();
+                if log::first_request(transaction, &row)?
+                    .is_some_and(|first| seqs.binary_search(&first).is_ok())
+                {
+                    row.title.clear();
+                }
                 let mut messages = 0;
-                for (seq, raw) in &target.messages {
+                for (seq, raw) in &said {
                     messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
                 }
                 let entries = leaving::forget(transaction, &mut row, &target.entries, &seqs)?
                     + staged::forget(transaction, row.id, &target.staged, &seqs)?
                     + quarantine::forget(transaction, row.id, &target.entries)?;
-                let summaries =
-                    compactions::redact(transaction, &row, &target.summaries, &seqs, replacement)?;
-                if messages + entries + summaries == 0 {
+                let derived =
+                    derived::redact(transaction, &row, &target.derived, &said, replacement)?;
+                let facts = fact::forget(transaction, &row, &target.facts)?;
+                forgotten::add(transaction, row.id, &target.digests)?;
+                if messages + entries + derived + facts == 0 {
                     continue;
                 }
-                row.redactions += i64::from(messages + summaries > 0);
+                row.redactions += i64::from(messages + derived > 0);
+                row.counter += 1;
                 session::save(transaction, &row)?;
                 cached::forget(transaction, row.id)?;
                 changed.push((row.id, &target.session));
                 total.sessions += 1;
                 total.messages += messages;
                 total.entries += entries;
-                total.summaries += summaries;
+                total.derived += derived;
+                total.facts += facts;
             }
             if total.sessions > 0 {
                 meta::set(transaction, meta::ERASURE, meta::DUE)?;
@@ -107,38 +148,31 @@ impl Store {
         }
     }
 
-    /// Gives a compaction whose summary was forgotten a new one, made of what is left of what it covers.
-    ///
-    /// False where that compaction has a summary. `redactions` is how often messages had been forgotten when
-    /// it was made.
+    /// Gives a derived text that was forgotten a new one, made of what is left of what it covers. The session's
+    /// version then; None where there is no such text, and for a session that was deleted.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where something was forgotten since; otherwise those of a write.
-    pub fn renew_summary(
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    pub fn renew(
         &self,
         session: &SessionId,
-        compaction: i64,
-        summary: &str,
-        redactions: i64,
-    ) -> Result<bool> {
+        write: Write,
+        derived: i64,
+        raw: &str,
+    ) -> Result<Option<SessionVersion>> {
         self.database.writer()?.transaction(|transaction| {
             let Some(mut row) = session::find(transaction, session)? else {
-                return Ok(false);
+                return Ok(None);
             };
-            if row.redactions != redactions {
-                let message = format!(
-                    "something of session {:?} was forgotten meanwhile: its summaries are to be made again",
-                    session.as_str()
-                );
-                return Err(Error::new(ErrorKind::StoreConflict, message));
+            stands_on(&row, write.expected)?;
+            if !derived::renew(transaction, &row, derived, raw)? {
+                return Ok(None);
             }
-            let renewed = compactions::renew(transaction, &row, compaction, summary)?;
-            if renewed {
-                row.redactions += 1; // views that hold the old one are stale
-                session::save(transaction, &row)?;
-            }
-            Ok(renewed)
+            row.redactions += 1; // views that hold the old one are stale
+            row.count(write.id);
+            session::save(transaction, &row)?;
+            Ok(Some(row.version()))
         })
     }
 
@@ -161,13 +195,54 @@ impl Store {
         }
     }
 
-    /// The names of all sessions, in the order of their first writes.
+    /// Where each session stands that was not deleted, in the order of their first writes.
     ///
     /// # Errors
     ///
     /// Those of a read.
-    pub fn sessions(&self) -> Result<Vec<String>> {
-        self.database
-            .read(|transaction| session::names(transaction))
+    pub fn sessions(&self) -> Result<Vec<SessionFigures>> {
+        let rows = self
+            .database
+            .read(|transaction| session::all(transaction))?;
+        Ok(rows.into_iter().map(SessionFigures::from).collect())
+    }
+}
+
+/// What a list of sessions tells of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFigures {
+    /// Its name.
+    pub session: String,
+    /// What it shares facts with others in; empty for none.
+    pub namespace: String,
+    /// How its first request begins.
+    pub title: String,
+    /// How many messages its log has.
+    pub messages: i64,
+    /// How many entries it has.
+    pub entries: i64,
+    /// How many compactions.
+    pub compactions: i64,
+    /// Tokens of all its messages.
+    pub tokens: i64,
+    /// When its first message was appended: milliseconds since 1970, UTC.
+    pub first_at: Option<i64>,
+    /// When its last message was.
+    pub last_at: Option<i64>,
+}
+
+impl From<SessionRow> for SessionFigures {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            session: row.name,
+            namespace: row.namespace,
+            title: row.title,
+            messages: row.next_seq,
+            entries: row.entries,
+            compactions: row.compactions,
+            tokens: row.tokens,
+            first_at: row.first_at,
+            last_at: row.last_at,
+        }
     }
 }

@@ -7,6 +7,7 @@ use parking_lot::RwLock;
 
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork;
 use crate::memory::registry::{Key, share};
 use crate::memory::store::Store;
 use crate::memory::store_path;
@@ -34,27 +35,68 @@ impl Handle {
     /// [`ErrorKind::StoreOpen`], [`ErrorKind::StoreVersion`], or [`ErrorKind::InvalidArgument`] where the
     /// store was made with another rule.
     pub fn open(path: &Path, read_only: bool, hash_rule: Option<HashRule>) -> Result<Self> {
+        Self::open_with(path, read_only, hash_rule, None)
+    }
+
+    /// The same, and what is made new can be read by those whom `mode` lets: the permissions of a file, as `chmod`
+    /// takes them. None is the owner alone; the process's mask takes nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and [`ErrorKind::StoreForked`] in a process that was forked while a store was at
+    /// work for too long.
+    pub fn open_with(
+        path: &Path,
+        read_only: bool,
+        hash_rule: Option<HashRule>,
+        mode: Option<u32>,
+    ) -> Result<Self> {
+        if fork::is_unclean() {
+            let message = format!(
+                "cannot open the store '{}' in this process: its parent's stores had been at work for more than \
+                 {:?} when it forked, and left locks behind; begin such a process anew (multiprocessing: 'spawn')",
+                path.display(),
+                fork::PATIENCE
+            );
+            return Err(Error::new(ErrorKind::StoreForked, message)
+                .with("path", path.to_string_lossy().into_owned()));
+        }
         let key = Key {
-            file: store_path::file(path, read_only)?,
+            file: store_path::file(path, read_only, mode)?,
             process: std::process::id(),
             read_only,
         };
-        let store = share(&key, || Store::open(&key.file, read_only, hash_rule))?;
+        let store = share(&key, || Store::open(&key.file, read_only, hash_rule, mode))?;
         store.accepts(hash_rule)?;
-        Ok(Self {
-            path: path.to_owned(),
-            process: key.process,
+        Ok(Self::of(path.to_owned(), store))
+    }
+
+    /// A store in memory, which ends with this handle. It has no file and no caches; otherwise it is as any other.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreIo`] where there is no memory.
+    pub fn open_memory(hash_rule: Option<HashRule>) -> Result<Self> {
+        let store = Arc::new(Store::in_memory(hash_rule)?);
+        Ok(Self::of(PathBuf::from(":memory:"), store))
+    }
+
+    fn of(path: PathBuf, store: Arc<Store>) -> Self {
+        Self {
+            path,
+            process: std::process::id(),
             hash_rule: store.hash_rule(),
             read_only: store.is_read_only(),
             store: RwLock::new(Some(store)),
-        })
+        }
     }
 
     /// The store.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreClosed`] after [`close`](Self::close), and in a process that was forked since.
+    /// [`ErrorKind::StoreClosed`] after [`close`](Self::close), and [`ErrorKind::StoreForked`] in a process that
+    /// was forked since it was opened.
     pub fn store(&self) -> Result<Arc<Store>> {
         let process = std::process::id();
         if process != self.process {
@@ -63,7 +105,8 @@ impl Handle {
                 self.path.display(),
                 self.process
             );
-            return Err(Error::new(ErrorKind::StoreClosed, message));
+            return Err(Error::new(ErrorKind::StoreForked, message)
+                .with("path", self.path.to_string_lossy().into_owned()));
         }
         self.store.read().clone().ok_or_else(|| {
             let message = format!("the store '{}' is closed", self.path.display());

@@ -1,53 +1,94 @@
 //! The log of a session: appended to, read back, compacted. Conflicts are found, never overwritten.
+//!
+//! Every write names the version of the session that it stands on, which is compared in its transaction, and
+//! carries an id of the caller's, by which a caller that was interrupted finds out what became of it.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
 use crate::sqlite::{
-    Compaction, Message, NewCompaction, NewEntry, NewMessage, SessionRow, compactions, leaving,
-    log, session,
+    Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, SessionRow, SessionVersion,
+    compactions, derived, leaving, log, session,
 };
+
+/// Characters of the longest title.
+const TITLE: usize = 200;
 
 /// Where a log stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogState {
-    /// The sequence number that the next message gets.
-    pub next_seq: i64,
-    /// The compaction whose view is current.
-    pub head: Option<i64>,
+    /// What a writer must stand on.
+    pub version: SessionVersion,
     /// What the caller stored with its last write; empty at first.
-    pub cadence: String,
-    /// Raised when messages are forgotten or a past is rewritten: a view that was read before is not so now.
-    pub redactions: i64,
-    /// Whether the session was dropped: what is written to it is accepted as nothing.
-    pub dropped: bool,
+    pub clock: String,
+    /// What the caller settled for the session; empty at first.
+    pub settings: String,
+    /// What it shares facts with others in; empty for none.
+    pub namespace: String,
+    /// The caller's id of the last write of what the session itself keeps; 0 at first.
+    pub write_id: i64,
+    /// Whether it was deleted: what is written to it is accepted as nothing.
+    pub deleted: bool,
+    /// How its first request begins; empty where there is none.
+    pub title: String,
 }
 
-/// What a writer stands on.
+impl From<SessionRow> for LogState {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            version: row.version(),
+            clock: row.clock,
+            settings: row.settings,
+            namespace: row.namespace,
+            write_id: row.write_id,
+            deleted: row.dropped,
+            title: row.title,
+        }
+    }
+}
+
+/// What a write of a session stands on, and what it is known by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
-    /// The head that it read.
-    pub head: Option<i64>,
-    /// How often messages were forgotten or rewritten when it read them; None for one that read none.
-    pub redactions: Option<i64>,
+pub struct Write {
+    /// The version that its writer read.
+    pub expected: SessionVersion,
+    /// The writer's own id of it.
+    pub id: i64,
+}
+
+/// Messages on their way into the log, and what is written with them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Append<'a> {
+    /// The messages, which become `expected.next_seq` and onward.
+    pub messages: &'a [NewMessage],
+    /// The caller's own state.
+    pub clock: &'a str,
+    /// The text of the first request among them, for a session without a title. It is cut.
+    pub title: &'a str,
 }
 
 /// What a commit wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// The compaction's id; 0 where the session was dropped, and nothing was written.
+    /// The compaction's id; 0 where the session was deleted, and nothing was written.
     pub compaction: i64,
+    /// The ids of the derived texts that it brought.
+    pub derived: Vec<i64>,
     /// The id of each entry, None for a blank one.
     pub entries: Vec<Option<EntryId>>,
+    /// The session's version now; None where it was deleted.
+    pub version: Option<SessionVersion>,
 }
 
 /// What an undo left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
     /// The compaction whose view is current now.
     pub head: Option<i64>,
     /// How many entries are in the view again, and therefore not found any more.
     pub entries: i64,
+    /// The session's version now; None where it was deleted.
+    pub version: Option<SessionVersion>,
 }
 
 impl Store {
@@ -60,31 +101,84 @@ impl Store {
         let row = self
             .database
             .read(|transaction| session::find_any(transaction, session))?;
-        Ok(row.map_or_else(LogState::default, |row| LogState {
-            redactions: row.redactions,
-            dropped: row.dropped,
-            next_seq: row.next_seq,
-            head: row.head,
-            cadence: row.cadence,
-        }))
+        Ok(row.map_or_else(LogState::default, LogState::from))
     }
 
-    /// Writes `messages` as `expected_next` and onward, and the caller's `cadence`: all, or nothing.
+    /// The session's version: one row is read. None for a session that was deleted.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the log ends elsewhere; otherwise those of a write.
+    /// Those of a read.
+    pub fn version(&self, session: &SessionId) -> Result<Option<SessionVersion>> {
+        let row = self
+            .database
+            .read(|transaction| session::find_any(transaction, session))?;
+        Ok(match row {
+            None => Some(SessionVersion::default()),
+            Some(row) if row.dropped => None,
+            Some(row) => Some(row.version()),
+        })
+    }
+
+    /// Where the session's log stands, if it is of that namespace; None does not ask. A session that is new, and
+    /// has a namespace, is begun.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] where the session is of another namespace; otherwise those of a write.
+    pub fn open_session(&self, session: &SessionId, namespace: Option<&str>) -> Result<LogState> {
+        let accepted = |state: LogState| match namespace {
+            Some(asked) if asked != state.namespace => {
+                let message = format!(
+                    "session {:?} is of namespace {:?}, which was fixed when it was begun, not of {asked:?}",
+                    session.as_str(),
+                    state.namespace
+                );
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "namespace")
+                    .with("value", asked))
+            }
+            _ => Ok(state),
+        };
+        let known = self
+            .database
+            .read(|transaction| session::find_any(transaction, session))?;
+        match (known, namespace) {
+            (Some(row), _) => accepted(row.into()),
+            (None, None | Some("")) => Ok(LogState::default()),
+            (None, Some(asked)) => {
+                let row =
+                    self.database
+                        .writer()?
+                        .transaction(|transaction| {
+                            match session::find_any(transaction, session)? {
+                                Some(row) => Ok(row),
+                                None => session::create(transaction, session, asked),
+                            }
+                        })?;
+                accepted(row.into())
+            }
+        }
+    }
+
+    /// Writes messages at the end of the log, and the caller's clock: all, or nothing. The session's version
+    /// then; None for a session that was deleted, to which nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
     pub fn append(
         &self,
         session: &SessionId,
-        expected_next: i64,
-        messages: &[NewMessage],
-        cadence: String,
-    ) -> Result<()> {
-        self.change(session, |transaction, row| {
-            ends_at(row, expected_next)?;
-            log::append(transaction, row, messages)?;
-            row.cadence = cadence;
+        write: Write,
+        append: Append<'_>,
+    ) -> Result<Option<SessionVersion>> {
+        self.change(session, write, |transaction, row| {
+            log::append(transaction, row, append.messages, write.id)?;
+            append.clock.clone_into(&mut row.clock);
+            if row.title.is_empty() {
+                row.title = append.title.chars().take(TITLE).collect();
+            }
             Ok(())
         })
     }
@@ -102,71 +196,115 @@ impl Store {
             })
     }
 
-    /// Writes `entries`, the compaction, the new head and the cadence in one transaction.
+    /// Writes `entries`, the compaction with the texts that it brings, the new head and the clock in one
+    /// transaction.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session stands elsewhere, [`ErrorKind::InvalidEntry`] where
-    /// an entry is out of bounds; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an
+    /// entry is out of bounds, [`ErrorKind::InvalidArgument`] where the view is no view; otherwise those of a
+    /// write.
     pub fn commit_compaction(
         &self,
         session: &SessionId,
-        expected: Expected,
+        write: Write,
         compaction: &NewCompaction,
         entries: &[NewEntry],
-        cadence: String,
+        clock: &str,
     ) -> Result<Committed> {
-        let (entries, compaction) = self.write_entries(session, entries, |transaction, row| {
-            stands_on(row, expected)?;
-            row.cadence = cadence;
-            compactions::append(transaction, row, compaction).map(Some)
-        })?;
-        Ok(Committed {
-            compaction: compaction.unwrap_or_default(),
-            entries,
+        self.commit(session, write, entries, |transaction, row| {
+            clock.clone_into(&mut row.clock);
+            compactions::append(transaction, row, compaction)
         })
     }
 
-    /// Makes the view before `expected_head` current again, and takes back the entries it brought.
+    /// Writes `entries` and the compaction that `work` writes; a session that was deleted takes neither.
+    pub(super) fn commit(
+        &self,
+        session: &SessionId,
+        write: Write,
+        entries: &[NewEntry],
+        work: impl FnOnce(&rusqlite::Transaction<'_>, &mut SessionRow) -> Result<Compaction>,
+    ) -> Result<Committed> {
+        let mut done = Committed::default();
+        done.entries = self.write_entries(session, entries, |transaction, row| {
+            stands_on(row, write.expected)?;
+            let compaction = work(transaction, row)?;
+            row.count(write.id);
+            done.version = Some(row.version());
+            done.compaction = compaction.id;
+            done.derived = compaction.derived;
+            Ok(Some(compaction.id))
+        })?;
+        Ok(done)
+    }
+
+    /// Makes the view before the head current again, and takes back the entries that it brought.
     ///
-    /// The compaction itself stays in the log. How many entries left, and the new head.
+    /// The compaction itself and its texts stay in the log. Where there is no head nothing is written.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where `expected_head` is not the head; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
     pub fn undo_compaction(
         &self,
         session: &SessionId,
-        expected_head: i64,
-        cadence: String,
+        write: Write,
+        clock: &str,
     ) -> Result<Undone> {
-        let mut writer = self.database.writer()?;
-        writer.transaction(|transaction| {
+        self.database.writer()?.transaction(|transaction| {
             let mut row = session::find_or_create(transaction, session)?;
-            let expected = Expected {
-                head: Some(expected_head),
-                redactions: None,
-            };
-            stands_on(&row, expected)?;
-            row.head = compactions::of(transaction, &row, expected_head)?.parent;
-            let entries = leaving::withdraw(transaction, &mut row, expected_head)?;
-            row.cadence = cadence;
-            session::save(transaction, &row)?;
+            if row.dropped {
+                return Ok(Undone::default());
+            }
+            stands_on(&row, write.expected)?;
+            let mut entries = 0;
+            if let Some(head) = row.head {
+                row.head = compactions::of(transaction, &row, head)?.parent;
+                entries = leaving::withdraw(transaction, &mut row, head)?;
+                clock.clone_into(&mut row.clock);
+                row.count(write.id);
+                session::save(transaction, &row)?;
+            }
             Ok(Undone {
                 head: row.head,
                 entries,
+                version: Some(row.version()),
             })
         })
     }
 
-    /// Writes the caller's state alone.
+    /// Writes the caller's clock alone. The session's version then, as for [`append`](Self::append).
     ///
     /// # Errors
     ///
-    /// Those of a write.
-    pub fn save_cadence(&self, session: &SessionId, cadence: String) -> Result<()> {
-        self.change(session, |_, row| {
-            row.cadence = cadence;
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    pub fn save_clock(
+        &self,
+        session: &SessionId,
+        write: Write,
+        clock: &str,
+    ) -> Result<Option<SessionVersion>> {
+        self.change(session, write, |_, row| {
+            clock.clone_into(&mut row.clock);
+            Ok(())
+        })
+    }
+
+    /// Writes what the caller settled for the session. The session's version then, as for
+    /// [`append`](Self::append).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    pub fn save_settings(
+        &self,
+        session: &SessionId,
+        write: Write,
+        settings: &str,
+    ) -> Result<Option<SessionVersion>> {
+        self.change(session, write, |_, row| {
+            settings.clone_into(&mut row.settings);
             Ok(())
         })
     }
@@ -177,73 +315,164 @@ impl Store {
     ///
     /// Those of a read.
     pub fn compactions(&self, session: &SessionId) -> Result<Vec<Compaction>> {
-        self.database
-            .read(|transaction| match session::find(transaction, session)? {
-                Some(row) => compactions::of_session(transaction, &row),
-                None => Ok(Vec::new()),
-            })
+        self.of_session(session, |transaction, row| {
+            compactions::of_session(transaction, row)
+        })
     }
 
-    /// The compaction of that id, if there is one.
+    /// At most `limit` compactions of the session with an id above `after`, in the order of their commits.
     ///
     /// # Errors
     ///
     /// Those of a read.
-    pub fn compaction(&self, id: i64) -> Result<Option<Compaction>> {
+    pub fn compactions_after(
+        &self,
+        session: &SessionId,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<Compaction>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.of_session(session, |transaction, row| {
+            compactions::page(transaction, row, after, limit)
+        })
+    }
+
+    /// The compactions that led to `head`, itself first, up to `until`, which is left out; at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreCorrupt`] where one of them is not there; otherwise those of a read.
+    pub fn chain(
+        &self,
+        session: &SessionId,
+        head: i64,
+        until: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Compaction>> {
+        self.of_session(session, |transaction, row| {
+            compactions::chain(transaction, row, head, until, limit)
+        })
+    }
+
+    /// The compaction of that id, if the session has it.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn compaction(&self, session: &SessionId, id: i64) -> Result<Option<Compaction>> {
+        self.of_session(session, |transaction, row| {
+            let found = compactions::get(transaction, id)?;
+            Ok(found.filter(|found| found.session == row.id))
+        })
+    }
+
+    /// The derived texts of the session with an id above `after`, in the order of their writes.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn derived_after(&self, session: &SessionId, after: i64) -> Result<Vec<Derived>> {
+        self.of_session(session, |transaction, row| {
+            derived::of_session(transaction, row.id, after)
+        })
+    }
+
+    /// The derived texts of those ids, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreCorrupt`] where one is not there, or of another session; otherwise those of a read.
+    pub fn derived(&self, session: &SessionId, ids: &[i64]) -> Result<Vec<Derived>> {
+        self.of_session(session, |transaction, row| {
+            let texts = ids.iter().map(|&id| derived::of(transaction, row, id));
+            texts.collect()
+        })
+    }
+
+    /// Of each text the derived texts of the session that are exactly that, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn derived_like(&self, session: &SessionId, texts: &[String]) -> Result<Vec<Vec<Derived>>> {
+        let none = || vec![Vec::new(); texts.len()];
+        let found = self.of_session(session, |transaction, row| {
+            let found = texts.iter().map(|raw| derived::like(transaction, row, raw));
+            found.collect::<Result<Vec<_>>>()
+        })?;
+        Ok(if found.is_empty() { none() } else { found })
+    }
+
+    /// What `read` gives of the session; nothing for one that never wrote, or was deleted.
+    fn of_session<T: Default>(
+        &self,
+        session: &SessionId,
+        read: impl FnOnce(&rusqlite::Transaction<'_>, &SessionRow) -> Result<T>,
+    ) -> Result<T> {
         self.database
-            .read(|transaction| compactions::get(transaction, id))
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => read(transaction, &row),
+                None => Ok(T::default()),
+            })
     }
 
     fn change(
         &self,
         session: &SessionId,
+        write: Write,
         work: impl FnOnce(&rusqlite::Transaction<'_>, &mut SessionRow) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Option<SessionVersion>> {
         self.database.writer()?.transaction(|transaction| {
             let mut row = session::find_or_create(transaction, session)?;
             if row.dropped {
-                return Ok(());
+                return Ok(None);
             }
+            stands_on(&row, write.expected)?;
             work(transaction, &mut row)?;
-            session::save(transaction, &row)
+            row.count(write.id);
+            session::save(transaction, &row)?;
+            Ok(Some(row.version()))
         })
     }
 }
 
-/// Nothing, if no other writer moved the session's head, and what was read of it is still so.
-pub(super) fn stands_on(row: &SessionRow, expected: Expected) -> Result<()> {
-    if row.head != expected.head {
-        let message = format!(
-            "the head of session {:?} is {}, not {}: another writer compacted it, or undid what it had",
-            row.name,
-            head(row.head),
-            head(expected.head)
-        );
-        return Err(Error::new(ErrorKind::StoreConflict, message));
-    }
-    if expected
-        .redactions
-        .is_none_or(|redactions| redactions == row.redactions)
-    {
+/// Nothing, if nobody wrote to the session since its writer read that version of it.
+pub(super) fn stands_on(row: &SessionRow, expected: SessionVersion) -> Result<()> {
+    let found = row.version();
+    if found == expected {
         return Ok(());
     }
+    let why = if found.redactions != expected.redactions {
+        "something of it was forgotten or rewritten".to_owned()
+    } else if found.head != expected.head {
+        let (found, expected) = (head(found.head), head(expected.head));
+        format!(
+            "its head is {found}, not {expected}: another writer compacted it, or undid what it had"
+        )
+    } else if found.next_seq != expected.next_seq {
+        let (found, expected) = (found.next_seq, expected.next_seq);
+        format!("its log ends at {found}, not at {expected}: another writer appended to it")
+    } else {
+        let (found, expected) = (found.counter, expected.counter);
+        format!("it was written to {found} times, not {expected}: another writer changed its state")
+    };
     let message = format!(
-        "something of session {:?} was forgotten or rewritten meanwhile: open it again",
+        "session {:?} is not as its writer read it: {why}; nothing was written",
         row.name
     );
-    Err(Error::new(ErrorKind::StoreConflict, message))
+    Err(Error::new(ErrorKind::StoreConflict, message)
+        .with("expected", numbers(expected))
+        .with("found", numbers(found)))
 }
 
-/// Nothing, if no other writer appended to the session's log.
-pub(super) fn ends_at(row: &SessionRow, expected: i64) -> Result<()> {
-    if row.next_seq == expected {
-        return Ok(());
-    }
-    let message = format!(
-        "the log of session {:?} ends at {}, not at {expected}: another writer appended to it",
-        row.name, row.next_seq
-    );
-    Err(Error::new(ErrorKind::StoreConflict, message))
+/// A version as an error carries it.
+fn numbers(version: SessionVersion) -> Field {
+    Field::Integers(vec![
+        Some(version.next_seq),
+        version.head,
+        Some(version.redactions),
+        Some(version.counter),
+    ])
 }
 
 fn head(head: Option<i64>) -> String {

@@ -23,6 +23,7 @@
 //!     name: None,
 //!     kind: "message".to_owned(),
 //!     created_at: 0,
+//!     ..NewEntry::default()
 //! };
 //! store.insert(&session, &[entry])?;
 //! let hits = store.search(&session, "where does silt settle?", &SearchOptions::default())?;
@@ -40,6 +41,7 @@ mod check;
 mod entries;
 mod examine;
 mod explain;
+mod facts;
 mod forget;
 mod fused;
 mod graph;
@@ -63,12 +65,13 @@ pub use entries::{Figures, Page};
 pub use explain::{
     ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
 };
-pub use forget::{Forgotten, Target};
+pub use forget::{Forgotten, SessionFigures, Target};
 pub use handle::Handle;
-pub use log::{Committed, Expected, LogState, Undone};
+pub use log::{Append, Committed, LogState, Undone, Write};
 pub use options::{
     Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,
 };
+pub use registry::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use rewrite::Rewrite;
 pub use scope::IndexSizes;
 pub use search::{Found, Hit};
@@ -77,6 +80,7 @@ pub use store::Store;
 pub use vectors::Embedded;
 
 pub use crate::sqlite::{
-    Compaction, Counts, EmbedderRow, Finding, Message, NewCompaction, NewEntry, NewMessage, Stage,
-    StageState, StagedEntry, StoredEntry,
+    Compaction, CompactionBody, Counts, Derived, DerivedKind, EmbedderRow, Fact, Finding, Message,
+    NewCompaction, NewDerived, NewEntry, NewFact, NewMessage, SessionVersion, Stage, StageState,
+    StagedEntry, StoredEntry,
 };

@@ -2,15 +2,13 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
-use crate::memory::log::{Committed, Expected, ends_at, stands_on};
+use crate::memory::log::{Committed, Write};
 use crate::memory::store::Store;
 use crate::sqlite::{NewCompaction, NewEntry, NewMessage, compactions, leaving, log};
 
 /// What a rewrite changes, all of it in one transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewrite<'a> {
-    /// Where the log ends.
-    pub expected_next: i64,
     /// The compactions whose entries are taken back: the new view does not stand on them.
     pub withdrawn: &'a [i64],
     /// The row that the new one follows; None for one that follows the bare log.
@@ -29,25 +27,25 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session or its log stands elsewhere, [`ErrorKind::InvalidEntry`]
-    /// where an entry is out of bounds, [`ErrorKind::StoreCorrupt`] where the parent is not of the session;
-    /// otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an
+    /// entry is out of bounds, [`ErrorKind::StoreCorrupt`] where the parent is not of the session; otherwise
+    /// those of a write.
     pub fn rewrite(
         &self,
         session: &SessionId,
-        expected: Expected,
+        write: Write,
         rewrite: Rewrite<'_>,
-        cadence: String,
+        clock: &str,
     ) -> Result<Committed> {
-        let (entries, row) = self.write_entries(session, rewrite.entries, |transaction, row| {
-            stands_on(row, expected)?;
-            ends_at(row, rewrite.expected_next)?;
-            if rewrite.row.next_seq > rewrite.expected_next {
+        self.commit(session, write, rewrite.entries, |transaction, row| {
+            if rewrite.row.body.next_seq > row.next_seq {
                 let message = format!(
                     "a view must end at {} at most, where the log of session {:?} does, got {}",
-                    rewrite.expected_next, row.name, rewrite.row.next_seq
+                    row.next_seq, row.name, rewrite.row.body.next_seq
                 );
-                return Err(Error::new(ErrorKind::InvalidArgument, message));
+                return Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "next_seq")
+                    .with("value", rewrite.row.body.next_seq));
             }
             for &compaction in rewrite.withdrawn {
                 leaving::withdraw(transaction, row, compaction)?;
@@ -57,13 +55,9 @@ impl Store {
             }
             row.head = rewrite.parent;
             row.redactions += 1;
-            row.cadence = cadence;
-            log::append(transaction, row, rewrite.messages)?;
-            compactions::append(transaction, row, rewrite.row).map(Some)
-        })?;
-        Ok(Committed {
-            compaction: row.unwrap_or_default(),
-            entries,
+            clock.clone_into(&mut row.clock);
+            log::append(transaction, row, rewrite.messages, write.id)?;
+            compactions::append(transaction, row, rewrite.row)
         })
     }
 }

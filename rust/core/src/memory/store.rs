@@ -1,6 +1,7 @@
 //! The store of one file: the database, the scopes, and the writes that couple them.
 
 use std::path::Path;
+use std::time::Instant;
 
 use rusqlite::Transaction;
 
@@ -30,21 +31,20 @@ impl Store {
     /// # Errors
     ///
     /// [`ErrorKind::StoreOpen`], [`ErrorKind::StoreVersion`]
-    pub(super) fn open(file: &Path, read_only: bool, hash_rule: Option<HashRule>) -> Result<Self> {
-        let birth = [
-            (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
-            (meta::TOKENIZER, words::ID),
-            (meta::ANALYSER, analyse::ID),
-            (meta::ERASURE, meta::DONE),
-        ];
-        let database = Database::open(file, read_only, &birth)?;
+    pub(super) fn open(
+        file: &Path,
+        read_only: bool,
+        hash_rule: Option<HashRule>,
+        mode: Option<u32>,
+    ) -> Result<Self> {
+        let database = Database::open(file, read_only, mode, &birth(hash_rule))?;
         // Texts are stored, and terms are not: a store of another analyser needs no more than this.
         database.remember(meta::ANALYSER, analyse::ID)?;
         let hash_rule = stored_rule(&database)?;
         let store = Self {
-            database,
             scopes: ScopeMap::new(hash_rule),
-            caches: Caches::beside(file),
+            caches: Caches::beside(database.file()),
+            database,
             hash_rule,
         };
         if !store.is_read_only() {
@@ -52,6 +52,28 @@ impl Store {
             store.erase()?; // what a process forgot that was killed before it was done
         }
         Ok(store)
+    }
+
+    /// A store in memory, by that rule. It has no file, and no caches.
+    pub(super) fn in_memory(hash_rule: Option<HashRule>) -> Result<Self> {
+        let database = Database::in_memory(&birth(hash_rule))?;
+        let hash_rule = stored_rule(&database)?;
+        Ok(Self {
+            scopes: ScopeMap::new(hash_rule),
+            caches: Caches::none(),
+            database,
+            hash_rule,
+        })
+    }
+
+    /// Whether the file at its path is still the one that was opened.
+    pub(super) fn is_current(&self) -> bool {
+        self.database.is_current()
+    }
+
+    /// Closes the connections until they are next needed; whether all of them are closed by then.
+    pub(super) fn suspend(&self, deadline: Instant) -> bool {
+        self.database.suspend(deadline)
     }
 
     /// Nothing, if the store was made with that rule, or the caller does not care.
@@ -93,7 +115,7 @@ impl Store {
         session: &SessionId,
         entries: &[NewEntry],
         also: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<Option<i64>>,
-    ) -> Result<(Vec<Option<EntryId>>, Option<i64>)> {
+    ) -> Result<Vec<Option<EntryId>>> {
         check(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
         // Before the transaction, for the indexes that there are: one that was not needed yet, or comes in
@@ -117,10 +139,10 @@ impl Store {
             let compaction = also(transaction, &mut after)?;
             let placed = entry::insert(transaction, &mut after, compaction, &kept)?;
             session::save(transaction, &after)?;
-            Ok(Some((before, after, compaction, placed)))
+            Ok(Some((before, after, placed)))
         })?;
-        let Some((before, after, compaction, placed)) = written else {
-            return Ok((vec![None; entries.len()], None));
+        let Some((before, after, placed)) = written else {
+            return Ok(vec![None; entries.len()]);
         };
         // The writer is still held, so scopes see commits in their order. One that entries left begins anew
         // when it is next needed.
@@ -137,8 +159,18 @@ impl Store {
 
         let mut ids = placed.into_iter().map(|placed| placed.id);
         let id = |entry| if is_blank(entry) { None } else { ids.next() };
-        Ok((entries.iter().map(id).collect(), compaction))
+        Ok(entries.iter().map(id).collect())
     }
+}
+
+/// What a new store remembers of how its rows are to be read.
+fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 4] {
+    [
+        (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
+        (meta::TOKENIZER, words::ID),
+        (meta::ANALYSER, analyse::ID),
+        (meta::ERASURE, meta::DONE),
+    ]
 }
 
 fn stored_rule(database: &Database) -> Result<HashRule> {

@@ -5,14 +5,17 @@ use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::modes;
 
 /// The file of the store at `path`, by its one canonical name: `path/memory/memory.sqlite3`.
 ///
-/// Directories are made, durably, unless the store is only to be read.
-pub(super) fn file(path: &Path, read_only: bool) -> Result<PathBuf> {
+/// Directories are made, durably, unless the store is only to be read: for those whom `mode` lets read files, or
+/// else for their owner alone. Those that are there stay as they are.
+pub(super) fn file(path: &Path, read_only: bool, mode: Option<u32>) -> Result<PathBuf> {
     let directory = path.join("memory");
     if !read_only {
-        make(&directory).map_err(|error| unopened(path, &error.to_string()).caused_by(error))?;
+        make(&directory, mode)
+            .map_err(|error| unopened(path, &error.to_string()).caused_by(error))?;
     }
     let directory = match directory.canonicalize() {
         Ok(directory) if directory.is_dir() => directory,
@@ -28,7 +31,7 @@ pub(super) fn file(path: &Path, read_only: bool) -> Result<PathBuf> {
 }
 
 /// Makes `directory` and what leads to it; a name is durable once its parent is synced.
-fn make(directory: &Path) -> std::io::Result<()> {
+fn make(directory: &Path, mode: Option<u32>) -> std::io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
@@ -36,10 +39,10 @@ fn make(directory: &Path) -> std::io::Result<()> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
-    make(parent)?;
-    match fs::create_dir(directory) {
+    make(parent, mode)?;
+    match modes::make_directory(directory, mode) {
         Err(error) if error.kind() == Io::AlreadyExists && directory.is_dir() => Ok(()),
-        made => made,
+        outcome => outcome,
     }?;
     if cfg!(unix) {
         fs::File::open(parent)?.sync_all()?;

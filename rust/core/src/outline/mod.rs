@@ -2,18 +2,29 @@
 //!
 //! An [`Outline`] has a [`Line`] for each message, and knows nothing of texts. Its rules are those of
 //! `siltstone.messages.groups` and `siltstone.messages.turns`, which are its slow twins.
+//! [`measured`] makes the line of a message, and a [`Rendering`] has what a summariser reads of one: both
+//! read any [`Value`], whoever keeps it.
 
+mod dialects;
+mod fields;
 mod groups;
 mod keys;
 mod lines;
+mod measure;
+mod read;
+mod render;
 mod turns;
+mod value;
 
 use groups::Groups;
 use turns::Turns;
 
 pub use keys::{Key, Keys};
 pub use lines::{Line, Lines, Provenance, Role, Tie};
+pub use measure::{Measure, Measured, Units, measured};
+pub use render::Rendering;
 pub use turns::Turn;
+pub use value::{Field, Unread, Value};
 
 /// A history in outline. Positions are those of its messages, from 0; a position beyond them has nothing.
 #[derive(Debug)]

@@ -20,12 +20,16 @@ pub(super) fn bare_value(text: &str) -> bool {
         && !text.contains(['(', ')', '[', ']', '{', '}', '<', '>'])
 }
 
-/// A value that was drawn at random: letters and digits in quick change.
+/// A value that was drawn at random: letters with digits among them, or in both cases and not in words.
 pub(super) fn random(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let has = |test: fn(&u8) -> bool| bytes.iter().any(test);
+    let mixed =
+        has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && wordiness(bytes) < 0.5;
     value(text)
-        && text.bytes().any(|byte| byte.is_ascii_digit())
-        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
-        && entropy(text.as_bytes()) >= 3.0
+        && has(u8::is_ascii_alphabetic)
+        && (has(u8::is_ascii_digit) || mixed)
+        && entropy(bytes) >= 3.0
 }
 
 /// What somebody wrote: words or names with separators, such as `my_settings.api_key_2`.
@@ -146,6 +150,20 @@ mod tests {
             "abcdefghij_1234-5.678",
         ] {
             assert!(!is_words(drawn), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn what_was_drawn_has_digits_or_is_no_words() {
+        for drawn in ["tkaCTTjQPshjTPpbvNeNJDKwYYOUUZzD", "abcdefghij12345678"] {
+            assert!(random(drawn), "{drawn}");
+        }
+        for written in [
+            "someVariableNameOfMine",
+            "abcdefghijklmnop",
+            "1234567890123456",
+        ] {
+            assert!(!random(written), "{written}");
         }
     }
 

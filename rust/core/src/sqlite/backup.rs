@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::check::examine;
 use crate::sqlite::database::Database;
 use crate::sqlite::exclusive::Exclusive;
+use crate::sqlite::{meta, modes};
 
 impl Database {
     /// Makes `target` a file of what is committed now, once everything in it was looked at.
@@ -38,10 +39,19 @@ impl Database {
         let name = part
             .to_str()
             .ok_or_else(|| unwritten(target, "its name is no text"))?;
-        // A connection of its own, so that nobody waits.
-        Self::open(self.file(), true, &[])?.copy_into(name)?;
-        let damage =
-            Self::open(part, true, &[])?.read(|transaction| Ok(examine(transaction).findings))?;
+        modes::make_file(part, modes::mode_of(self.file()));
+        if self.is_in_memory() {
+            self.copy_into(name)?;
+        } else {
+            // A connection of its own, so that nobody waits.
+            Self::open(self.file(), true, None, &[])?.copy_into(name)?;
+        }
+        let copy = rusqlite::Connection::open(part)?;
+        // It is another store from now on: who has this one open would not take it for its own.
+        meta::set(&copy, meta::LINEAGE, &meta::random(&copy)?)?;
+        drop(copy);
+        let damage = Self::open(part, true, None, &[])?
+            .read(|transaction| Ok(examine(transaction).findings))?;
         if let Some(first) = damage.first() {
             let message = format!(
                 "the store '{}' is damaged in {} places, so no copy was kept: {}; repair it first, or close it and \

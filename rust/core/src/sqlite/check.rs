@@ -5,10 +5,10 @@ use rusqlite::{Connection, Row};
 
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
-use crate::sqlite::compactions;
-use crate::sqlite::entry;
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{allocator, log, meta, stage, staged, vectors};
+use crate::sqlite::{
+    allocator, compactions, derived, entry, fact, forgotten, log, meta, stage, staged, vectors,
+};
 
 /// Something in the store that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,11 +61,13 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
     let waiting = check.rows(connection, staged::TABLE, staged::SELECT_ALL, staged::read);
     check.ids(connection, &entries);
     check.stages(&batches, &waiting);
+    let texts = check.texts(connection);
+    check.facts(connection, &sessions);
     check.vectors(
         connection,
         entries.iter().map(|stored| (stored.id, stored.session)),
     );
-    let sessions = check.sessions(&sessions, &compactions, &entries, &messages);
+    let sessions = check.sessions(&sessions, &compactions, &texts, &entries, &messages);
     Examined {
         findings: check.0,
         sessions,
@@ -129,8 +131,12 @@ impl Check {
             Err(error) => self.found("unreadable", "", None, Error::from(error).to_string()),
         }
         let orphans = || -> rusqlite::Result<Vec<(String, Option<i64>, String)>> {
-            let mut statement = connection
-                .prepare("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check")?;
+            // A message has its session in its key, where SQLite does not look.
+            let mut statement = connection.prepare(
+                "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check
+                 UNION ALL
+                 SELECT 'message', id, 'session' FROM message WHERE id >> 32 NOT IN (SELECT id FROM session)",
+            )?;
             let rows =
                 statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             rows.collect()
@@ -148,7 +154,8 @@ impl Check {
 
     /// How the rows are to be read.
     fn rules(&mut self, connection: &Connection) {
-        for key in [meta::HASH_RULE, meta::TOKENIZER, meta::ERASURE] {
+        let keys = [meta::HASH_RULE, meta::TOKENIZER, meta::ERASURE];
+        for key in keys.into_iter().chain([meta::SALT, meta::LINEAGE]) {
             if let Err(error) = meta::get(connection, key) {
                 self.found("checksum", "meta", None, error.to_string());
             }
@@ -188,6 +195,34 @@ impl Check {
         believed
     }
 
+    /// The derived texts that can be believed, each with its session; and each can be found by what it says.
+    fn texts(&mut self, connection: &Connection) -> Vec<(i64, i64)> {
+        let texts = self.rows(connection, derived::TABLE, derived::SELECT_ALL, |row| {
+            let found = derived::read(row)?;
+            let is_findable = derived::digest(&found.text.raw) == row.get::<_, i64>(11)?;
+            Ok((found.session, found.id, is_findable))
+        });
+        for (_, id, _) in texts.iter().filter(|(_, _, is_findable)| !is_findable) {
+            let message = format!("text {id} has a digest of another text");
+            self.found("digest", derived::TABLE, Some(*id), message);
+        }
+        let places = texts.into_iter().map(|(session, id, _)| (session, id));
+        places.collect()
+    }
+
+    /// What is known of a session is known in its namespace; what was forgotten of one is of one that there is.
+    fn facts(&mut self, connection: &Connection, sessions: &[SessionRow]) {
+        for fact in self.rows(connection, fact::TABLE, fact::SELECT_ALL, fact::read) {
+            let owner = sessions.iter().find(|row| row.id == fact.session);
+            if owner.is_some_and(|row| row.namespace != fact.namespace) {
+                let message = format!("fact {} is of another namespace than its session", fact.id);
+                self.found("namespace", fact::TABLE, Some(fact.id), message);
+            }
+        }
+        let read = forgotten::read;
+        let _ = self.rows(connection, forgotten::TABLE, forgotten::SELECT_ALL, read);
+    }
+
     /// No id was given that the allocator does not know of, and each entry can be found by what it says.
     fn ids(&mut self, connection: &Connection, entries: &[Entry]) {
         match allocator::high_water(connection) {
@@ -210,7 +245,14 @@ impl Check {
 
 fn known(table: &str) -> &'static str {
     let tables = [session::TABLE, log::TABLE, compactions::TABLE, entry::TABLE];
-    let others = [stage::TABLE, staged::TABLE, vectors::TABLE];
+    let others = [
+        derived::TABLE,
+        fact::TABLE,
+        forgotten::TABLE,
+        stage::TABLE,
+        staged::TABLE,
+        vectors::TABLE,
+    ];
     tables
         .into_iter()
         .chain(others)

@@ -5,7 +5,8 @@ use hashbrown::{HashMap, HashSet};
 use crate::id::EntryId;
 use crate::sqlite::check::{Check, Entry, Place};
 use crate::sqlite::compactions::{self, Compaction};
-use crate::sqlite::ranges::{self, Range};
+use crate::sqlite::derived;
+use crate::sqlite::ranges::{self, Piece, Range};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::stage::{self, Stage, State};
 use crate::sqlite::staged::StagedEntry;
@@ -34,6 +35,7 @@ impl Check {
         &mut self,
         sessions: &[SessionRow],
         compactions: &[Compaction],
+        derived: &[(i64, i64)],
         entries: &[Entry],
         messages: &[Place],
     ) -> Vec<(SessionRow, Vec<EntryId>)> {
@@ -49,6 +51,10 @@ impl Check {
         for row in compactions {
             views.entry(row.session).or_default().push(row);
         }
+        let mut shown: HashMap<i64, HashSet<i64>> = HashMap::new();
+        for &(session, id) in derived {
+            shown.entry(session).or_default().insert(id);
+        }
         let mut believed = Vec::new();
         for row in sessions {
             let seqs = logs.remove(&row.id).unwrap_or_default();
@@ -59,6 +65,7 @@ impl Check {
             self.count(row, "entry", row.entries, texts.len());
             self.sequence(row, &seqs);
             self.lineage(row, &views);
+            self.shown(&views, shown.get(&row.id));
             self.origins(row, &views, &texts);
             believed.push((row.clone(), texts.iter().map(|stored| stored.id).collect()));
         }
@@ -109,7 +116,7 @@ impl Check {
                 );
                 self.found("parent", compactions::TABLE, id, message);
             }
-            let end = view.compaction.next_seq;
+            let end = view.body.next_seq;
             if !(0..=row.next_seq).contains(&end) {
                 let message = format!(
                     "compaction {} read messages up to {end} of a log of {}",
@@ -117,16 +124,36 @@ impl Check {
                 );
                 self.found("view", compactions::TABLE, id, message);
             }
-            for (code, text) in [
-                ("covers", &view.compaction.covers),
-                ("view", &view.compaction.view),
-            ] {
+            for (code, text) in [("covers", &view.body.covers), ("view", &view.body.view)] {
                 if !is_within(text, end, code == "view") {
                     let message = format!(
                         "compaction {} has {code} that are no ascending ranges below {end}: {text}",
                         view.id
                     );
                     self.found(code, compactions::TABLE, id, message);
+                }
+            }
+        }
+    }
+
+    /// Every text that a view shows, and that a compaction brought, is there.
+    fn shown(&mut self, views: &[&Compaction], known: Option<&HashSet<i64>>) {
+        for view in views {
+            let pieces = ranges::parse(&view.body.view).unwrap_or_default();
+            let named = pieces.into_iter().filter_map(|piece| match piece {
+                Piece::Text(id) => Some(id),
+                Piece::Messages(_) => None,
+            });
+            let mut named: Vec<i64> = named.chain(view.derived.iter().copied()).collect();
+            named.sort_unstable();
+            named.dedup();
+            for id in named {
+                if !known.is_some_and(|known| known.contains(&id)) {
+                    let message = format!(
+                        "compaction {} shows text {id}, which is not there or cannot be believed",
+                        view.id
+                    );
+                    self.found("text", derived::TABLE, Some(id), message);
                 }
             }
         }
@@ -160,16 +187,16 @@ impl Check {
 }
 
 /// Whether `text` is a list of ascending ranges, none of them empty, in `0..end`.
-fn is_within(text: &str, end: i64, with_summary: bool) -> bool {
+fn is_within(text: &str, end: i64, with_texts: bool) -> bool {
     let Some(pieces) = ranges::parse(text) else {
         return false;
     };
     let mut last = 0;
     for piece in pieces {
         match piece {
-            None if with_summary => {}
-            None => return false,
-            Some(Range { start, end: stop }) => {
+            Piece::Text(_) if with_texts => {}
+            Piece::Text(_) => return false,
+            Piece::Messages(Range { start, end: stop }) => {
                 if start < last || stop <= start || stop > end {
                     return false;
                 }

@@ -5,7 +5,8 @@ use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::ranges::{self, Range};
+use crate::sqlite::derived::{self, NewDerived};
+use crate::sqlite::ranges::{self, Piece};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 
@@ -15,9 +16,8 @@ pub(super) const TABLE: &str = "compaction";
 macro_rules! select {
     ($condition:literal) => {
         concat!(
-            "SELECT id, session, parent, policy, reason, level, degraded, summary, covers, view, next_seq,
-                    model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at,
-                    redacted, checksum
+            "SELECT id, session, parent, policy, reason, state, covers, view, derived, next_seq, model, usage,
+                    tokens_before, tokens_after, messages_before, messages_after, created_at, checksum
              FROM compaction ",
             $condition
         )
@@ -27,26 +27,23 @@ macro_rules! select {
 /// Every row, to be checked.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// A compaction on its way into the log.
+/// What a compaction did, and what it left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewCompaction {
+pub struct CompactionBody {
     /// The policy's name.
     pub policy: String,
     /// The trigger's reason.
     pub reason: String,
-    /// The summary's level.
-    pub level: i64,
-    /// Whether the summary was made without the intended model.
-    pub degraded: bool,
-    /// The summary as the model will read it.
-    pub summary: String,
-    /// The ranges of messages it stands for, as JSON.
+    /// The policy's own state, as JSON; empty for none.
+    pub state: String,
+    /// The ranges of messages that left the view up to now, as JSON.
     pub covers: String,
-    /// The view it leaves, as JSON.
+    /// The view it leaves, as JSON: `[start, end]` for messages, and the id of each derived text. Of a
+    /// compaction on its way into the log, -1 is the first of the texts that it brings, -2 the second.
     pub view: String,
     /// Messages from here on follow the view.
     pub next_seq: i64,
-    /// The model that wrote the summary.
+    /// The model that wrote its texts.
     pub model: String,
     /// The model calls, as JSON.
     pub usage: String,
@@ -62,74 +59,159 @@ pub struct NewCompaction {
     pub created_at: i64,
 }
 
+/// A compaction on its way into the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewCompaction {
+    /// What it did, and what it leaves.
+    pub body: CompactionBody,
+    /// The texts that it brings.
+    pub derived: Vec<NewDerived>,
+}
+
 /// A compaction as the log holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
     /// Its id, never reused.
     pub id: i64,
     /// The key of its session.
-    pub session: i64,
+    pub(crate) session: i64,
     /// The compaction whose view it rewrote.
     pub parent: Option<i64>,
-    /// Whether its summary was forgotten, and another text stands in its place.
-    pub redacted: bool,
+    /// The derived texts that it brought.
+    pub derived: Vec<i64>,
     /// What was committed.
-    pub compaction: NewCompaction,
+    pub body: CompactionBody,
 }
 
-/// Writes a compaction as the session's head; the caller saves `session`.
+/// Writes a compaction, with the texts that it brings, as the session's head; the caller saves `session`.
 pub(crate) fn append(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
     new: &NewCompaction,
-) -> Result<i64> {
-    let parent = session.head;
-    let mut statement = transaction.prepare_cached(
-        "INSERT INTO compaction (session, parent, policy, reason, level, degraded, summary, covers, view,
-             next_seq, model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at,
-             redacted, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, 0)",
-    )?;
-    statement.execute(params![
-        session.id,
-        parent,
-        new.policy,
-        new.reason,
-        new.level,
-        new.degraded,
-        new.summary,
-        new.covers,
-        new.view,
-        new.next_seq,
-        new.model,
-        new.usage,
-        new.tokens_before,
-        new.tokens_after,
-        new.messages_before,
-        new.messages_after,
-        new.created_at,
-    ])?;
-    let id = transaction.last_insert_rowid();
-    let checksum = checksum(id, session.id, parent, false, new).finish();
+) -> Result<Compaction> {
+    let Some(view) = ranges::parse(&new.body.view) else {
+        return Err(refused("view", &new.body.view));
+    };
+    if covers_of(&new.body.covers).is_none() {
+        return Err(refused("covers", &new.body.covers));
+    }
+    let mut brought = Vec::with_capacity(new.derived.len());
+    for text in &new.derived {
+        brought.push(derived::insert(
+            transaction,
+            session.id,
+            text,
+            new.body.created_at,
+        )?);
+    }
+    let mut named = Vec::with_capacity(view.len());
+    for piece in view {
+        named.push(match piece {
+            Piece::Text(id) if id < 0 => usize::try_from(-1 - id)
+                .ok()
+                .and_then(|place| brought.get(place))
+                .map(|&id| Piece::Text(id))
+                .ok_or_else(|| refused("view", &new.body.view))?,
+            Piece::Text(id) => {
+                derived::of(transaction, session, id)?;
+                piece
+            }
+            Piece::Messages(_) => piece,
+        });
+    }
+    let body = CompactionBody {
+        view: ranges::write(&named),
+        ..new.body.clone()
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO compaction (session, parent, policy, reason, state, covers, view, derived, next_seq,
+                 model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 0)",
+        )?
+        .execute(params![
+            session.id,
+            session.head,
+            body.policy,
+            body.reason,
+            body.state,
+            body.covers,
+            body.view,
+            ranges::ids(&brought),
+            body.next_seq,
+            body.model,
+            body.usage,
+            body.tokens_before,
+            body.tokens_after,
+            body.messages_before,
+            body.messages_after,
+            body.created_at,
+        ])?;
+    let row = Compaction {
+        id: transaction.last_insert_rowid(),
+        session: session.id,
+        parent: session.head,
+        derived: brought,
+        body,
+    };
     transaction
         .prepare_cached("UPDATE compaction SET checksum = ?2 WHERE id = ?1")?
-        .execute([id, checksum])?;
-    session.head = Some(id);
+        .execute([row.id, checksum(&row).finish()])?;
+    session.head = Some(row.id);
     session.compactions += 1;
-    Ok(id)
+    Ok(row)
 }
 
 /// Every compaction of the session, in the order of their commits.
 pub(crate) fn of_session(connection: &Connection, session: &SessionRow) -> Result<Vec<Compaction>> {
-    let mut statement = connection.prepare_cached(select!("WHERE session = ?1 ORDER BY id"))?;
-    let mut rows = statement.query([session.id])?;
+    let compactions = page(connection, session, 0, i64::MAX)?;
+    let ids = compactions.iter().map(|compaction| compaction.id);
+    check_list(TABLE, session, session.compactions, ids)?;
+    Ok(compactions)
+}
+
+/// At most `limit` compactions of the session with an id above `after`, in the order of their commits.
+pub(crate) fn page(
+    connection: &Connection,
+    session: &SessionRow,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Compaction>> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE session = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+    ))?;
+    let mut rows = statement.query([session.id, after, limit])?;
     let mut compactions = Vec::new();
     while let Some(row) = rows.next()? {
         compactions.push(read(row)?);
     }
-    let ids = compactions.iter().map(|compaction| compaction.id);
-    check_list(TABLE, session, session.compactions, ids)?;
     Ok(compactions)
+}
+
+/// The compactions that led to `head`, itself first, and up to `until`, which is left out; at most `limit`.
+pub(crate) fn chain(
+    connection: &Connection,
+    session: &SessionRow,
+    head: i64,
+    until: Option<i64>,
+    limit: usize,
+) -> Result<Vec<Compaction>> {
+    let mut found: Vec<Compaction> = Vec::new();
+    let mut next = Some(head);
+    while let Some(id) = next.filter(|&id| Some(id) != until && found.len() < limit) {
+        // A parent is older than its child: what is not would be followed for ever.
+        if found.last().is_some_and(|last| last.id <= id) {
+            return Err(corrupt(
+                TABLE,
+                ValueRef::Integer(id),
+                "is the parent of an earlier one",
+            ));
+        }
+        let row = of(connection, session, id)?;
+        next = row.parent;
+        found.push(row);
+    }
+    Ok(found)
 }
 
 /// The compaction of that id.
@@ -137,73 +219,6 @@ pub(crate) fn get(connection: &Connection, id: i64) -> Result<Option<Compaction>
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
     let mut rows = statement.query([id])?;
     rows.next()?.map(read).transpose()
-}
-
-/// Puts `replacement` in the place of each summary that has an id of `ids`, or stands for a message of
-/// `seqs`, which ascend. How many there were.
-pub(crate) fn redact(
-    transaction: &Transaction<'_>,
-    session: &SessionRow,
-    ids: &[i64],
-    seqs: &[i64],
-    replacement: &str,
-) -> Result<i64> {
-    let mut redacted = 0;
-    for row in of_session(transaction, session)? {
-        let hit = ids.contains(&row.id) || covers(&row)?.iter().any(|range| range.holds_one(seqs));
-        if row.redacted || !hit {
-            continue;
-        }
-        let new = NewCompaction {
-            summary: replacement.to_owned(),
-            ..row.compaction
-        };
-        let checksum = checksum(row.id, row.session, row.parent, true, &new).finish();
-        transaction
-            .prepare_cached(
-                "UPDATE compaction SET summary = ?2, redacted = 1, checksum = ?3 WHERE id = ?1",
-            )?
-            .execute(params![row.id, new.summary, checksum])?;
-        redacted += 1;
-    }
-    Ok(redacted)
-}
-
-/// Gives a compaction of the session whose summary was forgotten another one. Whether there is such a one.
-pub(crate) fn renew(
-    transaction: &Transaction<'_>,
-    session: &SessionRow,
-    id: i64,
-    summary: &str,
-) -> Result<bool> {
-    let Some(row) = get(transaction, id)?.filter(|row| row.session == session.id && row.redacted)
-    else {
-        return Ok(false);
-    };
-    let new = NewCompaction {
-        summary: summary.to_owned(),
-        ..row.compaction
-    };
-    let checksum = checksum(row.id, row.session, row.parent, false, &new).finish();
-    transaction
-        .prepare_cached(
-            "UPDATE compaction SET summary = ?2, redacted = 0, checksum = ?3 WHERE id = ?1",
-        )?
-        .execute(params![row.id, new.summary, checksum])?;
-    Ok(true)
-}
-
-/// The messages that its summary stands for.
-pub(crate) fn covers(row: &Compaction) -> Result<Vec<Range>> {
-    let pieces = ranges::parse(&row.compaction.covers);
-    let ranges = pieces.and_then(|pieces| pieces.into_iter().collect::<Option<Vec<_>>>());
-    ranges.ok_or_else(|| {
-        corrupt(
-            TABLE,
-            ValueRef::Integer(row.id),
-            "covers what is no list of ranges",
-        )
-    })
 }
 
 /// The compaction of that id, which the session stands on.
@@ -226,64 +241,74 @@ pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Resu
     }
 }
 
-pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
-    let columns = Columns::of(TABLE, row);
-    let (id, session) = (columns.integer(0)?, columns.integer(1)?);
-    let parent = columns.optional_integer(2)?;
-    let compaction = NewCompaction {
-        policy: columns.text(3)?,
-        reason: columns.text(4)?,
-        level: columns.integer(5)?,
-        degraded: columns.integer(6)? != 0,
-        summary: columns.text(7)?,
-        covers: columns.text(8)?,
-        view: columns.text(9)?,
-        next_seq: columns.integer(10)?,
-        model: columns.text(11)?,
-        usage: columns.text(12)?,
-        tokens_before: columns.integer(13)?,
-        tokens_after: columns.integer(14)?,
-        messages_before: columns.integer(15)?,
-        messages_after: columns.integer(16)?,
-        created_at: columns.integer(17)?,
-    };
-    let redacted = columns.integer(18)? != 0;
-    let checksum = checksum(id, session, parent, redacted, &compaction);
-    columns.verify(checksum, 19)?;
-    Ok(Compaction {
-        id,
-        session,
-        parent,
-        redacted,
-        compaction,
-    })
+/// The ranges in `text`, a list of nothing else.
+pub(super) fn covers_of(text: &str) -> Option<Vec<ranges::Range>> {
+    let pieces = ranges::parse(text)?.into_iter();
+    let ranges = pieces.map(|piece| match piece {
+        Piece::Messages(range) => Some(range),
+        Piece::Text(_) => None,
+    });
+    ranges.collect()
 }
 
-fn checksum(
-    id: i64,
-    session: i64,
-    parent: Option<i64>,
-    redacted: bool,
-    new: &NewCompaction,
-) -> Checksum {
+fn refused(what: &str, text: &str) -> Error {
+    let message = format!(
+        "the {what} of a compaction must be a list of [start, end] and of texts that there are, got {text}"
+    );
+    Error::new(ErrorKind::InvalidArgument, message)
+        .with("field", "compaction")
+        .with("value", text)
+}
+
+pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
+    let columns = Columns::of(TABLE, row);
+    let derived = columns.text(8)?;
+    let Some(derived) = ranges::parse_ids(&derived) else {
+        return Err(columns.damaged(8, "is no list of ids"));
+    };
+    let found = Compaction {
+        id: columns.integer(0)?,
+        session: columns.integer(1)?,
+        parent: columns.optional_integer(2)?,
+        derived,
+        body: CompactionBody {
+            policy: columns.text(3)?,
+            reason: columns.text(4)?,
+            state: columns.text(5)?,
+            covers: columns.text(6)?,
+            view: columns.text(7)?,
+            next_seq: columns.integer(9)?,
+            model: columns.text(10)?,
+            usage: columns.text(11)?,
+            tokens_before: columns.integer(12)?,
+            tokens_after: columns.integer(13)?,
+            messages_before: columns.integer(14)?,
+            messages_after: columns.integer(15)?,
+            created_at: columns.integer(16)?,
+        },
+    };
+    columns.verify(checksum(&found), 17)?;
+    Ok(found)
+}
+
+pub(super) fn checksum(row: &Compaction) -> Checksum {
+    let body = &row.body;
     Checksum::of(TABLE)
-        .integer(id)
-        .integer(session)
-        .optional_integer(parent)
-        .text(&new.policy)
-        .text(&new.reason)
-        .integer(new.level)
-        .integer(i64::from(new.degraded))
-        .text(&new.summary)
-        .text(&new.covers)
-        .text(&new.view)
-        .integer(new.next_seq)
-        .text(&new.model)
-        .text(&new.usage)
-        .integer(new.tokens_before)
-        .integer(new.tokens_after)
-        .integer(new.messages_before)
-        .integer(new.messages_after)
-        .integer(new.created_at)
-        .integer(i64::from(redacted))
+        .integer(row.id)
+        .integer(row.session)
+        .optional_integer(row.parent)
+        .text(&body.policy)
+        .text(&body.reason)
+        .text(&body.state)
+        .text(&body.covers)
+        .text(&body.view)
+        .text(&ranges::ids(&row.derived))
+        .integer(body.next_seq)
+        .text(&body.model)
+        .text(&body.usage)
+        .integer(body.tokens_before)
+        .integer(body.tokens_after)
+        .integer(body.messages_before)
+        .integer(body.messages_after)
+        .integer(body.created_at)
 }

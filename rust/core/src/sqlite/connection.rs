@@ -26,11 +26,34 @@ const SYNCHRONOUS_FULL: i64 = 2;
 ///
 /// Fails with `SQLITE_READONLY` or `SQLITE_CANTOPEN` where the file or its directory cannot be written.
 pub(super) fn writable(file: &Path) -> rusqlite::Result<Connection> {
+    for_writing(file, OpenFlags::SQLITE_OPEN_CREATE)
+}
+
+/// Opens the file for writing, which must be there.
+pub(super) fn existing(file: &Path) -> rusqlite::Result<Connection> {
+    for_writing(file, OpenFlags::empty())
+}
+
+/// A database in memory, for this one connection.
+pub(super) fn in_memory() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    set_up(&connection)?;
+    set_up_writes(&connection)?;
+    Ok(connection)
+}
+
+/// Closes a connection, and leaves what is in the log there: the file, or whose file it is, is not looked at.
+pub(super) fn leave(connection: Option<Connection>) {
+    if let Some(connection) = connection {
+        // Where that fails it is closed all the same, in whatever way it closes.
+        let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    }
+}
+
+fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         file,
-        OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more,
     )?;
     set_up(&connection)?;
     if connection.is_readonly("main")? {
@@ -41,9 +64,7 @@ pub(super) fn writable(file: &Path) -> rusqlite::Result<Connection> {
     // On macOS fsync leaves the data in the drive's cache; these have no effect elsewhere.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    // What is deleted is overwritten with zeros, not only given up.
-    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    set_up_writes(&connection)?;
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if synchronous != SYNCHRONOUS_FULL {
         return Err(failure(ffi::SQLITE_MISUSE, "synchronous=FULL was refused"));
@@ -89,6 +110,12 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+fn set_up_writes(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted is overwritten with zeros, not only given up.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
 }
 
 /// Switches a new file to write-ahead logging.

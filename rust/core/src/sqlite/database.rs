@@ -1,6 +1,8 @@
-//! One file, opened: a connection that writes, one that reads, and whole transactions on both.
+//! One file, opened: a connection that writes, one that reads, and whole transactions on both. Or a database in
+//! memory, with one connection for both.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
@@ -8,38 +10,76 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
+use crate::sqlite::place::{self, Content, Place};
 use crate::sqlite::schema::VERSION;
 use crate::sqlite::wal::{self, Damage};
 use crate::sqlite::writer::WriteConnection;
-use crate::sqlite::{connection, meta, repair};
+use crate::sqlite::{connection, meta, modes, repair};
 
 /// Bytes of the smallest page: no SQLite database is shorter, unless it is empty.
 const SMALLEST_PAGE: u64 = 512;
+
+/// What a database in memory is called.
+const MEMORY: &str = ":memory:";
+
+/// What the log beside a file is called, and the memory that processes share.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// The database of a store.
 ///
 /// Its lock comes first in the order of locks: a writer is taken before anything in memory is locked.
 pub(crate) struct Database {
     file: PathBuf,
-    /// Closed before the writer: who closes last empties the write-ahead log into the file, and only a
-    /// writer can.
-    reader: Mutex<Connection>,
-    writer: Option<Mutex<WriteConnection>>,
+    connections: Connections,
+}
+
+enum Connections {
+    File {
+        place: Box<Place>,
+        /// Closed before the writer: who closes last empties the write-ahead log into the file, and only a
+        /// writer can. None from a fork until it is next needed.
+        reader: Mutex<Option<Connection>>,
+        /// How the reader is opened.
+        open_reader: fn(&Path) -> rusqlite::Result<Connection>,
+        writer: Option<Mutex<WriteConnection>>,
+    },
+    Memory {
+        /// Held by who writes. The connection is locked for a transaction only, so that who writes may wait
+        /// for those who search, who read.
+        turn: Mutex<()>,
+        connection: Mutex<Connection>,
+    },
 }
 
 /// The right to write, held for as long as this lives.
-pub(crate) struct Writer<'database>(MutexGuard<'database, WriteConnection>);
+pub(crate) struct Writer<'database> {
+    database: &'database Database,
+    held: Held<'database>,
+}
+
+enum Held<'database> {
+    File(MutexGuard<'database, WriteConnection>, &'database Place),
+    Memory {
+        connection: &'database Mutex<Connection>,
+        _turn: MutexGuard<'database, ()>,
+    },
+}
 
 impl Database {
-    /// Opens the file; a new store is made where there is none, remembering `birth`.
+    /// Opens the file; a new store is made where there is none, remembering `birth`, and readable as `mode` says.
     ///
-    /// A file that cannot be written is opened for reading.
+    /// A file that cannot be written, and one with more names than one, is opened for reading.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::StoreOpen`] and [`ErrorKind::StoreVersion`], naming the file, which is left as it was.
-    pub(crate) fn open(file: &Path, read_only: bool, birth: &[(&str, &str)]) -> Result<Self> {
-        let found = probe(file)?;
+    pub(crate) fn open(
+        file: &Path,
+        read_only: bool,
+        mode: Option<u32>,
+        birth: &[(&str, &str)],
+    ) -> Result<Self> {
+        let (found, content) = probe(file)?;
         if read_only && found == Some(Found::Nothing) {
             return Err(unopened(file, "there is no store to read"));
         }
@@ -47,20 +87,45 @@ impl Database {
             if let Some(Found::Older(version)) = found {
                 return Err(older(file, version));
             }
-            return Self::open_for_reading(file);
+            return Self::open_for_reading(file, content);
+        }
+        // Through another name the log beside it would be another one.
+        let is_alone = file
+            .metadata()
+            .map_or(true, |metadata| place::names(&metadata) <= 1);
+        if !is_alone {
+            return Self::open_for_reading(file, content);
+        }
+        if found == Some(Found::Nothing) {
+            modes::make_file(file, mode);
         }
         match connection::writable(file) {
-            Ok(writer) => Self::open_for_writing(file, writer, birth),
+            Ok(writer) => Self::open_for_writing(file, writer, content, birth),
             Err(error) if found != Some(Found::Nothing) && is_unwritable(&error) => {
-                Self::open_for_reading(file)
+                Self::open_for_reading(file, content)
             }
             Err(error) => Err(refused(file, error)),
         }
     }
 
+    /// A database in memory, remembering `birth`. It ends with the one connection that it has.
+    pub(crate) fn in_memory(birth: &[(&str, &str)]) -> Result<Self> {
+        let file = Path::new(MEMORY);
+        let mut connection = connection::in_memory()?;
+        migrate::create(&mut connection, file, birth)?;
+        Ok(Self {
+            file: file.to_owned(),
+            connections: Connections::Memory {
+                turn: Mutex::new(()),
+                connection: Mutex::new(connection),
+            },
+        })
+    }
+
     fn open_for_writing(
         file: &Path,
         mut writer: Connection,
+        content: Option<Content>,
         birth: &[(&str, &str)],
     ) -> Result<Self> {
         match migrate::identify(&writer, file)? {
@@ -72,19 +137,27 @@ impl Database {
             }
         }
         let reader = connection::readable(file).map_err(|error| refused(file, error))?;
+        let place = Place::of(file, &reader, content)?;
+        place.check_lineage(&writer)?;
         Ok(Self {
             file: file.to_owned(),
-            reader: Mutex::new(reader),
-            writer: Some(Mutex::new(WriteConnection::new(file, writer))),
+            connections: Connections::File {
+                place: Box::new(place),
+                reader: Mutex::new(Some(reader)),
+                open_reader: connection::readable,
+                writer: Some(Mutex::new(WriteConnection::new(file, writer))),
+            },
         })
     }
 
-    fn open_for_reading(file: &Path) -> Result<Self> {
+    fn open_for_reading(file: &Path, content: Option<Content>) -> Result<Self> {
+        let mut open_reader: fn(&Path) -> rusqlite::Result<Connection> = connection::readable;
         let reader = match connection::readable(file) {
             Ok(reader) => reader,
             // Where nothing can be created beside the file, SQLite cannot read a store that was closed
             // well. The file is then complete by itself; with a log beside it, it would not be.
             Err(error) if is_unwritable(&error) && !has_log(file) => {
+                open_reader = connection::immutable;
                 connection::immutable(file).map_err(|error| refused(file, error))?
             }
             Err(error) => return Err(refused(file, error)),
@@ -94,10 +167,15 @@ impl Database {
             Found::Nothing => return Err(unopened(file, "there is no store to read")),
             Found::Older(version) => return Err(older(file, version)),
         }
+        let place = Place::of(file, &reader, content)?;
         Ok(Self {
             file: file.to_owned(),
-            reader: Mutex::new(reader),
-            writer: None,
+            connections: Connections::File {
+                place: Box::new(place),
+                reader: Mutex::new(Some(reader)),
+                open_reader,
+                writer: None,
+            },
         })
     }
 
@@ -107,15 +185,24 @@ impl Database {
         &self.file
     }
 
+    /// Whether it is in memory, and in no file.
+    #[must_use]
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.connections, Connections::Memory { .. })
+    }
+
     /// Whether it can only be read.
     #[must_use]
     pub(crate) fn is_read_only(&self) -> bool {
-        self.writer.is_none()
+        matches!(self.connections, Connections::File { writer: None, .. })
     }
 
     /// Bytes of the file and of the log beside it.
     #[must_use]
     pub(crate) fn disk_bytes(&self) -> u64 {
+        if self.is_in_memory() {
+            return 0;
+        }
         [self.file.clone(), beside(&self.file, "-wal")]
             .iter()
             .map(|file| file.metadata().map_or(0, |metadata| metadata.len()))
@@ -124,12 +211,13 @@ impl Database {
 
     /// What was decided about `key` when the store was made.
     pub(crate) fn meta(&self, key: &'static str) -> Result<String> {
-        meta::get(&self.reader.lock(), key)
+        self.read(|transaction| meta::get(transaction, key))
     }
 
     /// Sees to it that `key` has that value, unless the database is only to be read.
     pub(crate) fn remember(&self, key: &'static str, value: &str) -> Result<()> {
-        if self.is_read_only() || meta::find(&self.reader.lock(), key)?.as_deref() == Some(value) {
+        let is_so = || self.read(|transaction| meta::find(transaction, key));
+        if self.is_read_only() || is_so()?.as_deref() == Some(value) {
             return Ok(());
         }
         self.writer()?
@@ -138,9 +226,37 @@ impl Database {
 
     /// Runs `work` on one state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        let mut reader = self.reader.lock();
-        let transaction = Transaction::new(&mut reader, TransactionBehavior::Deferred)?;
-        work(&transaction)
+        self.with_reader(|connection| {
+            let transaction = Transaction::new(connection, TransactionBehavior::Deferred)?;
+            work(&transaction)
+        })
+    }
+
+    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        match &self.connections {
+            Connections::Memory { connection, .. } => work(&mut connection.lock()),
+            Connections::File {
+                place,
+                reader,
+                open_reader,
+                ..
+            } => {
+                let mut reader = reader.lock();
+                if let Err(error) = place.check() {
+                    drop(reader);
+                    self.abandon(None);
+                    return Err(error);
+                }
+                let connection = match &mut *reader {
+                    Some(connection) => connection,
+                    closed => {
+                        let opened = open_reader(&self.file);
+                        closed.insert(opened.map_err(|error| refused(&self.file, error))?)
+                    }
+                };
+                work(connection)
+            }
+        }
     }
 
     /// Waits for the right to write.
@@ -149,15 +265,91 @@ impl Database {
     ///
     /// [`ErrorKind::ReadOnlyStore`]
     pub(crate) fn writer(&self) -> Result<Writer<'_>> {
-        let writer = self.writer.as_ref().ok_or_else(|| {
-            let message = format!(
-                "the store '{}' is open for reading only",
-                self.file.display()
-            );
-            Error::new(ErrorKind::ReadOnlyStore, message)
-                .with("path", self.file.to_string_lossy().into_owned())
-        })?;
-        Ok(Writer(writer.lock()))
+        let held = match &self.connections {
+            Connections::Memory { turn, connection } => Held::Memory {
+                connection,
+                _turn: turn.lock(),
+            },
+            Connections::File {
+                place,
+                writer: Some(writer),
+                ..
+            } => Held::File(writer.lock(), place),
+            Connections::File { writer: None, .. } => {
+                let message = format!(
+                    "the store '{}' is open for reading only",
+                    self.file.display()
+                );
+                return Err(Error::new(ErrorKind::ReadOnlyStore, message)
+                    .with("path", self.file.to_string_lossy().into_owned()));
+            }
+        };
+        Ok(Writer {
+            database: self,
+            held,
+        })
+    }
+
+    /// Whether the file at its path is still the one that was opened.
+    pub(crate) fn is_current(&self) -> bool {
+        let Connections::File { place, .. } = &self.connections else {
+            return true;
+        };
+        let is_current = place.check_content().is_ok();
+        if !is_current {
+            self.abandon(None);
+        }
+        is_current
+    }
+
+    /// Closes the connections until they are next needed, and leaves the log as it is; whether all are closed by
+    /// `deadline`. Those that work is under way on are not.
+    pub(crate) fn suspend(&self, deadline: Instant) -> bool {
+        self.close(None, deadline)
+    }
+
+    /// The same, for who holds the connection that writes.
+    fn close(&self, held: Option<&mut WriteConnection>, deadline: Instant) -> bool {
+        let Connections::File {
+            place,
+            reader,
+            writer,
+            ..
+        } = &self.connections
+        else {
+            return true;
+        };
+        let reader = reader.try_lock_until(deadline);
+        let is_closed = reader.is_some();
+        place.let_go_of_log();
+        if let Some(mut reader) = reader {
+            connection::leave(reader.take());
+        }
+        match (held, writer) {
+            (Some(held), _) => held.close(),
+            (None, None) => {}
+            (None, Some(writer)) => match writer.try_lock_until(deadline) {
+                Some(mut writer) => writer.close(),
+                None => return false,
+            },
+        }
+        is_closed
+    }
+
+    /// Lets go of a file that was replaced. What this process wrote last must not get into the one that is there
+    /// now: the log that belongs to the old one is put aside.
+    fn abandon(&self, held: Option<&mut WriteConnection>) {
+        let Connections::File { place, .. } = &self.connections else {
+            return;
+        };
+        let is_ours = place.is_replaced() && place.has_own_log();
+        if self.close(held, Instant::now()) && is_ours {
+            for suffix in BESIDE {
+                // One that is not there, or cannot be moved, stays as it is.
+                let aside = beside(&self.file, &format!("{suffix}-replaced"));
+                let _ = std::fs::rename(beside(&self.file, suffix), aside);
+            }
+        }
     }
 }
 
@@ -173,26 +365,60 @@ impl Writer<'_> {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.0.transaction(work)
+        match &mut self.held {
+            Held::Memory { connection, .. } => {
+                let mut connection = connection.lock();
+                let transaction =
+                    Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
+                let value = work(&transaction)?;
+                transaction.commit()?;
+                Ok(value)
+            }
+            Held::File(writer, place) => {
+                let outcome = writer.transaction(place, work);
+                if place.is_replaced() {
+                    self.database.abandon(Some(writer));
+                }
+                outcome
+            }
+        }
     }
 }
 
 impl Database {
     /// Keeps other processes from such work as long as the answer lives; see `exclusive.rs`.
     pub(crate) fn exclusive(&self, work: &'static str) -> Result<Exclusive> {
+        if self.is_in_memory() {
+            return Ok(Exclusive::unneeded());
+        }
         Exclusive::wait(&self.file, work)
     }
 
-    /// Writes one state of the database to the file `name`, which there is not yet.
+    /// Writes one state of the database to the file `name`, which there is not yet, or which is empty.
     pub(super) fn copy_into(&self, name: &str) -> Result<()> {
-        self.reader.lock().execute("VACUUM INTO ?1", [name])?;
-        Ok(())
+        self.with_reader(|connection| {
+            connection.execute("VACUUM INTO ?1", [name])?;
+            Ok(())
+        })
     }
 
     /// Makes anew what follows from the rest, and sets aside what cannot be believed.
     pub(crate) fn repair(&self, now: i64) -> Result<()> {
-        self.writer()?
-            .transaction(|transaction| repair::repair(transaction, now))
+        self.writer()?.transaction(|transaction| {
+            repair::repair(transaction, now)?;
+            match &self.connections {
+                Connections::File { place, .. } => place.take_over(transaction),
+                Connections::Memory { .. } => Ok(()),
+            }
+        })
+    }
+
+    /// Deletes logs of files that were replaced, which say what those said. Whether there are none left.
+    fn remove_aside(&self) -> bool {
+        BESIDE.iter().all(|suffix| {
+            let aside = beside(&self.file, &format!("{suffix}-replaced"));
+            self.is_in_memory() || !aside.exists() || std::fs::remove_file(aside).is_ok()
+        })
     }
 
     /// Rewrites the file without what was freed, and empties the log beside it.
@@ -201,8 +427,19 @@ impl Database {
     pub(crate) fn erase(&self) -> Result<bool> {
         let _exclusive = self.exclusive("erase what was forgotten from")?;
         let mut writer = self.writer()?;
-        let _reader = self.reader.lock(); // nobody in this process reads meanwhile
-        match writer.0.run(|connection, _| vacuum(connection)) {
+        let erased = match (&self.connections, &mut writer.held) {
+            (Connections::File { reader, .. }, Held::File(writer, place)) => {
+                let _reader = reader.lock(); // nobody in this process reads meanwhile
+                writer.run(place, |connection, _| vacuum(connection))
+            }
+            (_, Held::Memory { connection, .. }) => {
+                connection.lock().execute_batch("VACUUM")?;
+                Ok(true)
+            }
+            (Connections::Memory { .. }, Held::File(..)) => Ok(false),
+        };
+        match erased {
+            Ok(true) if !self.remove_aside() => return Ok(false),
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) if error.kind() == ErrorKind::StoreBusy => return Ok(false),
@@ -223,12 +460,12 @@ fn vacuum(connection: &Connection) -> Result<bool> {
 
 /// Looks at an existing file without touching it or anything beside it.
 ///
-/// None where that does not tell: a creation that was killed leaves a journal that only a writer can
-/// roll back.
-fn probe(file: &Path) -> Result<Option<Found>> {
+/// With what the file holds, where it is a store without a log. None where that does not tell: a creation that
+/// was killed leaves a journal that only a writer can roll back.
+fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
     match file.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Some(Found::Nothing));
+            return Ok((Some(Found::Nothing), None));
         }
         Err(error) => return Err(unopened(file, &error.to_string()).caused_by(error)),
         Ok(metadata) if metadata.is_dir() => {
@@ -241,7 +478,7 @@ fn probe(file: &Path) -> Result<Option<Found>> {
                 "it is empty, though there is a log beside it",
             ));
         }
-        Ok(metadata) if metadata.len() == 0 => return Ok(Some(Found::Nothing)),
+        Ok(metadata) if metadata.len() == 0 => return Ok((Some(Found::Nothing), None)),
         Ok(metadata) if metadata.len() < SMALLEST_PAGE => {
             return Err(unopened(file, "it is too short to be an SQLite database"));
         }
@@ -256,12 +493,17 @@ fn probe(file: &Path) -> Result<Option<Found>> {
     match connection {
         Ok(connection) => {
             let found = migrate::identify(&connection, file)?;
-            if !has_log(file) {
-                check_end(&connection, file)?;
+            if has_log(file) {
+                return Ok((Some(found), None));
             }
-            Ok(Some(found))
+            check_end(&connection, file)?;
+            let content = match found {
+                Found::Store => repair::believed(place::content(&connection))?.flatten(),
+                Found::Nothing | Found::Older(_) => None,
+            };
+            Ok((Some(found), content))
         }
-        Err(error) if has_log(file) && is_unwritable(&error) => Ok(None),
+        Err(error) if has_log(file) && is_unwritable(&error) => Ok((None, None)),
         Err(error) => Err(refused(file, error)),
     }
 }

@@ -17,7 +17,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT id, session, source_start, source_end, role, name, kind, created_at, repaired, compaction,
-                    text, checksum, fingerprint
+                    text, checksum, fingerprint, tags, expires_at
              FROM entry ",
             $condition
         )
@@ -28,7 +28,7 @@ macro_rules! select {
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// An entry on its way into the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewEntry {
     /// What is indexed and given back.
     pub text: String,
@@ -46,6 +46,10 @@ pub struct NewEntry {
     pub kind: String,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
+    /// The caller's own labels: a JSON list of texts, empty for none.
+    pub tags: String,
+    /// From when on it may leave: milliseconds since 1970, UTC.
+    pub expires_at: Option<i64>,
 }
 
 /// An entry as the store holds it.
@@ -154,9 +158,9 @@ fn write(
     entry: &NewEntry,
 ) -> Result<()> {
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, repaired,
-             compaction, text, fingerprint, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, tags, created_at, expires_at,
+             repaired, compaction, text, fingerprint, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     statement.execute(params![
         id.0,
@@ -166,7 +170,9 @@ fn write(
         entry.role,
         entry.name,
         entry.kind,
+        entry.tags,
         entry.created_at,
+        entry.expires_at,
         entry.repaired,
         compaction,
         entry.text,
@@ -319,6 +325,8 @@ pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
         created_at: columns.integer(7)?,
         repaired: columns.integer(8)? != 0,
         text: columns.text(10)?,
+        tags: columns.text(13)?,
+        expires_at: columns.optional_integer(14)?,
     };
     let compaction = columns.optional_integer(9)?;
     columns.verify(checksum(id, session, compaction, &entry), 11)?;
@@ -342,7 +350,12 @@ pub(super) fn fingerprint(entry: &NewEntry) -> i64 {
         .finish()
 }
 
-fn checksum(id: i64, session: i64, compaction: Option<i64>, entry: &NewEntry) -> Checksum {
+pub(super) fn checksum(
+    id: i64,
+    session: i64,
+    compaction: Option<i64>,
+    entry: &NewEntry,
+) -> Checksum {
     Checksum::of(TABLE)
         .integer(id)
         .integer(session)
@@ -351,7 +364,9 @@ fn checksum(id: i64, session: i64, compaction: Option<i64>, entry: &NewEntry) ->
         .text(&entry.role)
         .optional_text(entry.name.as_deref())
         .text(&entry.kind)
+        .text(&entry.tags)
         .integer(entry.created_at)
+        .optional_integer(entry.expires_at)
         .integer(i64::from(entry.repaired))
         .optional_integer(compaction)
         .text(&entry.text)

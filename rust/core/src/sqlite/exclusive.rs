@@ -25,6 +25,11 @@ impl Exclusive {
         Self::wait_for(file, work, BUSY_TIMEOUT)
     }
 
+    /// For what nobody else can be at.
+    pub(super) fn unneeded() -> Self {
+        Self(None)
+    }
+
     fn wait_for(file: &Path, work: &'static str, patience: Duration) -> Result<Self> {
         const PAUSE: Duration = Duration::from_millis(10);
         let Ok(lock) = lock_file(file) else {

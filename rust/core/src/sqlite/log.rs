@@ -1,4 +1,7 @@
 //! What was said: the messages of a session, in order, added and never changed but to be forgotten.
+//!
+//! A message has its session and its sequence number in its key, so a log lies together in the order of the
+//! table, and nothing else leads to it.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -9,13 +12,24 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "message";
 
-/// Every row, to be checked: the columns in the order of `read_place`.
-pub(super) const SELECT_ALL: &str = "
-SELECT id, seq, raw, role, dialect, provenance, tokens, created_at, checksum, session
-FROM message ORDER BY session, seq";
+/// The columns in the order of `read_row`, and then a condition.
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, write_id, raw, role, dialect, provenance, tokens, created_at, checksum FROM message ",
+            $condition
+        )
+    };
+}
+
+/// Every row, to be checked.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// The provenance of a message that was forgotten.
 const TOMBSTONE: &str = "placeholder";
+
+/// How many messages the log of a session can have.
+pub(super) const CAPACITY: i64 = 1 << 32;
 
 /// A message on its way into the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,37 +53,83 @@ pub struct NewMessage {
 pub struct Message {
     /// Its place in the session, from 0.
     pub seq: i64,
+    /// The caller's id of the call that brought it.
+    pub write_id: i64,
     /// What was appended.
     pub message: NewMessage,
 }
 
-/// Writes `messages` at the end of the session's log; the caller saves `session`, whose `next_seq` moves.
+/// The key of a message.
+pub(super) fn key(session: i64, seq: i64) -> i64 {
+    session << 32 | seq
+}
+
+/// The session and the sequence number that a key is made of.
+pub(super) fn place(key: i64) -> (i64, i64) {
+    (key >> 32, key & (CAPACITY - 1))
+}
+
+/// Writes `messages` at the end of the session's log; the caller saves `session`, whose figures move.
 pub(crate) fn append(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
     messages: &[NewMessage],
+    write_id: i64,
 ) -> Result<()> {
-    let mut statement = transaction.prepare_cached(
-        "INSERT INTO message (id, session, seq, raw, role, dialect, provenance, tokens, created_at, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    let mut id = max_id(transaction)?;
+    let count = i64::try_from(messages.len()).unwrap_or(i64::MAX);
+    if count > CAPACITY - session.next_seq {
+        let message = format!(
+            "the log of session {:?} can have {CAPACITY} messages, and {count} more than {} are too many",
+            session.name, session.next_seq
+        );
+        return Err(Error::new(ErrorKind::InvalidEntry, message).with("limit", CAPACITY));
+    }
     for message in messages {
-        id += 1;
-        statement.execute(params![
-            id,
-            session.id,
-            session.next_seq,
+        let key = key(session.id, session.next_seq);
+        write(
+            transaction,
+            key,
+            write_id,
+            message,
+            checksum(key, write_id, message).finish(),
+        )?;
+        count_in(session, message);
+        session.next_seq += 1;
+    }
+    Ok(())
+}
+
+/// Takes a message into the session's figures.
+pub(super) fn count_in(session: &mut SessionRow, message: &NewMessage) {
+    let stamp = Some(message.created_at);
+    session.tokens = session.tokens.saturating_add(message.tokens);
+    session.first_at = session.first_at.or(stamp);
+    session.last_at = stamp;
+}
+
+pub(super) fn write(
+    transaction: &Transaction<'_>,
+    key: i64,
+    write_id: i64,
+    message: &NewMessage,
+    checksum: i64,
+) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO message (id, write_id, raw, role, dialect, provenance, tokens, created_at, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            key,
+            write_id,
             message.raw,
             message.role,
             message.dialect,
             message.provenance,
             message.tokens,
             message.created_at,
-            checksum(id, session.id, session.next_seq, message).finish(),
+            checksum,
         ])?;
-        session.next_seq += 1;
-    }
     Ok(())
 }
 
@@ -81,17 +141,33 @@ pub(crate) fn read(
     end: i64,
 ) -> Result<Vec<Message>> {
     let (start, end) = (start.max(0), end.min(session.next_seq));
-    let mut statement = connection.prepare_cached(
-        "SELECT id, seq, raw, role, dialect, provenance, tokens, created_at, checksum
-         FROM message WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq",
-    )?;
-    let mut rows = statement.query([session.id, start, end])?;
+    if start >= end {
+        return Ok(Vec::new());
+    }
+    let mut statement =
+        connection.prepare_cached(select!("WHERE id >= ?1 AND id < ?2 ORDER BY id"))?;
+    let mut rows = statement.query([key(session.id, start), key(session.id, end - 1) + 1])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
-        messages.push(read_row(row, session.id)?);
+        messages.push(read_row(row)?.1);
     }
     complete(session, start, end, &messages)?;
     Ok(messages)
+}
+
+/// The sequence number of the first request of the session's log, as far as it was not forgotten.
+pub(crate) fn first_request(connection: &Connection, session: &SessionRow) -> Result<Option<i64>> {
+    const STRETCH: i64 = 64;
+    let mut start = 0;
+    while start < session.next_seq {
+        let found = read(connection, session, start, start + STRETCH)?;
+        let is_request = |said: &NewMessage| said.role == "user" && said.provenance == "original";
+        if let Some(first) = found.iter().find(|each| is_request(&each.message)) {
+            return Ok(Some(first.seq));
+        }
+        start += STRETCH;
+    }
+    Ok(None)
 }
 
 /// Puts `raw` in the place of what message `seq` said: a tombstone, which is indexed by nobody and keeps
@@ -113,23 +189,17 @@ pub(crate) fn redact(
         provenance: TOMBSTONE.to_owned(),
         ..found.message
     };
-    let id: i64 = transaction
-        .prepare_cached("SELECT id FROM message WHERE session = ?1 AND seq = ?2")?
-        .query_row([session.id, seq], |row| row.get(0))?;
+    let key = key(session.id, seq);
+    let checksum = checksum(key, found.write_id, &new).finish();
     transaction
         .prepare_cached(
             "UPDATE message SET raw = ?2, provenance = ?3, checksum = ?4 WHERE id = ?1",
         )?
-        .execute(params![
-            id,
-            new.raw,
-            new.provenance,
-            checksum(id, session.id, seq, &new).finish()
-        ])?;
+        .execute(params![key, new.raw, new.provenance, checksum])?;
     Ok(true)
 }
 
-/// A row that an index does not lead to any more is lost without a trace, unless someone counts.
+/// A row that nothing leads to any more is lost without a trace, unless someone counts.
 fn complete(session: &SessionRow, start: i64, end: i64, messages: &[Message]) -> Result<()> {
     let mut found = messages.iter();
     let missing = (start..end).find(|&seq| found.next().is_none_or(|message| message.seq != seq));
@@ -144,21 +214,15 @@ fn complete(session: &SessionRow, start: i64, end: i64, messages: &[Message]) ->
     }
 }
 
-fn max_id(transaction: &Transaction<'_>) -> Result<i64> {
-    let mut statement = transaction.prepare_cached("SELECT COALESCE(MAX(id), 0) FROM message")?;
-    Ok(statement.query_row([], |row| row.get(0))?)
-}
-
 /// The session and the sequence number of a row that was checked.
 pub(super) fn read_place(row: &Row<'_>) -> Result<(i64, i64)> {
-    let session = Columns::of(TABLE, row).integer(9)?;
-    Ok((session, read_row(row, session)?.seq))
+    let (session, message) = read_row(row)?;
+    Ok((session, message.seq))
 }
 
-fn read_row(row: &Row<'_>, session: i64) -> Result<Message> {
+fn read_row(row: &Row<'_>) -> Result<(i64, Message)> {
     let columns = Columns::of(TABLE, row);
-    let id = columns.integer(0)?;
-    let seq = columns.integer(1)?;
+    let (key, write_id) = (columns.integer(0)?, columns.integer(1)?);
     let message = NewMessage {
         raw: columns.text(2)?,
         role: columns.text(3)?,
@@ -167,19 +231,38 @@ fn read_row(row: &Row<'_>, session: i64) -> Result<Message> {
         tokens: columns.integer(6)?,
         created_at: columns.integer(7)?,
     };
-    columns.verify(checksum(id, session, seq, &message), 8)?;
-    Ok(Message { seq, message })
+    columns.verify(checksum(key, write_id, &message), 8)?;
+    let (session, seq) = place(key);
+    Ok((
+        session,
+        Message {
+            seq,
+            write_id,
+            message,
+        },
+    ))
 }
 
-fn checksum(id: i64, session: i64, seq: i64, message: &NewMessage) -> Checksum {
+pub(super) fn checksum(key: i64, write_id: i64, message: &NewMessage) -> Checksum {
     Checksum::of(TABLE)
-        .integer(id)
-        .integer(session)
-        .integer(seq)
+        .integer(key)
+        .integer(write_id)
         .text(&message.raw)
         .text(&message.role)
         .text(&message.dialect)
         .text(&message.provenance)
         .integer(message.tokens)
         .integer(message.created_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_taken_apart_into_what_it_was_made_of() {
+        for (session, seq) in [(1, 0), (1, CAPACITY - 1), ((1 << 31) - 1, 7)] {
+            assert_eq!(place(key(session, seq)), (session, seq));
+        }
+    }
 }

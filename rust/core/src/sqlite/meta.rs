@@ -15,6 +15,11 @@ pub(crate) const TOKENIZER: &str = "tokenizer";
 /// Key of the analyser that makes terms of texts; stores of the first version lack it.
 pub(crate) const ANALYSER: &str = "analyser";
 
+/// Key of what digests of forgotten messages are made with: 128 random bits, as text.
+pub(crate) const SALT: &str = "salt";
+/// Key of what tells this store from every other, its copies included: 128 random bits, as text.
+pub(crate) const LINEAGE: &str = "lineage";
+
 /// Key of whether freed bytes are still to be overwritten: [`DUE`] or [`DONE`].
 pub(crate) const ERASURE: &str = "erasure";
 /// Something was forgotten, and its bytes may still be in the files.
@@ -58,6 +63,12 @@ pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()>
         .prepare_cached("UPDATE meta SET value = ?2, checksum = ?3 WHERE key = ?1")?
         .execute(params![key, value, checksum(key, value).finish()])?;
     Ok(())
+}
+
+/// 128 random bits, as text.
+pub(super) fn random(connection: &Connection) -> Result<String> {
+    let mut statement = connection.prepare_cached("SELECT lower(hex(randomblob(16)))")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
 }
 
 fn checksum(key: &str, value: &str) -> Checksum {

@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::schema::{APPLICATION_ID, STEPS, VERSION};
-use crate::sqlite::{allocator, meta};
+use crate::sqlite::schema::{APPLICATION_ID, BEFORE_RESHAPE, RESHAPED, STEPS, VERSION};
+use crate::sqlite::{allocator, meta, reshape};
 
 /// What a file turned out to be. What is neither is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,20 @@ pub(super) fn create(
     file: &Path,
     birth: &[(&str, &str)],
 ) -> Result<()> {
+    // Tables are made anew under their names, and what refers to them by name must not notice.
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.pragma_update(None, "legacy_alter_table", true)?;
+    let outcome = bring_up_to_date(connection, file, birth);
+    connection.pragma_update(None, "legacy_alter_table", false)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    outcome
+}
+
+fn bring_up_to_date(
+    connection: &mut Connection,
+    file: &Path,
+    birth: &[(&str, &str)],
+) -> Result<()> {
     // Another process may be at it too: who gets the lock second finds a store.
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     let done = match identify(&transaction, file)? {
@@ -90,18 +104,38 @@ pub(super) fn create(
         Found::Older(steps) => steps,
         Found::Nothing => 0,
     };
-    for step in &STEPS[done..] {
-        transaction.execute_batch(step)?;
-    }
     if done == 0 {
+        make(&transaction, STEPS.len())?;
         allocator::create(&transaction)?;
         for (key, value) in birth {
             meta::put(&transaction, key, value)?;
         }
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    } else {
+        for step in &STEPS[done..BEFORE_RESHAPE] {
+            transaction.execute_batch(step)?;
+        }
+        reshape::set_aside(&transaction)?;
+        transaction.execute_batch(STEPS[BEFORE_RESHAPE])?;
+        reshape::move_rows(&transaction)?;
     }
+    meta::put(&transaction, meta::SALT, &meta::random(&transaction)?)?;
+    meta::put(&transaction, meta::LINEAGE, &meta::random(&transaction)?)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     Ok(transaction.commit()?)
+}
+
+/// Makes the tables of the first `steps` steps in an empty database.
+fn make(connection: &Connection, steps: usize) -> rusqlite::Result<()> {
+    for (number, step) in STEPS[..steps].iter().enumerate() {
+        if number == BEFORE_RESHAPE {
+            for table in RESHAPED {
+                connection.execute_batch(&format!("DROP TABLE {table}"))?;
+            }
+        }
+        connection.execute_batch(step)?;
+    }
+    Ok(())
 }
 
 /// Names and definitions of all tables and indexes; SQLite keeps the text of each statement.
@@ -116,9 +150,8 @@ fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 /// What the first `steps` steps make.
 fn expected_shape(steps: usize) -> Result<Vec<(String, String)>> {
     let scratch = Connection::open_in_memory()?;
-    for step in &STEPS[..steps] {
-        scratch.execute_batch(step)?;
-    }
+    scratch.pragma_update(None, "foreign_keys", false)?;
+    make(&scratch, steps)?;
     Ok(shape(&scratch)?)
 }
 

@@ -1,4 +1,6 @@
-//! Ranges of sequence numbers as a compaction keeps them: `[[0, 3], null, [5, 9]]`.
+//! Views and ranges as a compaction keeps them: `[[0, 3], 17, [5, 9]]` are messages, a derived text, messages.
+
+use std::fmt::Write as _;
 
 /// A half-open range of sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +17,17 @@ impl Range {
     }
 }
 
-/// The pieces of the list in `text`, None for `null`; or None, if it is anything else.
-pub(crate) fn parse(text: &str) -> Option<Vec<Option<Range>>> {
+/// A piece of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Messages as they were appended.
+    Messages(Range),
+    /// The derived text of that id.
+    Text(i64),
+}
+
+/// The pieces of the list in `text`, or None if it is anything else.
+pub(crate) fn parse(text: &str) -> Option<Vec<Piece>> {
     let mut rest = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
     let mut pieces = Vec::new();
     while !rest.is_empty() {
@@ -35,15 +46,47 @@ pub(crate) fn parse(text: &str) -> Option<Vec<Option<Range>>> {
     Some(pieces)
 }
 
-fn piece(text: &str) -> Option<(Option<Range>, &str)> {
-    if let Some(rest) = text.strip_prefix("null") {
-        return Some((None, rest));
+/// The list of `pieces` as text.
+pub(crate) fn write(pieces: &[Piece]) -> String {
+    let mut text = String::from("[");
+    for (place, piece) in pieces.iter().enumerate() {
+        let comma = if place == 0 { "" } else { ", " };
+        let written = match piece {
+            Piece::Messages(Range { start, end }) => write!(text, "{comma}[{start}, {end}]"),
+            Piece::Text(id) => write!(text, "{comma}{id}"),
+        };
+        debug_assert!(written.is_ok(), "a text takes whatever is written to it");
     }
-    let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
+    text.push(']');
+    text
+}
+
+/// A list of ids as text.
+pub(crate) fn ids(ids: &[i64]) -> String {
+    let pieces: Vec<Piece> = ids.iter().map(|&id| Piece::Text(id)).collect();
+    write(&pieces)
+}
+
+/// The ids of the list in `text`, or None if it is anything else.
+pub(crate) fn parse_ids(text: &str) -> Option<Vec<i64>> {
+    let ids = parse(text)?.into_iter().map(|piece| match piece {
+        Piece::Text(id) => Some(id),
+        Piece::Messages(_) => None,
+    });
+    ids.collect()
+}
+
+fn piece(text: &str) -> Option<(Piece, &str)> {
+    let Some(inside) = text.strip_prefix('[') else {
+        let end = text.find([',', ' ']).unwrap_or(text.len());
+        let (id, rest) = text.split_at(end);
+        return Some((Piece::Text(id.parse().ok()?), rest));
+    };
+    let (inside, rest) = inside.split_once(']')?;
     let (start, end) = inside.split_once(',')?;
     let start = start.trim().parse().ok()?;
     let end = end.trim().parse().ok()?;
-    Some((Some(Range { start, end }), rest))
+    Some((Piece::Messages(Range { start, end }), rest))
 }
 
 #[cfg(test)]
@@ -52,12 +95,13 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_nothing_else() {
-        let range = |start, end| Some(Range { start, end });
+        let range = |start, end| Piece::Messages(Range { start, end });
         assert_eq!(parse("[]"), Some(vec![]));
-        assert_eq!(
-            parse("[[0, 3], null, [5,9]]"),
-            Some(vec![range(0, 3), None, range(5, 9)])
-        );
+        let pieces = vec![range(0, 3), Piece::Text(17), range(5, 9), Piece::Text(-1)];
+        assert_eq!(parse("[[0, 3], 17,[5,9] , -1]"), Some(pieces.clone()));
+        assert_eq!(parse(&write(&pieces)), Some(pieces));
+        assert_eq!(parse_ids(&ids(&[3, 5])), Some(vec![3, 5]));
+        assert_eq!(parse_ids("[[3, 5]]"), None);
         for wrong in [
             "",
             "[",
@@ -66,7 +110,9 @@ mod tests {
             "[[0, 1] [2, 3]]",
             "[[0, x]]",
             "{}",
-            "[1]",
+            "[null]",
+            "[1 2]",
+            "[1,]",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }

@@ -9,7 +9,9 @@ use rusqlite::{Connection, Transaction, params};
 use crate::error::{ErrorKind, Result};
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{allocator, cached, entry, quarantine, repair_vectors, stage, staged};
+use crate::sqlite::{
+    allocator, cached, derived, entry, log, meta, quarantine, repair_vectors, stage, staged,
+};
 
 /// How far the allocator jumps where it is not known which ids were given: no store has given as many.
 const JUMP: i64 = 1 << 32;
@@ -18,7 +20,9 @@ const JUMP: i64 = 1 << 32;
 pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     transaction.execute_batch("REINDEX")?;
     entries(transaction, now)?;
+    texts(transaction)?;
     batches(transaction)?;
+    marks(transaction)?;
     ids(transaction)?;
     sessions(transaction)?;
     cached::forget_all(transaction)?;
@@ -50,6 +54,37 @@ fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
         transaction.prepare_cached("UPDATE entry SET fingerprint = ?2 WHERE id = ?1")?;
     for (id, fingerprint) in lost {
         statement.execute([id, fingerprint])?;
+    }
+    Ok(())
+}
+
+/// Finds each derived text by what it says.
+fn texts(transaction: &Transaction<'_>) -> Result<()> {
+    let mut lost = Vec::new();
+    let mut statement = transaction.prepare(derived::SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(found) = believed(derived::read(row))? {
+            let digest = derived::digest(&found.text.raw);
+            if row.get::<_, i64>(11)? != digest {
+                lost.push((found.id, digest));
+            }
+        }
+    }
+    let mut statement =
+        transaction.prepare_cached("UPDATE derived SET digest = ?2 WHERE id = ?1")?;
+    for (id, digest) in lost {
+        statement.execute([id, digest])?;
+    }
+    Ok(())
+}
+
+/// Marks that are nothing but random are drawn anew: with another salt, what was forgotten is not known again.
+fn marks(transaction: &Transaction<'_>) -> Result<()> {
+    for key in [meta::SALT, meta::LINEAGE] {
+        if believed(meta::get(transaction, key))?.is_none() {
+            meta::put(transaction, key, &meta::random(transaction)?)?;
+        }
     }
     Ok(())
 }
@@ -121,7 +156,7 @@ fn sessions(transaction: &Transaction<'_>) -> Result<()> {
 
 /// A session whose row is damaged, from its rows; None where not even its name can be believed.
 ///
-/// Its cadence begins anew: what the caller kept there is nowhere else.
+/// Its clock, its settings and its title begin anew: what the caller kept there is nowhere else.
 fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Option<SessionRow>> {
     let (Ok(id), Ok(name)) = (row.get::<_, i64>(0), row.get::<_, String>(1)) else {
         return Ok(None);
@@ -135,24 +170,34 @@ fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Opti
     }
     let count =
         |sql: &str| -> Result<i64> { Ok(transaction.query_row(sql, [id], |row| row.get(0))?) };
-    let next_seq = count("SELECT COALESCE(MAX(seq) + 1, 0) FROM message WHERE session = ?1")?;
+    let next_seq = count(
+        "SELECT COALESCE(MAX(id) - (?1 << 32) + 1, 0) FROM message
+         WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32",
+    )?;
     let entries = count("SELECT COUNT(*) FROM entry WHERE session = ?1")?;
     let compactions = count("SELECT COUNT(*) FROM compaction WHERE session = ?1")?;
     let is_empty = next_seq + entries + compactions == 0;
     let number = |column| row.get::<_, i64>(column).unwrap_or_default();
-    Ok(Some(SessionRow {
+    let raised = |column| number(column).clamp(0, i64::MAX / 2);
+    let mut remade = SessionRow {
         id,
         name,
+        namespace: row.get(2).unwrap_or_default(),
         next_seq,
         entries: -1, // so that it counts as changed
         compactions,
-        revision: number(5).clamp(0, i64::MAX / 2),
-        epoch: number(6).clamp(0, i64::MAX / 2),
-        redactions: number(7).clamp(0, i64::MAX / 2),
-        dropped: is_empty && number(8) != 0,
-        head: row.get(9).unwrap_or_default(),
-        cadence: String::new(),
-    }))
+        revision: raised(6),
+        epoch: raised(7),
+        redactions: raised(8),
+        counter: raised(9),
+        dropped: is_empty && number(11) != 0,
+        head: row.get(12).unwrap_or_default(),
+        ..SessionRow::default()
+    };
+    for found in believed(log::read(transaction, &remade, 0, next_seq))?.unwrap_or_default() {
+        log::count_in(&mut remade, &found.message);
+    }
+    Ok(Some(remade))
 }
 
 /// Counts the session's rows anew, and puts its head on a compaction that there is.
@@ -201,6 +246,7 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
     // No index and no view of before may go on.
     row.revision += 1;
     row.epoch += 1;
+    row.counter += 1;
     row.redactions += i64::from(row.head != before.head || before.entries < 0);
     session::save(transaction, &row)
 }

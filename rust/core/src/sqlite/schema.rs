@@ -5,7 +5,16 @@ pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 
 /// What each version adds to the one before, the first to an empty database. A step that was released is
 /// never changed: a store of version n is what the first n steps make.
-pub(super) const STEPS: [&str; 3] = [FIRST, STAGING, VECTORS];
+///
+/// The last step makes tables anew that there were before; [`RESHAPED`] are their names. Who has rows in them
+/// sets them aside first, and then moves the rows (`reshape.rs`).
+pub(super) const STEPS: [&str; 4] = [FIRST, STAGING, VECTORS, NAMED];
+
+/// How many steps there are before the tables that are made anew.
+pub(super) const BEFORE_RESHAPE: usize = 3;
+
+/// The tables that version 4 makes anew, those that refer to others first.
+pub(super) const RESHAPED: [&str; 5] = ["entry", "staged", "message", "compaction", "session"];
 
 /// The version that this code writes (`PRAGMA user_version`): as many as there are steps.
 #[expect(clippy::cast_possible_wrap, reason = "there are a few")]
@@ -184,4 +193,161 @@ CREATE TABLE vector (
     checksum INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX vector_session ON vector (session, revision);
+";
+
+/// Version 4: sessions with a version and a namespace, a log in one B-tree, derived texts, facts.
+///
+/// A message has its place in its key, `session << 32 | seq`: the log of a session lies together, in order, and
+/// needs no second index. `session.head`, `compaction.parent`, and the texts that a view names are without
+/// `REFERENCES`, as before.
+const NAMED: &str = "
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    name_hash INTEGER NOT NULL,     -- xxh3-64 of the name
+    namespace TEXT NOT NULL,        -- fixed when the session is first written; '' is none
+    next_seq INTEGER NOT NULL,      -- messages 0 .. next_seq are in the log
+    entries INTEGER NOT NULL,       -- how many entries it has: an index that lost one is found out
+    compactions INTEGER NOT NULL,   -- and how many compactions
+    revision INTEGER NOT NULL,      -- raised by every write of entries: an index of another one is stale
+    epoch INTEGER NOT NULL,         -- raised when entries leave: an index of another one begins anew
+    redactions INTEGER NOT NULL,    -- raised when messages are forgotten: a view from before is stale
+    counter INTEGER NOT NULL,       -- raised by every write of what the session itself keeps
+    write_id INTEGER NOT NULL,      -- the caller's id of the last such write
+    dropped INTEGER NOT NULL,       -- a tombstone: what is written to it is accepted as nothing
+    head INTEGER,                   -- the compaction whose view is current
+    clock TEXT NOT NULL,            -- the caller's own state, written with whatever it commits
+    settings TEXT NOT NULL,         -- what the caller settled for the session
+    tokens INTEGER NOT NULL,        -- of all its messages
+    first_at INTEGER,               -- when its first message was appended: milliseconds since 1970, UTC
+    last_at INTEGER,                -- and its last
+    title TEXT NOT NULL,            -- how its first request begins
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX session_name_hash ON session (name_hash);
+CREATE INDEX session_namespace ON session (namespace);
+
+-- The log. Rows are added, and never changed but to forget what they say.
+CREATE TABLE message (
+    id INTEGER PRIMARY KEY,         -- session << 32 | seq
+    write_id INTEGER NOT NULL,      -- the caller's id of the call that brought it
+    raw TEXT NOT NULL,
+    role TEXT NOT NULL,
+    dialect TEXT NOT NULL,
+    provenance TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+-- Compactions. Each rewrote the view that its parent left; undoing one moves session.head to the parent.
+CREATE TABLE compaction (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL REFERENCES session (id),
+    parent INTEGER,
+    policy TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    state TEXT NOT NULL,            -- the policy's own, as JSON; '' is none
+    covers TEXT NOT NULL,           -- JSON: ranges of messages that left the view up to now
+    view TEXT NOT NULL,             -- JSON: ranges of messages, and ids of derived texts
+    derived TEXT NOT NULL,          -- JSON: ids of the derived texts that it brought
+    next_seq INTEGER NOT NULL,      -- messages from here on follow the view
+    model TEXT NOT NULL,
+    usage TEXT NOT NULL,            -- JSON
+    tokens_before INTEGER NOT NULL,
+    tokens_after INTEGER NOT NULL,
+    messages_before INTEGER NOT NULL,
+    messages_after INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX compaction_session ON compaction (session);
+
+-- Texts that stand in a view in the place of messages. Written once, and named by every view that shows them.
+CREATE TABLE derived (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL REFERENCES session (id),
+    kind TEXT NOT NULL,             -- 'summary' or 'substitute'
+    seq INTEGER,                    -- the message that a substitute stands in for
+    level INTEGER NOT NULL,
+    degraded INTEGER NOT NULL,
+    redacted INTEGER NOT NULL,      -- it was forgotten, and another text stands in its place
+    dialect TEXT NOT NULL,          -- how a substitute's message is to be read
+    covers TEXT NOT NULL,           -- JSON: ranges of messages that it stands for
+    raw TEXT NOT NULL,              -- a summary's text, a substitute's message as JSON
+    created_at INTEGER NOT NULL,
+    digest INTEGER NOT NULL,        -- xxh3-64 of raw
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX derived_session ON derived (session);
+CREATE INDEX derived_digest ON derived (session, digest);
+
+-- What can be found again. Ids come from the allocator.
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session (id),
+    source_start INTEGER NOT NULL,  -- half-open range of sequence numbers
+    source_end INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    name TEXT,
+    kind TEXT NOT NULL,
+    tags TEXT NOT NULL,             -- JSON list of texts; '' is none
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,             -- from when on it may leave
+    repaired INTEGER NOT NULL,      -- the text had lone surrogates, which became U+FFFD
+    compaction INTEGER,             -- the compaction that discarded it; NULL for one that a caller indexed
+    text TEXT NOT NULL,
+    fingerprint INTEGER NOT NULL,   -- xxh3-64 of what makes it the same entry
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX entry_session ON entry (session);
+
+-- The same text of the same messages is one entry, however often it is handed over.
+CREATE INDEX entry_fingerprint ON entry (session, fingerprint);
+
+-- What a compaction brought is taken back without a look at the rest.
+CREATE INDEX entry_compaction ON entry (compaction) WHERE compaction IS NOT NULL;
+
+-- The entries of a batch, until it is finalized or aborted: nobody finds them.
+CREATE TABLE staged (
+    id INTEGER PRIMARY KEY,
+    stage INTEGER NOT NULL REFERENCES stage (id),
+    place INTEGER NOT NULL,         -- in the batch, from 0
+    source_start INTEGER NOT NULL,
+    source_end INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    name TEXT,
+    kind TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    repaired INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX staged_place ON staged (stage, place);
+
+-- What is known of a session or of its namespace, in the caller's own form.
+CREATE TABLE fact (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL REFERENCES session (id),
+    namespace TEXT NOT NULL,        -- that of the session
+    state TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body TEXT NOT NULL,             -- JSON
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX fact_session ON fact (session, state);
+CREATE INDEX fact_namespace ON fact (namespace, state);
+
+-- Messages that were forgotten, by salted digests: one that is sent again is known, and stays out.
+CREATE TABLE forgotten (
+    session INTEGER NOT NULL REFERENCES session (id),
+    seq INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (session, seq, digest)
+) STRICT, WITHOUT ROWID;
 ";

@@ -1,9 +1,9 @@
-//! Where does a session stand? The end of its log, its current view, the number of its entries.
+//! Where does a session stand? Its version, the end of its log, its current view, the number of its entries.
 
 use rusqlite::{Connection, Row, Transaction, params};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::Columns;
@@ -11,12 +11,15 @@ use crate::sqlite::stage;
 
 pub(super) const TABLE: &str = "session";
 
+/// The highest key of a session: it is a part of the keys of its messages (`log.rs`).
+const LAST: i64 = (1 << 31) - 1;
+
 /// The columns in the order of `read`, and then a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
-            "SELECT id, name, next_seq, entries, compactions, revision, epoch, redactions, dropped, head,
-                    cadence, checksum
+            "SELECT id, name, namespace, next_seq, entries, compactions, revision, epoch, redactions, counter,
+                    write_id, dropped, head, clock, settings, tokens, first_at, last_at, title, checksum
              FROM session ",
             $condition
         )
@@ -26,13 +29,31 @@ macro_rules! select {
 /// Every row, to be checked.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
+/// The place of the checksum in what `select` gives.
+const CHECKSUM: usize = 19;
+
+/// What a writer says that it stands on, and a reader asks for: two that are equal are of one state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionVersion {
+    /// The sequence number that the next message gets.
+    pub next_seq: i64,
+    /// The compaction whose view is current.
+    pub head: Option<i64>,
+    /// How often messages or derived texts were forgotten, or a past was rewritten.
+    pub redactions: i64,
+    /// How often anything of what the session itself keeps was written.
+    pub counter: i64,
+}
+
 /// A row of `session`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionRow {
     /// Its key; what other tables call it.
     pub id: i64,
     /// Its name.
     pub name: String,
+    /// What it shares facts with others in; empty for none.
+    pub namespace: String,
     /// The sequence number that the next message gets.
     pub next_seq: i64,
     /// How many entries it has.
@@ -45,15 +66,47 @@ pub(crate) struct SessionRow {
     pub epoch: i64,
     /// Raised when messages are forgotten: a view that was read before holds what is gone.
     pub redactions: i64,
-    /// Whether it was dropped: a tombstone, to which nothing is written any more.
+    /// Raised by every write of what the session itself keeps.
+    pub counter: i64,
+    /// The caller's id of the last such write.
+    pub write_id: i64,
+    /// Whether it was deleted: a tombstone, to which nothing is written any more.
     pub dropped: bool,
     /// The compaction whose view is current.
     pub head: Option<i64>,
-    /// The caller's own state.
-    pub cadence: String,
+    /// The caller's own state, written with whatever it commits.
+    pub clock: String,
+    /// What the caller settled for the session.
+    pub settings: String,
+    /// Tokens of all its messages.
+    pub tokens: i64,
+    /// When its first message was appended.
+    pub first_at: Option<i64>,
+    /// When its last message was appended.
+    pub last_at: Option<i64>,
+    /// How its first request begins.
+    pub title: String,
 }
 
-/// The session of that name, if it ever wrote anything and was not dropped.
+impl SessionRow {
+    /// Its version.
+    pub(crate) fn version(&self) -> SessionVersion {
+        SessionVersion {
+            next_seq: self.next_seq,
+            head: self.head,
+            redactions: self.redactions,
+            counter: self.counter,
+        }
+    }
+
+    /// Counts a write of what the session itself keeps.
+    pub(crate) fn count(&mut self, write_id: i64) {
+        self.counter += 1;
+        self.write_id = write_id;
+    }
+}
+
+/// The session of that name, if it ever wrote anything and was not deleted.
 pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<Option<SessionRow>> {
     Ok(find_any(connection, session)?.filter(|row| !row.dropped))
 }
@@ -68,18 +121,18 @@ pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<O
     }
 }
 
-/// The names of all sessions that were not dropped, in the order of their first writes.
-pub(crate) fn names(connection: &Connection) -> Result<Vec<String>> {
-    let mut statement = connection.prepare_cached(select!("ORDER BY id"))?;
+/// All sessions that were not deleted, in the order of their first writes.
+pub(crate) fn all(connection: &Connection) -> Result<Vec<SessionRow>> {
+    let mut statement = connection.prepare_cached(SELECT_ALL)?;
     let mut rows = statement.query([])?;
-    let mut names = Vec::new();
+    let mut sessions = Vec::new();
     while let Some(row) = rows.next()? {
         let session = read(row)?;
         if !session.dropped {
-            names.push(session.name);
+            sessions.push(session);
         }
     }
-    Ok(names)
+    Ok(sessions)
 }
 
 /// Nothing, if the session is not there by its other index either: else one of the two is damaged, and
@@ -108,34 +161,41 @@ pub(crate) fn by_key(connection: &Connection, id: i64) -> Result<Option<SessionR
     rows.next()?.map(read).transpose()
 }
 
-/// The session of that name, which may be a tombstone; a new one if there is none.
+/// The session of that name, which may be a tombstone; a new one without a namespace if there is none.
 pub(crate) fn find_or_create(
     transaction: &Transaction<'_>,
     session: &SessionId,
 ) -> Result<SessionRow> {
-    if let Some(row) = find_any(transaction, session)? {
-        return Ok(row);
+    match find_any(transaction, session)? {
+        Some(row) => Ok(row),
+        None => create(transaction, session, ""),
     }
+}
+
+/// A new session.
+pub(crate) fn create(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+    namespace: &str,
+) -> Result<SessionRow> {
     transaction
         .prepare_cached(
-            "INSERT INTO session (name, name_hash, next_seq, entries, compactions, revision, epoch, redactions,
-                 dropped, head, cadence, checksum)
-             VALUES (?1, ?2, 0, 0, 0, 0, 0, 0, 0, NULL, '', 0)",
+            "INSERT INTO session (name, name_hash, namespace, next_seq, entries, compactions, revision, epoch,
+                 redactions, counter, write_id, dropped, head, clock, settings, tokens, first_at, last_at, title,
+                 checksum)
+             VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '', '', 0, NULL, NULL, '', 0)",
         )?
-        .execute(params![session.as_str(), hash(session.as_str())])?;
+        .execute(params![session.as_str(), hash(session.as_str()), namespace])?;
     let row = SessionRow {
         id: transaction.last_insert_rowid(),
         name: session.as_str().to_owned(),
-        next_seq: 0,
-        entries: 0,
-        compactions: 0,
-        revision: 0,
-        epoch: 0,
-        redactions: 0,
-        dropped: false,
-        head: None,
-        cadence: String::new(),
+        namespace: namespace.to_owned(),
+        ..SessionRow::default()
     };
+    if row.id > LAST {
+        let message = format!("a store has at most {LAST} sessions, those deleted included");
+        return Err(Error::new(ErrorKind::InvalidEntry, message).with("limit", LAST));
+    }
     save(transaction, &row)?;
     Ok(row)
 }
@@ -145,7 +205,8 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
     transaction
         .prepare_cached(
             "UPDATE session SET next_seq = ?2, entries = ?3, compactions = ?4, revision = ?5, epoch = ?6,
-                 redactions = ?7, dropped = ?8, head = ?9, cadence = ?10, checksum = ?11
+                 redactions = ?7, counter = ?8, write_id = ?9, dropped = ?10, head = ?11, clock = ?12,
+                 settings = ?13, tokens = ?14, first_at = ?15, last_at = ?16, title = ?17, checksum = ?18
              WHERE id = ?1",
         )?
         .execute(params![
@@ -156,37 +217,46 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
             row.revision,
             row.epoch,
             row.redactions,
+            row.counter,
+            row.write_id,
             row.dropped,
             row.head,
-            row.cadence,
+            row.clock,
+            row.settings,
+            row.tokens,
+            row.first_at,
+            row.last_at,
+            row.title,
             checksum(row).finish(),
         ])?;
     Ok(())
 }
 
-/// Deletes the session's log, its compactions and its entries with their vectors, and leaves a tombstone in its place.
+/// Deletes everything of the session, and leaves a tombstone in its place: its name and its namespace.
 pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
     for sql in [
         "DELETE FROM vector WHERE session = ?1",
         "DELETE FROM entry WHERE session = ?1",
-        "DELETE FROM message WHERE session = ?1",
+        "DELETE FROM message WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32",
         "DELETE FROM compaction WHERE session = ?1",
+        "DELETE FROM derived WHERE session = ?1",
         "DELETE FROM quarantine WHERE session = ?1",
+        "DELETE FROM fact WHERE session = ?1",
+        "DELETE FROM forgotten WHERE session = ?1",
     ] {
         transaction.prepare_cached(sql)?.execute([row.id])?;
     }
     stage::drop_all(transaction, row.id)?;
     let tombstone = SessionRow {
-        next_seq: 0,
-        entries: 0,
-        compactions: 0,
+        id: row.id,
+        name: row.name,
+        namespace: row.namespace,
         revision: row.revision + 1,
         epoch: row.epoch + 1,
         redactions: row.redactions + 1,
+        counter: row.counter + 1,
         dropped: true,
-        head: None,
-        cadence: String::new(),
-        ..row
+        ..SessionRow::default()
     };
     save(transaction, &tombstone)
 }
@@ -196,17 +266,25 @@ pub(super) fn read(row: &Row<'_>) -> Result<SessionRow> {
     let session = SessionRow {
         id: columns.integer(0)?,
         name: columns.text(1)?,
-        next_seq: columns.integer(2)?,
-        entries: columns.integer(3)?,
-        compactions: columns.integer(4)?,
-        revision: columns.integer(5)?,
-        epoch: columns.integer(6)?,
-        redactions: columns.integer(7)?,
-        dropped: columns.integer(8)? != 0,
-        head: columns.optional_integer(9)?,
-        cadence: columns.text(10)?,
+        namespace: columns.text(2)?,
+        next_seq: columns.integer(3)?,
+        entries: columns.integer(4)?,
+        compactions: columns.integer(5)?,
+        revision: columns.integer(6)?,
+        epoch: columns.integer(7)?,
+        redactions: columns.integer(8)?,
+        counter: columns.integer(9)?,
+        write_id: columns.integer(10)?,
+        dropped: columns.integer(11)? != 0,
+        head: columns.optional_integer(12)?,
+        clock: columns.text(13)?,
+        settings: columns.text(14)?,
+        tokens: columns.integer(15)?,
+        first_at: columns.optional_integer(16)?,
+        last_at: columns.optional_integer(17)?,
+        title: columns.text(18)?,
     };
-    columns.verify(checksum(&session), 11)?;
+    columns.verify(checksum(&session), CHECKSUM)?;
     Ok(session)
 }
 
@@ -215,17 +293,25 @@ pub(super) fn hash(name: &str) -> i64 {
 }
 
 /// The hash of the name is left out: it follows from the name, and a wrong one is never believed.
-fn checksum(row: &SessionRow) -> Checksum {
+pub(super) fn checksum(row: &SessionRow) -> Checksum {
     Checksum::of(TABLE)
         .integer(row.id)
         .text(&row.name)
+        .text(&row.namespace)
         .integer(row.next_seq)
         .integer(row.entries)
         .integer(row.compactions)
         .integer(row.revision)
         .integer(row.epoch)
         .integer(row.redactions)
+        .integer(row.counter)
+        .integer(row.write_id)
         .integer(i64::from(row.dropped))
         .optional_integer(row.head)
-        .text(&row.cadence)
+        .text(&row.clock)
+        .text(&row.settings)
+        .integer(row.tokens)
+        .optional_integer(row.first_at)
+        .optional_integer(row.last_at)
+        .text(&row.title)
 }

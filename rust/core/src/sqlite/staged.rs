@@ -16,7 +16,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT id, stage, place, source_start, source_end, role, name, kind, created_at, repaired, text,
-                    checksum
+                    checksum, tags, expires_at
              FROM staged ",
             $condition
         )
@@ -45,9 +45,9 @@ pub(super) fn insert(
     entries: &[NewEntry],
 ) -> Result<i64> {
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO staged (id, stage, place, source_start, source_end, role, name, kind, created_at,
-             repaired, text, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO staged (id, stage, place, source_start, source_end, role, name, kind, tags, created_at,
+             expires_at, repaired, text, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?;
     let mut id: i64 = transaction
         .prepare_cached("SELECT COALESCE(MAX(id), 0) FROM staged")?
@@ -68,7 +68,9 @@ pub(super) fn insert(
             entry.role,
             entry.name,
             entry.kind,
+            entry.tags,
             entry.created_at,
+            entry.expires_at,
             entry.repaired,
             entry.text,
             checksum(id, stage, place, entry).finish(),
@@ -175,6 +177,8 @@ pub(super) fn read(row: &Row<'_>) -> Result<StagedEntry> {
             created_at: columns.integer(8)?,
             repaired: columns.integer(9)? != 0,
             text: columns.text(10)?,
+            tags: columns.text(12)?,
+            expires_at: columns.optional_integer(13)?,
         },
     };
     let checksum = checksum(found.id, found.stage, found.place, &found.entry);
@@ -182,7 +186,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<StagedEntry> {
     Ok(found)
 }
 
-fn checksum(id: i64, stage: i64, place: i64, entry: &NewEntry) -> Checksum {
+pub(super) fn checksum(id: i64, stage: i64, place: i64, entry: &NewEntry) -> Checksum {
     Checksum::of(TABLE)
         .integer(id)
         .integer(stage)
@@ -192,7 +196,9 @@ fn checksum(id: i64, stage: i64, place: i64, entry: &NewEntry) -> Checksum {
         .text(&entry.role)
         .optional_text(entry.name.as_deref())
         .text(&entry.kind)
+        .text(&entry.tags)
         .integer(entry.created_at)
+        .optional_integer(entry.expires_at)
         .integer(i64::from(entry.repaired))
         .text(&entry.text)
 }

@@ -119,10 +119,7 @@ pub fn from_rows(path: &Path) -> Vec<Vec<(i64, u64)>> {
 /// To forget that one entry of the session `a`.
 pub fn target(entry: i64) -> Target {
     Target {
-        session: session("a"),
-        messages: Vec::new(),
         entries: vec![entry],
-        summaries: Vec::new(),
-        staged: Vec::new(),
+        ..Target::of(session("a"))
     }
 }

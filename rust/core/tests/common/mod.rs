@@ -5,7 +5,10 @@
 pub mod cached;
 
 use siltstone_core::id::SessionId;
-use siltstone_core::memory::{Expected, NewCompaction, NewEntry, NewMessage, SearchOptions, Store};
+use siltstone_core::memory::{
+    Append, CompactionBody, NewCompaction, NewDerived, NewEntry, NewMessage, SearchOptions,
+    SessionVersion, Store, Write,
+};
 
 pub fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
@@ -15,13 +18,10 @@ pub fn session(name: &str) -> SessionId {
 pub fn entry(text: &str) -> NewEntry {
     NewEntry {
         text: text.to_owned(),
-        repaired: false,
-        start: 0,
-        end: 0,
         role: "user".to_owned(),
-        name: None,
         kind: "message".to_owned(),
         created_at: 1_700_000_000_000,
+        ..NewEntry::default()
     }
 }
 
@@ -37,25 +37,53 @@ pub fn message(raw: &str) -> NewMessage {
 }
 
 pub fn compaction(summary: &str, next_seq: i64) -> NewCompaction {
-    NewCompaction {
+    let body = CompactionBody {
         policy: "threshold".to_owned(),
         reason: "input_tokens".to_owned(),
-        level: 1,
-        summary: summary.to_owned(),
         covers: "[[0, 1]]".to_owned(),
-        view: "[null]".to_owned(),
+        view: "[-1]".to_owned(),
         next_seq,
         usage: "[]".to_owned(),
-        ..NewCompaction::default()
+        ..CompactionBody::default()
+    };
+    let text = NewDerived {
+        level: 1,
+        covers: "[[0, 1]]".to_owned(),
+        raw: summary.to_owned(),
+        ..NewDerived::default()
+    };
+    NewCompaction {
+        body,
+        derived: vec![text],
     }
 }
 
-/// What a writer that stands on `head` expects.
-pub fn on(head: Option<i64>) -> Expected {
-    Expected {
-        head,
-        ..Expected::default()
-    }
+/// A write by who has just read the session.
+pub fn now(store: &Store, name: &str) -> Write {
+    on(store.version(&session(name)).unwrap().unwrap_or_default())
+}
+
+/// A write by who stands on that version.
+pub fn on(expected: SessionVersion) -> Write {
+    Write { expected, id: 7 }
+}
+
+/// Appends to the session as it is now; its version then.
+pub fn append(store: &Store, name: &str, messages: &[NewMessage], clock: &str) -> SessionVersion {
+    let new = Append {
+        messages,
+        clock,
+        title: "",
+    };
+    let version = store.append(&session(name), now(store, name), new);
+    version.unwrap().unwrap()
+}
+
+/// Compacts the session as it is now; the compaction's id.
+pub fn commit(store: &Store, name: &str, row: &NewCompaction, entries: &[NewEntry]) -> i64 {
+    let write = now(store, name);
+    let done = store.commit_compaction(&session(name), write, row, entries, "c");
+    done.unwrap().compaction
 }
 
 /// Ids and texts of the hits.

@@ -1,8 +1,5 @@
 //! `Outline`: what a policy asks of a history before it reads a message. `render_messages`: what a summariser reads.
 
-mod dialects;
-mod measure;
-mod read;
 mod render;
 mod value;
 
@@ -10,10 +7,12 @@ use std::collections::HashMap;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
-use siltstone_core::outline::{Keys, Line, Lines, Outline as Inner, Provenance, Role, Tie};
+use pyo3::types::{PyList, PyString};
+use siltstone_core::outline::{
+    Keys, Line, Lines, Measure, Measured, Outline as Inner, Provenance, Role, Tie, Units, measured,
+};
 
-use self::measure::{Measured, Units, measured};
+use self::value::Plain;
 use crate::error::guard_attached;
 use crate::text::with_bytes;
 
@@ -57,11 +56,8 @@ impl Outline {
             let mut ties = Vec::new();
             for position in 0..raws.len() {
                 ties.clear();
-                let raw = raws.get_item(position)?;
-                let read = raw
-                    .cast_exact::<PyDict>()
-                    .ok()
-                    .and_then(|raw| measured(raw, &mut keys, &mut ties));
+                let raw = Plain(raws.get_item(position)?);
+                let read = measured(&raw, &mut keys, &mut ties);
                 let (line, size) = if let Some(read) = read {
                     let Measured {
                         mut line, units, ..
@@ -160,12 +156,7 @@ impl Outline {
     }
 
     fn sums(&self, measure: &str, odd: Vec<usize>) -> PyResult<Vec<usize>> {
-        let chosen: fn(&Units) -> usize = match measure {
-            "bytes" => |units| units.bytes,
-            "code_points" => |units| units.code_points,
-            "blocks" => |units| units.blocks,
-            _ => return Err(unknown_measure(measure)),
-        };
+        let measure = measure_in(measure)?;
         if odd.len() != self.odd.len() {
             let (needed, given) = (self.odd.len(), odd.len());
             return Err(PyValueError::new_err(format!(
@@ -178,7 +169,7 @@ impl Outline {
         sums.push(total);
         for (position, units) in self.units.iter().enumerate() {
             let own = odd.get(&position).copied();
-            total = total.saturating_add(own.unwrap_or_else(|| chosen(units)));
+            total = total.saturating_add(own.unwrap_or_else(|| units.by(measure)));
             sums.push(total);
         }
         Ok(sums)
@@ -242,10 +233,12 @@ fn role_in(role: &str) -> PyResult<Role> {
     })
 }
 
-fn unknown_measure(got: &str) -> PyErr {
-    PyValueError::new_err(format!(
-        "measure must be 'bytes', 'code_points' or 'blocks', got {got:?}"
-    ))
+fn measure_in(name: &str) -> PyResult<Measure> {
+    Measure::of(name).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "measure must be 'bytes', 'code_points' or 'blocks', got {name:?}"
+        ))
+    })
 }
 
 fn unknown(what: &str, got: &str) -> PyErr {

@@ -1,98 +1,143 @@
-//! Values made of the exact types that JSON has: how large they are, and as JSON text.
-//!
-//! Everything here answers `None` for whatever else there is: the slow reader, in Python, knows what to do.
+//! Values of Python made of the exact types that JSON has, as the core's reader takes them.
+
+use std::borrow::Cow;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::dict::BoundDictIterator;
+use pyo3::types::list::BoundListIterator;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
-use siltstone_core::json::{string_size, write_string};
-use siltstone_core::tokens::TextSize;
+use siltstone_core::json::{Node, Tree};
+use siltstone_core::outline::{Field, Unread, Value};
 
-/// How deep a value may be nested; deeper ones are rare, and this reader recurses.
-pub(super) const MAX_DEPTH: usize = 48;
+use crate::text::exactly;
 
-/// The text of an exact str without lone surrogates.
-pub(super) fn text<'a>(value: &'a Bound<'_, PyAny>) -> Option<&'a str> {
-    value.cast_exact::<PyString>().ok()?.to_str().ok()
-}
+/// A value of an exact type. Subclasses, lone surrogates and whatever else there is are not read.
+pub(super) struct Plain<'py>(pub(super) Bound<'py, PyAny>);
 
-/// Adds the size of `value` as compact JSON.
-pub(super) fn measure(value: &Bound<'_, PyAny>, depth: usize, size: &mut TextSize) -> Option<()> {
-    if let Ok(text) = value.cast_exact::<PyString>() {
-        *size = size.plus(string_size(text.to_str().ok()?.as_bytes()));
-        return Some(());
+/// The items of a list.
+pub(super) struct Items<'py>(BoundListIterator<'py>);
+
+impl<'py> Iterator for Items<'py> {
+    type Item = Plain<'py>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Plain<'py>> {
+        self.0.next().map(Plain)
     }
-    if let Ok(list) = value.cast_exact::<PyList>() {
-        ascii(size, 2 + list.len().saturating_sub(1));
-        let depth = depth.checked_sub(1)?;
-        return list.iter().try_for_each(|item| measure(&item, depth, size));
+}
+
+/// The keys and values of a dict.
+pub(super) struct Fields<'py>(BoundDictIterator<'py>);
+
+impl<'py> Iterator for Fields<'py> {
+    type Item = (Plain<'py>, Plain<'py>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, value) = self.0.next()?;
+        Some((Plain(key), Plain(value)))
     }
-    if let Ok(dict) = value.cast_exact::<PyDict>() {
-        let depth = depth.checked_sub(1)?;
-        object(size, dict.len());
-        return dict.iter().try_for_each(|(key, item)| {
-            *size = size.plus(string_size(text(&key)?.as_bytes()));
-            measure(&item, depth, size)
-        });
-    }
-    ascii(size, literal(value)?.len());
-    Some(())
 }
 
-/// Adds the braces, colons and commas of an object of `count` fields.
-pub(super) fn object(size: &mut TextSize, count: usize) {
-    ascii(size, 2 + (2 * count).saturating_sub(1));
-}
+impl<'py> Tree for Plain<'py> {
+    type Error = Unread;
+    type Items = Items<'py>;
+    type Fields = Fields<'py>;
 
-fn ascii(size: &mut TextSize, length: usize) {
-    size.bytes += length;
-    size.code_points += length;
-}
-
-/// Appends `value` as compact JSON.
-pub(super) fn write(value: &Bound<'_, PyAny>, depth: usize, json: &mut String) -> Option<()> {
-    if let Some(text) = text(value) {
-        write_string(text, json);
-    } else if let Ok(list) = value.cast_exact::<PyList>() {
-        let depth = depth.checked_sub(1)?;
-        json.push('[');
-        for (place, item) in list.iter().enumerate() {
-            if place > 0 {
-                json.push(',');
-            }
-            write(&item, depth, json)?;
+    #[inline]
+    fn node(&self) -> Result<Node<'_, Self>, Unread> {
+        if let Some(text) = self.text() {
+            Ok(Node::Text(Cow::Borrowed(text.as_bytes())))
+        } else if let Some(items) = self.items() {
+            Ok(Node::Array(items))
+        } else if let Some(fields) = self.fields() {
+            Ok(Node::Object(fields))
+        } else {
+            literal(&self.0).map(Node::Literal).ok_or(Unread)
         }
-        json.push(']');
-    } else if let Ok(dict) = value.cast_exact::<PyDict>() {
-        let depth = depth.checked_sub(1)?;
-        json.push('{');
-        for (place, (key, item)) in dict.iter().enumerate() {
-            if place > 0 {
-                json.push(',');
-            }
-            write_string(text(&key)?, json);
-            json.push(':');
-            write(&item, depth, json)?;
-        }
-        json.push('}');
-    } else {
-        json.push_str(&literal(value)?);
     }
-    Some(())
+
+    #[inline]
+    fn key(&self) -> Result<Node<'_, Self>, Unread> {
+        let text = self.text().ok_or(Unread)?;
+        Ok(Node::Text(Cow::Borrowed(text.as_bytes())))
+    }
+
+    fn too_deep(&self, _: usize) -> Unread {
+        Unread
+    }
+}
+
+impl Value for Plain<'_> {
+    #[inline]
+    fn text(&self) -> Option<&str> {
+        exactly::<PyString>(&self.0)?.to_str().ok()
+    }
+
+    #[inline]
+    fn items(&self) -> Option<Self::Items> {
+        let list = exactly::<PyList>(&self.0)?;
+        Some(Items(list.iter()))
+    }
+
+    #[inline]
+    fn fields(&self) -> Option<Self::Fields> {
+        let dict = exactly::<PyDict>(&self.0)?;
+        Some(Fields(dict.iter()))
+    }
+
+    #[inline]
+    fn field(&self, field: Field) -> Option<Self> {
+        let dict = exactly::<PyDict>(&self.0)?;
+        dict.get_item(name(self.0.py(), field)).ok()?.map(Self)
+    }
+
+    #[inline]
+    fn is_object(&self) -> bool {
+        self.0.is_exact_instance_of::<PyDict>()
+    }
+
+    #[inline]
+    fn is_null(&self) -> bool {
+        self.0.is_none()
+    }
+
+    #[inline]
+    fn is_true(&self) -> bool {
+        exactly::<PyBool>(&self.0).is_some_and(PyBoolMethods::is_true)
+    }
+}
+
+/// The name of a field as a str, made once.
+fn name(py: Python<'_>, field: Field) -> &Bound<'_, PyString> {
+    static NAMES: PyOnceLock<Vec<Py<PyString>>> = PyOnceLock::new();
+    let names = NAMES.get_or_init(py, || {
+        let names = Field::ALL.iter();
+        names
+            .map(|field| PyString::intern(py, field.name()).unbind())
+            .collect()
+    });
+    names[field as usize].bind(py)
 }
 
 /// `null`, `true`, `false`, a finite float or an int of 64 bits, as JSON.
-fn literal(value: &Bound<'_, PyAny>) -> Option<String> {
+fn literal(value: &Bound<'_, PyAny>) -> Option<Cow<'static, str>> {
     if value.is_none() {
-        Some("null".to_owned())
-    } else if let Ok(truth) = value.cast_exact::<PyBool>() {
-        Some(truth.is_true().to_string())
-    } else if value.cast_exact::<PyInt>().is_ok() {
-        Some(value.extract::<i64>().ok()?.to_string())
-    } else if let Ok(number) = value.cast_exact::<PyFloat>() {
+        Some(Cow::Borrowed("null"))
+    } else if let Some(truth) = exactly::<PyBool>(value) {
+        Some(Cow::Borrowed(if truth.is_true() {
+            "true"
+        } else {
+            "false"
+        }))
+    } else if value.is_exact_instance_of::<PyInt>() {
+        Some(Cow::Owned(value.extract::<i64>().ok()?.to_string()))
+    } else if let Some(number) = exactly::<PyFloat>(value) {
         if !number.value().is_finite() {
             return None;
         }
-        Some(number.repr().ok()?.to_str().ok()?.to_owned())
+        Some(Cow::Owned(number.repr().ok()?.to_str().ok()?.to_owned()))
     } else {
         None
     }

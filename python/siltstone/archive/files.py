@@ -1,0 +1,152 @@
+"""The documented store of messages: one JSONL file, each text once, bounded by number and age."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from heapq import heappop, heappush
+from pathlib import Path
+from threading import RLock
+from typing import Final
+
+from siltstone.archive.lines import line_of
+from siltstone.archive.records import Segment, read_segments, segment_fields, segment_of, write_segments
+from siltstone.errors import ConfigError
+
+__all__ = ["SegmentArchive", "dedup_key"]
+
+_DAY_MS: Final = 86_400_000
+
+
+def dedup_key(session_id: str, role: str, content: str) -> bytes:
+    """SHA-256, all 32 bytes, over session, role and content, each with its length before it."""
+    digest = sha256()
+    for text in (session_id, role, content):
+        raw = text.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "little") + raw)
+    return digest.digest()
+
+
+class SegmentArchive:
+    """``segments.jsonl`` of a folder, live: a line is on the disk when ``add`` returns.
+
+    The file is read when it is first needed. Bad lines are skipped and counted in ``skipped``. A write that
+    fails is raised to its own caller, and later ones go on. One archive a process and folder.
+
+    Args:
+        folder: Where the file is; made when something is written.
+        max_segments: The most segments; the oldest leave first.
+        eviction_days: Days after which a segment leaves, strictly older; 0 is never.
+
+    Raises:
+        ConfigError: *max_segments* is below 1, or *eviction_days* below 0.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, max_segments: int = 20_000, eviction_days: int = 90
+    ) -> None:
+        for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
+            if type(value) is not int or value < least:
+                raise ConfigError(
+                    f"{name} must be an integer >= {least}, got {value!r}", field=name, value=value
+                )
+        self.path: Final = Path(folder) / "segments.jsonl"
+        self.skipped = 0
+        self._most, self._days = max_segments, eviction_days
+        self._segments: dict[bytes, Segment] | None = None
+        self._oldest: list[tuple[int, str, bytes]] = []  # a heap
+        self._lines = 0  # of the file, those that count no more included
+        self._lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    def segments(self, session_id: str | None = None) -> Sequence[Segment]:
+        """The segments of a session, or all, oldest first."""
+        with self._lock:
+            found = [
+                each
+                for each in self._loaded().values()
+                if session_id is None or each.session_id == session_id
+            ]
+        return sorted(found, key=lambda each: (each.timestamp, each.id))
+
+    def add(
+        self, session_id: str, role: str, content: str, timestamp: int, *, session_key: str | None = None
+    ) -> Segment | None:
+        """Writes a message; None where it is blank, or there already with the same session, role and text.
+
+        Raises:
+            OSError: it could not be written. Nothing of it is kept.
+        """
+        if not content.strip():
+            return None
+        key = dedup_key(session_id, role, content)
+        with self._lock:
+            known = self._loaded()
+            if key in known:
+                return None
+            segment = segment_of(session_id, role, content, timestamp, session_key=session_key)
+            self._append(line_of(segment_fields(segment)))
+            known[key] = segment
+            heappush(self._oldest, (segment.timestamp, segment.id, key))
+            self._lines += 1
+            while len(known) > self._most:
+                del known[heappop(self._oldest)[2]]
+            if self._lines > 2 * len(known) + 64:
+                self._rewrite()  # half of the file counts no more
+        return segment
+
+    def evict(self, now: int) -> int:
+        """Takes out what is older than ``eviction_days`` at *now*, in ms since 1970; how many that were."""
+        if not self._days:
+            return 0
+        oldest = now - self._days * _DAY_MS
+        with self._lock:
+            known = self._loaded()
+            gone = 0
+            while self._oldest and self._oldest[0][0] < oldest:
+                del known[heappop(self._oldest)[2]]
+                gone += 1
+            if gone:
+                self._rewrite()
+        return gone
+
+    def _rewrite(self) -> None:
+        self._lines = write_segments(self.path, self.segments())
+
+    def _append(self, line: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            size = file.tell()
+            try:
+                if size and not _ends_with_line(self.path):
+                    file.write(b"\n")  # the line before was cut off by a crash
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), size)
+                raise
+
+    def _loaded(self) -> dict[bytes, Segment]:
+        with self._lock:
+            if self._segments is None:
+                found: dict[bytes, Segment] = {}
+                loaded = read_segments(self.path)
+                for each in loaded:
+                    self._lines += 1
+                    found.setdefault(dedup_key(each.session_id, each.role, each.content), each)
+                self.skipped = loaded.skipped
+                self._lines += loaded.skipped
+                ordered = sorted((each.timestamp, each.id, key) for key, each in found.items())
+                self._oldest = ordered[-self._most :]  # in order, and so a heap
+                self._segments = {key: found[key] for _, _, key in self._oldest}
+            return self._segments
+
+
+def _ends_with_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

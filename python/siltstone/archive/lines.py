@@ -1,0 +1,102 @@
+"""JSON, a line each: streamed, tolerant of bad lines, whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, TypeVar
+
+from siltstone.messages.json_text import dump
+
+__all__ = ["Loaded", "line_of", "read_lines", "replaced"]
+
+T = TypeVar("T")
+
+
+class Loaded(Generic[T]):
+    """What a file holds, in order. After the last, ``skipped`` says how many lines were bad."""
+
+    def __init__(self, items: Callable[[Loaded[T]], Iterator[T]]) -> None:
+        self.skipped = 0
+        self._items = items(self)
+
+    def __iter__(self) -> Iterator[T]:
+        return self._items
+
+
+def read_lines(path: Path, parse: Callable[[dict[str, Any]], T | None]) -> Loaded[T]:
+    """What *parse* makes of every line of *path*; what it refuses, by None or ``ValueError``, is counted.
+
+    A file that is not there has no lines. A last line without its line break is read if it is whole.
+    """
+
+    def items(loaded: Loaded[T]) -> Iterator[T]:
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            for line in file:
+                if not line.strip():
+                    continue
+                item = _parsed(line, parse)
+                if item is None:
+                    loaded.skipped += 1
+                else:
+                    yield item
+
+    return Loaded(items)
+
+
+def _parsed(line: bytes, parse: Callable[[dict[str, Any]], T | None]) -> T | None:
+    try:
+        value = json.loads(line)
+        return parse(value) if isinstance(value, dict) else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def line_of(fields: dict[str, Any]) -> bytes:
+    """*fields* as a line, in their order."""
+    return dump(fields).encode() + b"\n"
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of *path* when all is written and on the disk, and not before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> int:
+    """Writes *lines* in the place of *path*; how many there were."""
+    count = 0
+    with replaced(path) as file:
+        for fields in lines:
+            file.write(line_of(fields))
+            count += 1
+    return count

@@ -1,0 +1,122 @@
+"""``vectors.bin``, VMEM version 1: ids and float32 vectors, little-endian."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from siltstone.archive.lines import replaced
+from siltstone.errors import ConfigError
+
+__all__ = ["MAGIC", "Vectors", "merge_vectors", "read_vectors", "write_vectors"]
+
+MAGIC: Final = 0x4D454D56  #: the bytes ``V M E M``
+VERSION: Final = 1
+_HEADER: Final = struct.Struct("<IIII")
+_LENGTH: Final = struct.Struct("<H")
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """What a file holds: the dimension, and for each id its float32 values, in the order of the file."""
+
+    dimension: int
+    by_id: dict[str, array[float]] = field(default_factory=dict)
+
+
+def write_vectors(
+    path: str | os.PathLike[str], vectors: Mapping[str, Sequence[float]], dimension: int
+) -> None:
+    """Writes *vectors*, whole or not at all. Values are rounded to float32.
+
+    Raises:
+        ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
+    """
+    encoded = []
+    for name, values in vectors.items():
+        raw = name.encode("utf-8", "replace")
+        if len(raw) > 0xFFFF:
+            raise ConfigError(
+                f"an id must be at most 65,535 bytes, got {len(raw)}", field="id", value=name[:80]
+            )
+        if len(values) != dimension:
+            raise ConfigError(
+                f"the vector of {name!r} must have {dimension} values, got {len(values)}",
+                field="dimension",
+                value=len(values),
+            )
+        encoded.append((raw, values))
+    with replaced(Path(path)) as file:
+        file.write(_HEADER.pack(MAGIC, VERSION, dimension, len(encoded)))
+        for raw, values in encoded:
+            file.write(_LENGTH.pack(len(raw)) + raw + _little(array("f", values)))
+
+
+def read_vectors(path: str | os.PathLike[str]) -> Vectors | None:
+    """What the file holds; None where it is missing, too short, or of another format or version.
+
+    Of a file that was cut off, the entries that are whole are kept.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(data) < _HEADER.size:
+        return None
+    magic, version, dimension, count = _HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        return None
+    vectors = Vectors(dimension)
+    at, width = _HEADER.size, 4 * dimension
+    for _ in range(count):
+        if at + 2 > len(data):
+            break
+        start = at + 2 + _LENGTH.unpack_from(data, at)[0]
+        if start + width > len(data):
+            break
+        values = array("f")
+        values.frombytes(_little_bytes(data[start : start + width]))
+        vectors.by_id[data[at + 2 : start].decode("utf-8", "replace")] = values
+        at = start + width
+    return vectors
+
+
+def merge_vectors(
+    path: str | os.PathLike[str],
+    vectors: Mapping[str, Sequence[float]],
+    dimension: int,
+    *,
+    gone: frozenset[str] = frozenset(),
+) -> int:
+    """Adds *vectors* to those of the file, and takes out *gone*; how many are there now.
+
+    Sessions that share a folder keep one another's vectors. A file of another dimension is left as it is,
+    and then nothing is written and the answer is 0: its owner makes its vectors anew.
+    """
+    known = read_vectors(path)
+    if known is not None and known.by_id and known.dimension != dimension:
+        return 0
+    merged: dict[str, Sequence[float]] = dict(known.by_id) if known is not None else {}
+    merged.update(vectors)
+    kept = {name: values for name, values in merged.items() if name not in gone}
+    write_vectors(path, kept, dimension)
+    return len(kept)
+
+
+def _little(values: array[float]) -> bytes:
+    return _little_bytes(values.tobytes())
+
+
+def _little_bytes(data: bytes) -> bytes:
+    """float32 between the machine's order and little-endian, either way."""
+    if sys.byteorder == "little":
+        return data
+    swapped = array("I", data)
+    swapped.byteswap()
+    return swapped.tobytes()

@@ -1,0 +1,223 @@
+"""The formulas of the documented archive, as they are written down: tokenizer, BM25, hashed vectors, scores.
+
+They serve stores and searches that must give the documented numbers. What siltstone uses by default is in
+``siltstone.memory`` and ranks better.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from math import ceil, log, sqrt
+from typing import Final
+
+from siltstone.errors import ConfigError
+
+__all__ = [
+    "DIMENSION",
+    "K1",
+    "B",
+    "bm25",
+    "cosine",
+    "decayed",
+    "estimate_utf16",
+    "hash_vector",
+    "hybrid_scores",
+    "least_matches",
+    "matching",
+    "mmr",
+    "passes",
+    "tokens",
+]
+
+K1: Final = 1.2
+B: Final = 0.75
+DIMENSION: Final = 384
+
+
+def estimate_utf16(text: str) -> int:
+    """``max(1, ceil(n / 3))``, *n* in UTF-16 units: what ``length`` gives in JavaScript."""
+    units = len(text) + sum(1 for char in text if ord(char) > 0xFFFF)
+    return max(1, ceil(units / 3))
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of *text*, in lower case and in order.
+
+    White space and Unicode punctuation split; letters and digits make words; anything else is deleted
+    without splitting. A CJK character is a token, followed by its pair with the CJK character before it.
+    """
+    found: list[str] = []
+    word = before = ""
+    for char in text.lower():
+        splits = char.isspace() or unicodedata.category(char).startswith("P")
+        if (splits or _is_cjk(char)) and word:
+            found.append(word)
+            word = ""
+        if _is_cjk(char) and not splits:
+            found.append(char)
+            if before:
+                found.append(before + char)
+            before = char
+            continue
+        before = ""
+        if not splits and unicodedata.category(char)[0] in "LN":
+            word += char
+    if word:
+        found.append(word)
+    return found
+
+
+def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
+    """The BM25 score of each document, a list of tokens, for *query*; repeated query terms count again.
+
+    ``idf = ln((N - n + 0.5) / (n + 0.5) + 1)``, a term scores ``idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 *
+    length / average))``.
+    """
+    total = len(documents)
+    average = sum(map(len, documents)) / total if total else 0.0
+    counts = [Counter(document) for document in documents]
+    scores = [0.0] * total
+    for term in tokens(query):
+        holding = sum(1 for count in counts if term in count)
+        if not holding:
+            continue
+        idf = log((total - holding + 0.5) / (holding + 0.5) + 1)
+        for place, count in enumerate(counts):
+            tf = count[term]
+            if tf:
+                length = len(documents[place]) / average
+                scores[place] += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length))
+    return scores
+
+
+def least_matches(query_tokens: int) -> int:
+    """How many distinct tokens of a query a fact must have: all of 2, half of 8, else 30 % up to 6."""
+    if query_tokens <= 2:
+        return query_tokens
+    if query_tokens <= 8:
+        return -(-query_tokens // 2)
+    return min(-(-query_tokens * 3 // 10), 6)
+
+
+def hash_vector(text: str, dimension: int = DIMENSION) -> list[float]:
+    """The hashed 3-grams of *text*, of length 1; zeros for an empty text.
+
+    Raises:
+        ConfigError: *dimension* is below 8.
+    """
+    if dimension < 8:
+        raise ConfigError(f"dimension must be >= 8, got {dimension}", field="dimension", value=dimension)
+    kept = (char if _is_kept(char) else " " for char in " ".join(text.lower().split()))
+    cleaned = "".join(kept).strip()
+    vector = [0.0] * dimension
+    if not cleaned:
+        return vector
+    padded = f" {cleaned} "
+    grams = [cleaned] if len(cleaned) <= 3 else [padded[at : at + 3] for at in range(len(padded) - 2)]
+    for gram in grams:
+        digest = sha256(gram.encode("utf-8", "replace")).digest()
+        vector[int.from_bytes(digest[:4], "little") % dimension] += -1.0 if digest[4] & 1 else 1.0
+    length = sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector] if length else vector
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of two vectors; 0 with a zero vector.
+
+    Raises:
+        ConfigError: their dimensions differ.
+    """
+    if len(one) != len(other):
+        raise ConfigError(
+            f"vectors of {len(one)} and {len(other)} dimensions cannot be compared",
+            field="dimension",
+            value=len(other),
+        )
+    lengths = sqrt(sum(value * value for value in one)) * sqrt(sum(value * value for value in other))
+    return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
+
+
+def decayed(score: float, days: float, per_day: float = 0.995) -> float:
+    """*score* after *days*, fractional and at least 0. A decay of 1 takes nothing, of 0 all."""
+    if per_day >= 1:
+        return score
+    return score * per_day ** max(0.0, days) if per_day > 0 else 0.0
+
+
+def hybrid_scores(
+    vectors: Mapping[int, float],
+    words: Mapping[int, float],
+    ages: Mapping[int, float],
+    *,
+    vector_weight: float = 0.7,
+    bm25_weight: float = 0.3,
+    time_decay: float = 0.995,
+) -> dict[int, float]:
+    """The documented score of every id that one of the two sides has found.
+
+    Args:
+        vectors: Cosines, by id.
+        words: BM25 scores, by id; each is divided by the best of them.
+        ages: Days, by id.
+        vector_weight: The weight of the cosine.
+        bm25_weight: The weight of BM25.
+        time_decay: What a day leaves.
+    """
+    best = max(words.values(), default=0.0)
+    scores = {}
+    for each in {**vectors, **words}:
+        similar = min(1.0, max(0.0, vectors.get(each, 0.0)))
+        matched = words.get(each, 0.0) / best if best > 0 else 0.0
+        raw = vector_weight * similar + bm25_weight * matched
+        scores[each] = decayed(raw, ages.get(each, 0.0), time_decay)
+    return scores
+
+
+def passes(
+    score: float,
+    least: float,
+    *,
+    by_vector: bool,
+    by_words: bool,
+    vector_weight: float = 0.7,
+    bm25_weight: float = 0.3,
+) -> bool:
+    """The documented filter: the score over the weights of the sides that found it is *least* at least."""
+    weight = vector_weight * by_vector + bm25_weight * by_words
+    return weight > 0 and score / weight >= least
+
+
+def mmr(
+    scores: Sequence[float], similarities: Sequence[Sequence[float]], count: int, weight: float
+) -> list[int]:
+    """The places of *count* items: next is what has the most of ``weight * score - (1 - weight) * nearest``.
+
+    *nearest* is the greatest similarity to those that were chosen. Ties go to the earlier place.
+    """
+    left = dict.fromkeys(range(len(scores)), 0.0)  # place: the greatest similarity to one that was chosen
+    chosen: list[int] = []
+    while left and len(chosen) < count:
+        worth = {place: weight * scores[place] - (1 - weight) * near for place, near in left.items()}
+        best = max(worth, key=lambda place: (worth[place], -place))
+        del left[best]
+        chosen.append(best)
+        left = {place: max(near, similarities[place][best]) for place, near in left.items()}
+    return chosen
+
+
+def matching(query: str, texts: Iterable[Sequence[str]]) -> list[int]:
+    """The places of the texts, lists of tokens, that have as many tokens of *query* as are asked for."""
+    asked = set(tokens(query))
+    least = least_matches(len(asked))
+    return [place for place, text in enumerate(texts) if asked and len(asked & set(text)) >= least]
+
+
+def _is_cjk(char: str) -> bool:
+    return "\u4e00" <= char <= "\u9fff" or "\u3400" <= char <= "\u4dbf" or "\u3000" <= char <= "\u303f"
+
+
+def _is_kept(char: str) -> bool:
+    return char.isspace() or char in "@.+-" or unicodedata.category(char)[0] in "LN"

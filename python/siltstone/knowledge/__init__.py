@@ -1,0 +1,57 @@
+"""What is worth knowing of what was said: facts, how they change, and the rules that they make."""
+
+from siltstone.knowledge.base import (
+    FACT_TYPES,
+    IMPORTANCE,
+    KINDS,
+    Correction,
+    Fact,
+    FactStore,
+    FactType,
+    InMemoryFacts,
+    MemoryType,
+    fact_of,
+    new_fact,
+)
+from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
+from siltstone.knowledge.extract import Extraction, extraction_flow, parse_facts, pattern_facts
+from siltstone.knowledge.search import find_facts, find_text, history_of
+from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, StoredFacts
+from siltstone.knowledge.topics import Entity, entities_of, topics_of
+from siltstone.knowledge.update import Learned, decide, learn
+
+__all__ = [
+    "FACT_TYPES",
+    "IMPORTANCE",
+    "KINDS",
+    "MAX_CORRECTIONS",
+    "MAX_FACTS",
+    "Correction",
+    "Entity",
+    "Extraction",
+    "Fact",
+    "FactRow",
+    "FactRows",
+    "FactStore",
+    "FactType",
+    "InMemoryFacts",
+    "KnowledgeDistiller",
+    "Learned",
+    "MemoryType",
+    "Rule",
+    "StoredFacts",
+    "correction_of",
+    "decide",
+    "entities_of",
+    "extraction_flow",
+    "fact_of",
+    "find_facts",
+    "find_text",
+    "history_of",
+    "learn",
+    "new_fact",
+    "parse_facts",
+    "pattern_facts",
+    "tool_fact",
+    "topics_of",
+]

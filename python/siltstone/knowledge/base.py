@@ -1,0 +1,195 @@
+"""What a fact is, and what keeps facts."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+
+from siltstone.errors import ConfigError
+
+__all__ = [
+    "FACT_TYPES",
+    "IMPORTANCE",
+    "KINDS",
+    "MAX_CONTENT_BYTES",
+    "Correction",
+    "Fact",
+    "FactStore",
+    "FactType",
+    "InMemoryFacts",
+    "MemoryType",
+    "checked_type",
+    "fact_of",
+    "new_fact",
+    "now_ms",
+]
+
+FactType: TypeAlias = Literal["decision", "implementation", "config", "issue", "task_state", "architecture"]
+"""What an extraction gives: the documented six."""
+
+MemoryType: TypeAlias = Literal[
+    "identity", "goal", "human", "decision", "todo", "preference", "fact", "event", "observation"
+]
+"""What the tool ``memory_save`` takes: the documented nine."""
+
+FACT_TYPES: Final[tuple[str, ...]] = get_args(FactType)
+
+IMPORTANCE: Final[dict[str, float]] = {
+    "identity": 1.0, "goal": 0.9, "human": 0.85, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6,
+    "event": 0.4, "observation": 0.3,
+}  # fmt: skip
+"""The importance of what is saved, 0..1, where nobody says."""
+
+KINDS: Final[frozenset[str]] = frozenset({*FACT_TYPES, *IMPORTANCE})
+MAX_CONTENT_BYTES: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A short text that is known, and where it came from.
+
+    Attributes:
+        id: Its own id, never reused.
+        type: One of the six documented types, or of the nine of ``memory_save``.
+        content: What is known, in a sentence.
+        context: What it was about, where that is not in the sentence.
+        created_at: When it became known, in milliseconds since 1970.
+        superseded_by: The id of the fact that took its place; it is history then, and never recalled.
+        superseded_at: When that was.
+        valid_until: When it ceases to hold; None for no end.
+        importance: 0..1.
+        session_id: Where it was learned.
+        source_ranges: Half-open ranges of sequence numbers that it was taken from; several, where it was
+            said again.
+        topics: What it is about, of the documented table.
+        entities: Names, addresses, dates and amounts in it.
+        source: Who says so: ``model``, ``pattern``, ``memory_save``, ``tool:<name>``.
+        tags: The caller's own words.
+        support: How often it was said.
+        deleted_at: When it was taken back; None where it was not.
+    """
+
+    id: str
+    type: str
+    content: str
+    context: str = ""
+    created_at: int = 0
+    superseded_by: str | None = None
+    superseded_at: int | None = None
+    valid_until: int | None = None
+    importance: float = 0.6
+    session_id: str = ""
+    source_ranges: tuple[tuple[int, int], ...] = ()
+    topics: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    support: int = 1
+    deleted_at: int | None = None
+
+    def holds_at(self, moment: int) -> bool:
+        """Whether it was known and valid at *moment*, in milliseconds since 1970."""
+        ends = (self.superseded_at, self.valid_until, self.deleted_at)
+        return self.created_at <= moment and all(end is None or moment < end for end in ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a user would not have: a denied action, and what was wanted instead.
+
+    Attributes:
+        id: Its own id.
+        original: The tool, and the first 200 characters of its arguments.
+        corrected: The reason given, or ``denied by the user``.
+        context: The tool and the goal.
+        created_at: When, in milliseconds since 1970.
+    """
+
+    id: str
+    original: str
+    corrected: str
+    context: str
+    created_at: int = 0
+
+
+class FactStore(Protocol):
+    """What keeps facts: of one session, or of one namespace."""
+
+    def facts(self) -> Sequence[Fact]:
+        """All of them, superseded and deleted ones too, in the order in which they were first put."""
+
+    def put(self, facts: Sequence[Fact]) -> None:
+        """Writes *facts* in one step: those with a known id take the place of what is there."""
+
+
+@dataclass(slots=True)
+class InMemoryFacts:
+    """A :class:`FactStore` in process memory."""
+
+    _facts: dict[str, Fact] = field(default_factory=dict)
+
+    def facts(self) -> Sequence[Fact]:
+        """All of them, in the order in which they were first put."""
+        return list(self._facts.values())
+
+    def put(self, facts: Sequence[Fact]) -> None:
+        """Writes *facts*."""
+        self._facts.update({fact.id: fact for fact in facts})
+
+
+def new_fact(type: str, content: str, **known: object) -> Fact:  # noqa: A002 - the documented word
+    """A fact with an id, a time and the importance of its type, where *known* does not say.
+
+    Raises:
+        ConfigError: an unknown type, or an empty content.
+    """
+    checked_type(type)
+    if not content.strip():
+        raise ConfigError("the content of a fact must not be empty", field="content", value=content)
+    fact = Fact(uuid.uuid4().hex, type, content.strip(), importance=IMPORTANCE.get(type, 0.6))
+    known.setdefault("created_at", now_ms())
+    return replace(fact, **known)  # type: ignore[arg-type] # replace() names an unknown field itself
+
+
+def fact_of(body: Mapping[str, Any]) -> Fact:
+    """The fact whose fields *body* has, as JSON gives them back. Fields that this version does not know go.
+
+    Raises:
+        ConfigError: it holds no fact.
+    """
+    known = {each.name for each in fields(Fact)}
+    if not isinstance(body, Mapping) or not all(
+        isinstance(body.get(name), str) for name in ("id", "type", "content")
+    ):
+        raise ConfigError("a fact has an id, a type and a content", field="body", value="")
+    read: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in body.items()
+        if name in known
+    }
+    try:
+        if "source_ranges" in read:
+            read["source_ranges"] = tuple((int(start), int(end)) for start, end in read["source_ranges"])
+        return Fact(**read)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the record holds no fact: {error}", field="body", value="") from error
+
+
+def checked_type(type: str) -> str:  # noqa: A002
+    """*type*, if it is one.
+
+    Raises:
+        ConfigError: it is none; the message lists those that there are.
+    """
+    if type not in KINDS:
+        known = ", ".join(dict.fromkeys([*FACT_TYPES, *IMPORTANCE]))
+        raise ConfigError(f"unknown type of fact {type!r}; known are {known}", field="type", value=type)
+    return type
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

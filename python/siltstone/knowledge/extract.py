@@ -1,0 +1,277 @@
+"""How do facts come out of what was discarded: by patterns alone, or by a model?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from siltstone.errors import ModelError
+from siltstone.knowledge.base import FACT_TYPES, Fact, new_fact
+from siltstone.knowledge.prompts import EXTRACTION
+from siltstone.knowledge.topics import entities_of, topics_of
+from siltstone.llm import CompletionRequest, Flow
+from siltstone.messages import Message
+from siltstone.usage import UsageRecord
+
+__all__ = ["Extraction", "extraction_flow", "parse_facts", "pattern_facts", "pieces_of"]
+
+PIECE: Final = 8_000  #: characters of a conversation in one call
+MOST: Final = 15  #: facts of one call
+_MESSAGES, _CHARS = 5, 50  #: below either a model is not asked
+_LONGEST: Final = 300  #: characters of a fact that a pattern gives
+_ANSWER_TOKENS: Final = 2_000
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What an extraction gave.
+
+    Attributes:
+        facts: In the order of the conversation.
+        pieces: How many calls were made.
+        failures: What went wrong, a sentence for each call that gave nothing. The others' facts stand.
+        usage: What the calls cost.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    pieces: int = 0
+    failures: tuple[str, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
+
+
+def extraction_flow(
+    messages: Sequence[Message],
+    *,
+    session_id: str = "",
+    redact: Redact = str,
+    prompt: str = EXTRACTION,
+    focus: str | None = None,
+) -> Flow[Extraction]:
+    """Asks a model for the facts in *messages*, in pieces of 8,000 characters that cover all of their text.
+
+    Fewer than 5 messages, or 50 characters, give nothing and cost nothing. A call that fails, or whose answer
+    is not what was asked for, gives no facts and is told of; it stops no other.
+
+    Args:
+        messages: What was discarded. User and assistant messages are read.
+        session_id: Where they were said.
+        redact: Takes secrets out of what is sent, and of what comes back.
+        prompt: The instruction.
+        focus: What to look for in particular.
+    """
+    spoken = [(message, text) for message in messages if (text := _spoken(message))]
+    if len(spoken) < _MESSAGES or sum(len(text) for _, text in spoken) < _CHARS:
+        return Extraction()
+    facts: list[Fact] = []
+    failures: list[str] = []
+    usage: list[UsageRecord] = []
+    asked = 0
+    instruction = f"{prompt}\n\nLook in particular for: {focus}" if focus else prompt
+    for text, ranges in pieces_of(spoken):
+        asked += 1
+        material = {"role": "user", "content": redact(text)}
+        request = CompletionRequest(
+            (material, {"role": "user", "content": instruction}), _ANSWER_TOKENS, purpose="facts"
+        )
+        try:
+            completion = yield request
+        except ModelError as error:
+            failures.append(str(error))
+            continue
+        if completion.usage is not None:
+            usage.append(completion.usage)
+        try:
+            found = parse_facts(completion.text)
+        except ValueError as error:
+            failures.append(f"the answer is not what was asked for: {error}")
+            continue
+        for kind, content, context in found:
+            facts.append(_fact(kind, redact(content), session_id, ranges, "model", context=redact(context)))
+    return Extraction(tuple(facts), asked, tuple(failures), tuple(usage))
+
+
+def parse_facts(text: str) -> list[tuple[str, str, str]]:
+    """The facts ``(type, content, context)`` of a model's answer, 15 at most.
+
+    Code fences are stripped; then it is a JSON array, or what stands from the first ``{`` to the last ``}``.
+    Unknown types and empty contents are left out.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    stripped = re.sub(r"^\s*```[\w-]*\s*\n|\n?\s*```\s*$", "", text.strip())
+    try:
+        value = json.loads(stripped)
+    except (ValueError, RecursionError):
+        value = _within(stripped)
+    if isinstance(value, dict):
+        inside = next((item for item in value.values() if isinstance(item, list)), None)
+        value = inside if inside is not None and "content" not in value else [value]
+    if not isinstance(value, list):
+        raise ValueError(f"expected an array, got {type(value).__name__}")
+    found = []
+    for item in value:
+        if not isinstance(item, dict):
+            continue
+        kind, content, context = item.get("type"), item.get("content"), item.get("context")
+        if kind in FACT_TYPES and isinstance(content, str) and content.strip():
+            found.append((str(kind), content.strip(), context.strip() if isinstance(context, str) else ""))
+    return found[:MOST]
+
+
+def pieces_of(spoken: Sequence[tuple[Message, str]]) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
+    """The text of *spoken* in pieces of 8,000 characters, each with the messages that it is of.
+
+    A message longer than that goes on in the next piece: no text is left out.
+    """
+    piece = ""
+    ranges: list[tuple[int, int]] = []
+    for message, text in spoken:
+        line = f"{message.role.capitalize()}: {text}\n"
+        while line:
+            if len(piece) == PIECE or (piece and len(line) <= PIECE < len(piece) + len(line)):
+                yield piece, _joined(ranges)
+                piece, ranges = "", []
+            part, line = line[: PIECE - len(piece)], line[PIECE - len(piece) :]
+            piece += part
+            ranges.append((message.seq, message.seq + 1))
+    if piece:
+        yield piece, _joined(ranges)
+
+
+def _within(text: str) -> Any:
+    """The JSON from the first brace to the last."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        raise ValueError("no JSON in it")
+    try:
+        return json.loads(text[start : end + 1])
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+#: What says that somebody wants a thing remembered, or has settled it; and the type that it is of.
+_EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
+    ("", r"\b(?:please )?(?:remember|note|keep in mind)(?: that|:)\s+(?P<c>.+)"),
+    ("", r"(?:请)?记住[,\uff0c:\uff1a]?\s*(?P<c>.+)"),
+    ("decision", r"\b(?P<c>(?:we|i|the team)(?:'ve| have)? (?:decided|agreed|chose|settled)\b.+)"),
+    ("decision", r"^(?:decision|decided):\s*(?P<c>.+)"),
+    ("decision", r"\b(?P<c>(?:use|using|prefer|choose)\s.+\b(?:instead of|rather than|over)\b.+)"),
+    ("decision", r"\b(?P<c>(?:we|i)?\s*(?:switched|migrated|moved)\s.*\b(?:from|to)\b.+)"),
+    ("decision", r"\b(?:let's|we will|we'll)\s+(?P<c>(?:use|go with|switch to|stick with)\s.+)"),
+    ("decision", r"(?P<c>我们(?:已经|已)?(?:决定|选择|改用|采用).+|(?:改用|换成).+)"),
+    (
+        "config",
+        (
+            r"\b(?P<c>[\w .'/-]{2,60}?\b(?:is|are|runs?|listens?|now|served|moved)\b[\w .'-]{0,40}"
+            r"\bports?\s+\d{2,5}\b.*)"
+        ),
+    ),
+    ("config", r"(?P<c>.{1,40}端口(?:是|为|号)?\s*[:\uff1a]?\s*\d{2,5}.*)"),
+    (
+        "config",
+        (
+            r"\b(?P<c>[\w .'-]{2,60}?\b(?:is|are|lives?|stored|kept|located|deployed)\b[\w ]{0,20}?\s"
+            r"(?:at|in|under|to|on)?\s*[`\"']?(?:~|\.{1,2})?/[\w.@/-]+.*)"
+        ),
+    ),
+    (
+        "config",
+        (
+            r"\b(?P<c>(?:upgraded?|downgraded?|pin(?:ned)?|requires?|running|on|use)\b.{0,60}?"
+            r"\b(?:v|version )\s?\d+(?:\.\d+)*.*)"
+        ),
+    ),
+    (
+        "task_state",
+        r"\b(?P<c>.+\b(?:not yet (?:implemented|done|finished)|still to do|remains to be done)\b.*)",
+    ),
+)
+_STATED: Final = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _EXPLICIT)
+_SPECULATION: Final = re.compile(
+    r"\b(?:maybe|perhaps|might|could we|should we|what if|i think|not sure|wonder|if we)\b"
+    r"|也许|可能|要不要|是否|如果",
+    re.IGNORECASE,
+)
+_CLASSES: Final = (
+    ("issue", r"\b(?:error|bug|fails?|failing|broken|crash\w*)\b|错误|失败|故障"),
+    ("task_state", r"\b(?:not yet|todo|still need|pending|is done|finished)\b|尚未|待办"),
+    ("config", r"\b(?:port|path|version|host|url|endpoint|deploy\w*)\b|端口|路径|版本"),
+    ("architecture", r"\b(?:architecture|service|pub/sub|event-driven|queue)\b|架构"),
+    ("decision", r"\b(?:decided|use|prefer|chose|always|never)\b|决定|选择"),
+)  # fmt: skip
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'`(])|[。!?!?]|\n+|(?<=;)\s+")
+
+
+def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: Redact = str) -> list[Fact]:
+    """The facts that *messages* state in so many words; no model is asked.
+
+    What somebody wants remembered, what was decided, what is used instead of what, ports, paths and versions.
+    Questions, guesses and code are left out.
+    """
+    facts: list[Fact] = []
+    for message in messages:
+        for kind, content in _stated(_CODE.sub("\n", _spoken(message))):
+            ranges = ((message.seq, message.seq + 1),)
+            facts.append(_fact(kind, redact(content), session_id, ranges, "pattern"))
+    return facts
+
+
+def _stated(text: str) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for sentence in _SENTENCE.split(text):
+        said = sentence.strip(" \t-*•>")
+        if not 8 <= len(said) <= _LONGEST or said.endswith(("?", "?")) or _SPECULATION.search(said):
+            continue
+        for kind, pattern in _STATED:
+            found = pattern.search(said)
+            if found is None:
+                continue
+            content = found["c"].strip().rstrip(".;。")
+            if len(content) >= 4 and content.lower() not in seen:
+                seen.add(content.lower())
+                yield kind or _class_of(content), content[0].upper() + content[1:]
+            break
+
+
+def _class_of(content: str) -> str:
+    return next((kind for kind, pattern in _CLASSES if re.search(pattern, content, re.IGNORECASE)), "fact")
+
+
+def _fact(
+    kind: str, content: str, session_id: str, ranges: tuple[tuple[int, int], ...], source: str, **more: Any
+) -> Fact:
+    entities = tuple(f"{entity.kind}:{entity.text}" for entity in entities_of(content))
+    return new_fact(
+        kind,
+        content,
+        session_id=session_id,
+        source_ranges=ranges,
+        topics=topics_of(content),
+        entities=entities,
+        source=source,
+        **more,
+    )
+
+
+def _spoken(message: Message) -> str:
+    """What a user or the assistant has said in *message*; nothing of what we placed there."""
+    if message.provenance != "original" or message.role not in ("user", "assistant"):
+        return ""
+    return message.text.strip()
+
+
+def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(set(ranges)):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return tuple(joined)

@@ -1,0 +1,118 @@
+"""Which messages of a list are summaries of ours?
+
+One that we made and nobody has copied is known by its type and its mark together. Any other is known by its
+mark alone, and only where it can stand: a text that quotes a summary, or imitates one, is what it is, a
+message. So it has to be consistent with its place:
+
+- its ranges begin with the number that its place has, or nothing but rules stands before it;
+- it is not the last message of the list, which was just said;
+- it is not the only thing that a user said: then it would be the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from siltstone.errors import InvalidMessageError
+from siltstone.messages.message import Message, RawMessage, SummaryMessage
+from siltstone.messages.numbers import Numbers
+from siltstone.messages.plain import as_fields
+from siltstone.messages.read import read_message
+from siltstone.messages.summary_mark import SummaryMark, read_mark
+from siltstone.messages.turns import opens_turn
+
+__all__ = ["SummaryReader", "mark_of", "summary_level"]
+
+_RULES: Final = frozenset({"system", "developer"})
+
+
+def mark_of(message: Message) -> SummaryMark | None:
+    """What the text of *message* says that it stands for: a user's single text with a mark that holds."""
+    if message.role != "user" or len(message.parts) != 1 or message.parts[0].kind != "text":
+        return None
+    return read_mark(message.parts[0].text)
+
+
+def summary_level(message: Message) -> int:
+    """The level of a summary; 0 of any other message, or where its mark was lost."""
+    if message.provenance != "compaction_summary":
+        return 0
+    if isinstance(message.raw, SummaryMessage):
+        return message.raw.level
+    mark = mark_of(message)
+    return 0 if mark is None else mark.level
+
+
+class SummaryReader:
+    """Reads the messages of one list in their order, and tells the summaries among them.
+
+    Args:
+        raws: All of the list.
+        numbers: Hands out its numbers.
+    """
+
+    def __init__(self, raws: Sequence[RawMessage], numbers: Numbers) -> None:
+        self._raws, self._numbers = raws, numbers
+        self._refused: set[int] = set()  # places of what looked like a summary and is a message
+        self._request: int | None = None  # the place of something that a user certainly said
+        self._looked = False
+
+    def read(self, index: int) -> Message:
+        """The message at *index* with its number. Every place before it has been numbered."""
+        message = read_message(self._raws[index], index)
+        covers = self._covers(message, index)
+        if not covers:
+            return message.numbered(self._numbers.next())
+        return Message(
+            covers[0][0],
+            message.role,
+            message.parts,
+            message.raw,
+            message.dialect,
+            "compaction_summary",
+            covers,
+        )
+
+    def _covers(self, message: Message, index: int) -> tuple[tuple[int, int], ...]:
+        """What the message at *index* stands for; nothing where it is no summary."""
+        mark = mark_of(message)
+        if mark is None or message.provenance != "original":
+            return ()
+        raw = message.raw
+        is_ours = isinstance(raw, SummaryMessage) and raw.covers == mark.covers
+        if is_ours or self._can_stand(mark, index):
+            return self._numbers.cover(mark.covers)
+        self._refused.add(index)
+        return ()
+
+    def _can_stand(self, mark: SummaryMark, index: int) -> bool:
+        if index == len(self._raws) - 1:
+            return False
+        if not self._numbers.follows(mark.covers) and not all(map(_is_rule, self._raws[:index])):
+            return False
+        return self._is_asked()
+
+    def _is_asked(self) -> bool:
+        """Whether a user said anything besides what may be a summary."""
+        if self._refused:
+            return True
+        if not self._looked:
+            self._looked = True
+            self._request = next((at for at in range(len(self._raws)) if self._asks(at)), None)
+        return self._request is not None
+
+    def _asks(self, at: int) -> bool:
+        fields = as_fields(self._raws[at])
+        if fields is None or fields.get("role") != "user":
+            return False
+        try:
+            message = read_message(self._raws[at], at)
+        except InvalidMessageError:  # its own turn to be read will tell
+            return False
+        return opens_turn(message) and mark_of(message) is None
+
+
+def _is_rule(raw: RawMessage) -> bool:
+    fields = as_fields(raw)
+    return fields is not None and fields.get("role") in _RULES

@@ -1,0 +1,102 @@
+"""How does the text of a summary say that it is one, so that any store or wire can carry it?
+
+Its last line names its level and the messages that it stands for, and has a digest of all that stands
+before it::
+
+    [Summary level 2, messages 1-40, 43: 9f3ac1d2e4]
+
+So a summary is still one after JSON, a copy or a database, where nothing but a role and a text is kept; and
+a text that was cut, edited or made up is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+__all__ = ["SummaryMark", "ascend", "marked", "ranges_in_words", "read_mark", "unmarked"]
+
+_LEAD: Final = "\n\n[Summary level "
+_LINE: Final = re.compile(
+    r"\[Summary level ([1-9][0-9]{0,8}), messages "
+    r"([0-9]{1,18}(?:-[0-9]{1,18})?(?:, [0-9]{1,18}(?:-[0-9]{1,18})?)*): ([0-9a-f]{10})\][ \t\r\n]*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryMark:
+    """What the last line of a summary says.
+
+    Attributes:
+        level: 1 for a summary of messages, one more than the highest it replaced otherwise.
+        covers: The half-open ranges of sequence numbers it stands for, ascending and disjoint.
+    """
+
+    level: int
+    covers: tuple[tuple[int, int], ...]
+
+
+def marked(text: str, covers: Sequence[tuple[int, int]], level: int) -> str:
+    """*text* with its mark as the last line, in the place of one that it had.
+
+    What stands for nothing (*covers* are empty) has no mark.
+    """
+    body = unmarked(text)
+    if not covers:
+        return body
+    ranges = ranges_in_words(covers)
+    return f"{body}{_LEAD}{level}, messages {ranges}: {_check(body, level, ranges)}]"
+
+
+def unmarked(text: str) -> str:
+    """*text* without its mark. A line that only looks like one stays."""
+    found = _read(text)
+    return text if found is None else found[0]
+
+
+def read_mark(text: str) -> SummaryMark | None:
+    """The mark of *text*; None where there is none, or the text is not what it was made for."""
+    found = _read(text)
+    return None if found is None else found[1]
+
+
+def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:
+    """Half-open ranges as people write them: ``3-17, 20``."""
+    return ", ".join(str(start) if end - start == 1 else f"{start}-{end - 1}" for start, end in ranges)
+
+
+def ascend(covers: Sequence[tuple[int, int]]) -> bool:
+    """Whether half-open ranges ascend and are disjoint, from 0 on; touching ones may stand apart."""
+    last = 0
+    for start, end in covers:
+        if not last <= start < end:
+            return False
+        last = end
+    return True
+
+
+def _read(text: str) -> tuple[str, SummaryMark] | None:
+    place = text.rfind(_LEAD)
+    line = _LINE.fullmatch(text, place + 2) if place >= 0 else None
+    if line is None:
+        return None
+    level, ranges, check = int(line[1]), line[2], line[3]
+    body = text[:place]
+    if check != _check(body, level, ranges):
+        return None
+    covers = tuple(_range(words) for words in ranges.split(", "))
+    return (body, SummaryMark(level, covers)) if ascend(covers) else None
+
+
+def _range(words: str) -> tuple[int, int]:
+    start, _, last = words.partition("-")
+    return int(start), int(last or start) + 1
+
+
+def _check(body: str, level: int, ranges: str) -> str:
+    """UTF-16 is the form in which a text before and after JSON is the same, halves of pairs included."""
+    said = f"{level}|{ranges}|{body}".encode("utf-16-le", "surrogatepass")
+    return blake2b(said, digest_size=5, person=b"siltstone-sum").hexdigest()

@@ -1,0 +1,144 @@
+"""What becomes of a view when its past is rewritten, and the way back.
+
+A compaction adds a row to the log, and so does a **branch**: where a host's list leaves the line of the
+session, the row of a branch keeps what they share, and the rest of the list follows it. What left stays in
+the log. A summary stays while all that it stands for does; else the newest earlier view whose summaries do
+takes its place, and the entries that later rows brought leave the search.
+
+The undo of a branch cannot be a step back to the row before, because what was appended since belongs to the
+branch. So it adds a row as well, which spells out the view that is given back, and follows the row before
+the one that is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, ViewItem
+from siltstone.session.loading import shown, with_live_objects
+from siltstone.session.range_set import RangeSet, common, minus, union, within
+from siltstone.session.state import SessionState
+from siltstone.session.view import Item, View
+
+__all__ = ["BRANCH", "UNDO", "Step", "branch", "live", "row_of", "undo"]
+
+BRANCH, UNDO = "branch", "undo"  #: the reasons of rows that no compaction wrote
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that moves the current view.
+
+    Attributes:
+        reason: ``branch`` or ``undo``.
+        base: The row whose summaries the new view has; None for none.
+        view: The new view up to where the log ends; its summaries are those of *base*.
+        withdrawn: The rows whose entries leave the search.
+        parent: The row that the new one follows.
+        undone: Of an undo: the row that is taken back.
+        is_step_back: The view of *parent*, and all that came after it, is current again: no row is needed.
+    """
+
+    reason: str
+    base: NewCompaction | None
+    view: tuple[ViewItem, ...]
+    withdrawn: tuple[CompactionRow, ...]
+    parent: CompactionRow | None
+    undone: CompactionRow | None = None
+    is_step_back: bool = False
+
+
+def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
+    """The step to a view of *retained*, what a host's list and the session have in common."""
+    withdrawn: list[CompactionRow] = []
+    base: NewCompaction | None = None
+    for row in _chain(log, state.head):
+        if not minus(union(row.compaction.covers), retained):
+            base = row.compaction
+            break
+        withdrawn.append(row)
+    return Step(BRANCH, base, _cut(log, base, retained), tuple(withdrawn), state.head)
+
+
+def undo(log: SessionLog, state: SessionState) -> Step | None:
+    """The step back over the last compaction or branch; None where there is none."""
+    gone: list[CompactionRow] = []
+    for row in _chain(log, state.head):
+        gone.append(row)
+        if row.compaction.reason != UNDO:
+            break
+    else:
+        return None
+    undone, head = gone[-1], gone[0].compaction
+    parent = None if undone.parent is None else log.compaction(undone.parent)
+    if len(gone) == 1 and undone.compaction.reason != BRANCH:
+        return Step(UNDO, None, (), tuple(gone), parent, undone, is_step_back=True)
+    base = None if parent is None else parent.compaction
+    since, until = base.next_seq if base else 0, undone.compaction.next_seq
+    found: list[ViewItem] = [*(base.view if base else ()), *within([(since, until)], since, until)]
+    if undone.compaction.reason != BRANCH:
+        found += within([*_ranges(head.view), (head.next_seq, state.end)], until, state.end)
+    return Step(UNDO, base, tuple(found), tuple(gone), parent, undone)
+
+
+def row_of(
+    log: SessionLog, state: SessionState, step: Step, new: Sequence[Item], created_at: int
+) -> tuple[NewCompaction, View]:
+    """*step* as a row on its way into the log, and the view that it and *new* make."""
+    base = step.base
+    row = NewCompaction(
+        policy="",
+        reason=step.reason,
+        covers=base.covers if base else (),
+        view=step.view,
+        derived=(),
+        next_seq=state.end,
+        model="",
+        usage="[]",
+        state=base.state if base else "",
+        tokens_before=state.view.tokens,
+        tokens_after=0,
+        messages_before=len(state.view),
+        messages_after=0,
+        created_at=created_at,
+    )
+    view = View(state.view.rule, [*live(state.view, shown(log, state.view, row)), *new])
+    return replace(row, tokens_after=view.tokens, messages_after=len(view)), view
+
+
+def live(view: View, items: Sequence[Item]) -> list[Item]:
+    """*items* with the caller's own objects, as far as *view* has them."""
+    return with_live_objects(view.items(), items)
+
+
+def _chain(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:
+    """The rows that led to the current view, the newest first, each read when it is asked for."""
+    row = head
+    while row is not None:
+        yield row
+        row = None if row.parent is None else log.compaction(row.parent)
+
+
+def _ranges(view: Sequence[ViewItem]) -> list[tuple[int, int]]:
+    return [piece for piece in view if isinstance(piece, tuple)]
+
+
+def _cut(log: SessionLog, base: NewCompaction | None, retained: RangeSet) -> tuple[ViewItem, ...]:
+    """The view of *base* as far as it is *retained*, and after it whatever was retained that came later."""
+    found: list[ViewItem] = []
+    pieces = base.view if base else ()
+    seqs = {
+        row.derived_id: row.seq for row in log.derived([piece for piece in pieces if isinstance(piece, int)])
+    }
+    for piece in pieces:
+        if isinstance(piece, tuple):
+            found += common((piece,), retained)
+        elif isinstance(piece, int) and _stays(seqs[piece], retained):
+            found.append(piece)
+    return (*found, *within(retained, base.next_seq if base else 0, retained[-1][1] if retained else 0))
+
+
+def _stays(seq: int | None, retained: RangeSet) -> bool:
+    """Whether a derived text stays: a summary, or what stands for a message that does."""
+    return seq is None or bool(common(((seq, seq + 1),), retained))

@@ -1,0 +1,194 @@
+"""The calls of a session that ``Session`` and ``AsyncSession`` have in common, as flows and as answers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from siltstone.compaction.base import Compactor, Reason, Trigger
+from siltstone.errors import ConfigError, SessionBusyError
+from siltstone.llm import Flow, Steps
+from siltstone.memory.entry import ForgetReport, SearchHit
+from siltstone.outcome import Outcome, Plan, Skipped
+from siltstone.overflow import provider_limit
+from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
+from siltstone.session.compactions import CompactionRecord, record
+from siltstone.session.core import SessionCore
+from siltstone.session.forgetting import Criteria, forgetting
+from siltstone.session.opening import check_overhead, check_policy
+from siltstone.session.recovery import recovery
+from siltstone.session.repeats import Call
+from siltstone.session.rewriting import undo
+from siltstone.session.state import SessionState
+from siltstone.tools import Tool, answer_budget, memory_get, memory_search
+
+__all__ = ["OWN_POLICY", "OwnPolicy", "SessionCalls"]
+
+WISH_SPACING = 3  # boundaries between the last attempt and one that the model asks for
+
+
+class OwnPolicy:
+    """The type of :data:`OWN_POLICY`."""
+
+    def __repr__(self) -> str:
+        return "OWN_POLICY"
+
+
+OWN_POLICY: Final = OwnPolicy()
+"""Stands for "the policy that the session was opened with", since None means "no policy"."""
+
+
+class SessionCalls:
+    """Makes the flows of a session, which whoever drives them asks models for.
+
+    What it holds beside the session's state are answers that can be worked out again.
+    """
+
+    def __init__(self, core: SessionCore, policy: Compactor | None, *, has_model: bool) -> None:
+        self.core = core
+        self.policy = policy
+        self.has_model = has_model
+        self._last: tuple[SessionState, Prepared] | None = None
+        self._asked: Trigger | None = None
+        self._retried = (0, 0)  # the end of the log at the last recovery, and how many there were since
+
+    def known(self, policy: Compactor | OwnPolicy | None) -> Prepared | None:
+        """The last answer of ``prepare``, where nothing has happened since."""
+        last = self._last
+        if not isinstance(policy, OwnPolicy) or last is None:
+            return None
+        self.core.check_open()
+        return again(last[1]) if self.core.follow() is last[0] else None
+
+    def boundary(
+        self, policy: Compactor | OwnPolicy | None, request_bytes: int | None = None
+    ) -> Steps[Prepared]:
+        """``prepare``."""
+        _check_bytes(request_bytes)
+        if (answer := self.known(policy)) is not None:  # somebody else's, for which this call waited
+            return answer
+        own = isinstance(policy, OwnPolicy)
+        chosen = self.policy if isinstance(policy, OwnPolicy) else policy
+        check_policy(chosen)
+        check_overhead(chosen, self.core.reserved_tokens, self.core.context_window)
+        asked = self._asked if chosen is not None else None
+        if asked is not None:
+            self._asked = None
+        state, prepared = yield from boundary(self.core, chosen, asked, request_bytes)
+        self._last = (state, prepared) if own else None
+        return again(prepared)
+
+    def plan(self) -> Plan:
+        """``plan``."""
+        return forecast(self.core, self.policy, self._asked)
+
+    def recovery(self, error: Exception) -> Steps[Prepared]:
+        """``recover``. Where *error* names the provider's limit, the session learns it."""
+        named = provider_limit(error)
+        if named is not None and can_hold(self.core, self.policy, named.limit):
+            self.core.learn_window(named.limit)
+        seen, retries = self._retried
+        retries = retries if seen == self.core.next_seq else 0
+        state, prepared = yield from recovery(self.core, self.policy, error, retries)
+        self._retried = (self.core.next_seq, retries + 1)
+        self._last = (state, prepared)
+        return again(prepared)
+
+    def forgetting(self, criteria: Criteria) -> Flow[ForgetReport]:
+        """``forget``."""
+        return forgetting(self.core, self.policy, renew=self.has_model, **criteria)
+
+    def wish(self, focus: str | None) -> dict[str, Any]:
+        """Notes that the model asked for a compaction; the answer of its tool."""
+        clock = self.core.clock
+        if self.policy is None:
+            return {"status": "skipped", "reason": "no_policy"}
+        since = None if clock.last_attempt is None else clock.boundary - clock.last_attempt
+        if since is not None and since < WISH_SPACING:
+            return {"status": "skipped", "reason": "cooling_down", "steps_left": WISH_SPACING - since}
+        self._asked, self._last = self._trigger("model", focus), None
+        return {"status": "scheduled", "context_tokens": self.core.view.tokens}
+
+    def compaction(self, focus: str | None) -> Steps[Outcome]:
+        """``compact``."""
+        self.core.check_open()
+        if self.policy is None:
+            view = self.core.follow().view
+            message = "the session was opened without a policy"
+            return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
+        at = max(self.core.follow().clock.boundary - 1, 0)
+        return (yield from compaction(self.core, self.policy, self._trigger("manual", focus), at))
+
+    def in_flight(self) -> Outcome:
+        """The outcome of a ``compact`` while another call that may compact is under way."""
+        view = self.core.view
+        if self.policy is not None:
+            view = view.recounted(self.policy.token_rule)
+        message = "another compaction is running"
+        return Skipped(view.raws(), view.tokens, view.tokens, reason="in_flight", message=message)
+
+    def memory_search(self) -> Tool:
+        """The tool ``memory_search``; its answers have a share of the window."""
+        self.check_memory()
+        budget = answer_budget(self.core.context_window)
+        return memory_search(self.search, budget=budget, count=self.core.view.rule.count_text)
+
+    def memory_get(self) -> Tool:
+        """The tool ``memory_get``, over the log of this session."""
+        self.core.check_open()
+        budget = answer_budget(self.core.context_window)
+        return memory_get(self.core.text_of, budget=budget, count=self.core.view.rule.count_text)
+
+    def search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
+        """``search``, and whoever listens is told of damaged entries."""
+        self.check_memory()
+        self.core.check_open()
+        hits = self.core.store.search(self.core.session_id, query, limit, **options)
+        self.core.tell_damage()
+        return hits
+
+    def undo(self, call: Call) -> Steps[CompactionRecord | None]:
+        """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""
+        row = undo(self.core, call)
+        return None if row is None else record(self.core, row, undone=True)
+        yield
+
+    def check_memory(self) -> None:
+        """Refuses a search where nothing is kept to be found."""
+        if not self.core.indexed:
+            raise ConfigError(
+                f"session {self.core.session_id!r} has memory=False; open it with memory=True to search",
+                field="memory",
+                value=False,
+            )
+
+    def busy(self, seconds: float | None) -> SessionBusyError:
+        """The error of a call that waited for another one."""
+        waited = f" for {seconds:g} s" if seconds and not self.core.slot.is_own else ""
+        return SessionBusyError(
+            f"session {self.core.session_id!r} is being compacted by another call{waited}: wait for that, or "
+            "open the session with a longer compaction_timeout",
+            session_id=self.core.session_id,
+            waited=seconds,
+        )
+
+    def described(self, name: str) -> str:
+        """The session in a line, for people."""
+        core = self.core
+        return (
+            f"<{name} {core.session_id!r}: {len(core.view)} messages in context, {core.next_seq} in the log>"
+        )
+
+    def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
+        core = self.core
+        return Trigger(
+            reason, focus=focus, context_window=core.context_window, reserved_tokens=core.reserved_tokens
+        )
+
+
+def _check_bytes(request_bytes: int | None) -> None:
+    if request_bytes is not None and (type(request_bytes) is not int or request_bytes < 0):
+        raise ConfigError(
+            f"request_bytes must be an integer >= 0, or None, got {request_bytes!r}",
+            field="request_bytes",
+            value=request_bytes,
+        )

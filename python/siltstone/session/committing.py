@@ -1,0 +1,160 @@
+"""Commits a compaction: what is discarded becomes searchable, and the rewritten view current."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.errors import StoreConflictError, StoreError
+from siltstone.events import MemoryIndexed, notify
+from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
+from siltstone.messages import Message
+from siltstone.session import rows
+from siltstone.session.core import SessionCore, is_at
+from siltstone.session.loading import content_of, line_of
+from siltstone.session.range_set import minus, union
+from siltstone.session.state import SessionState
+from siltstone.session.view import Item, View, view_items
+
+__all__ = ["commit"]
+
+_log = logging.getLogger("siltstone")
+
+
+def commit(
+    core: SessionCore,
+    compaction: Compaction,
+    *,
+    read: View,
+    at: int,
+    policy: Compactor,
+    trigger: Trigger,
+    tokens: tuple[int, int],
+) -> int:
+    """Indexes what *compaction* discards and makes it the current view, in one transaction.
+
+    Messages appended since the view *read* was read follow it verbatim. The id of the compaction.
+    """
+
+    def step() -> tuple[int, int, int]:
+        return _commit(core, compaction, read, at, policy, trigger, tokens)
+
+    compaction_id, indexed, discarded = core.locked(step)
+    if core.indexed:
+        notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
+        core.retain()
+    return compaction_id
+
+
+def _commit(
+    core: SessionCore,
+    compaction: Compaction,
+    read: View,
+    at: int,
+    policy: Compactor,
+    trigger: Trigger,
+    tokens: tuple[int, int],
+) -> tuple[int, int, int]:
+    state = core.followed()
+    if not read.begins(state.view):
+        raise StoreConflictError(
+            f"something of session {core.session_id!r} was compacted, forgotten or rewritten meanwhile; "
+            "nothing was written",
+            session_id=core.session_id,
+        )
+    _check_pins(compaction, state)
+    created_at = core.milliseconds()
+    end = len(compaction.messages) - len(compaction.injected)
+    view = state.view.rewritten(compaction.messages[:end], len(read), created_at)
+    kept = view.items()[:end]
+    stored, new = view_items(kept)
+    next_seq = state.end - (len(state.view) - len(read))
+    leaving = _leaving(compaction, read, new)
+    entries = rows.entries(leaving, index_tools=core.index_tools, within=read) if core.indexed else []
+    still_shown = union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
+    row = rows.compaction_row(
+        compaction,
+        policy,
+        trigger,
+        view=stored,
+        new=[*new, *(state.view.measured(message, created_at) for message in compaction.asides)],
+        covers=minus(line_of(core.rows, content_of(state.head), next_seq), still_shown),
+        next_seq=next_seq,
+        tokens=tokens,
+        messages_before=len(read),
+        created_at=created_at,
+    )
+    clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage)
+    try:
+        receipt = core.rows.commit(
+            row, entries, expected=state.version, clock=clock.to_json(), write_id=core.pend()
+        )
+    except StoreError as error:
+        vars(error)["attempted_entries"] = len(entries)
+        raise
+    after = replace(state, view=view, clock=clock, stored=clock)
+    if receipt.version is None:  # the session was deleted: what was said stays with whoever runs it
+        after = replace(after, deleted=True)
+    else:
+        head_id = None if state.head is None else state.head.compaction_id
+        after = replace(
+            after,
+            version=receipt.version,
+            view=view.named(receipt.derived_ids[: len(new)]),
+            head=_row_of(receipt, head_id, row),
+        )
+    core.state = after
+    core.pending = None
+    _inject(core, compaction.injected, created_at)
+    return receipt.compaction_id, len(entries), len(leaving)
+
+
+def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[Item]:
+    """What is to be found from now on: what is discarded, and what a substitute now stands for."""
+    items = {id(item.message): item for item in read}
+    leaving = [items[id(message)] for message in compaction.discarded]
+    clamped = {item.message.seq for item in new if item.message.provenance == "substitute"}
+    replaced = [
+        item for item in read if item.message.seq in clamped and item.message.provenance == "original"
+    ]
+    known = {id(item) for item in leaving}
+    return leaving + [item for item in replaced if id(item) not in known]
+
+
+def _inject(core: SessionCore, messages: Sequence[Message], created_at: int) -> None:
+    """Appends what a hook added. Where the store refuses it, the compaction stands: it is durable."""
+    if not messages:
+        return
+    state = core.state
+    numbered = [replace(message, seq=state.end + place) for place, message in enumerate(messages)]
+    items = [state.view.measured(message, created_at) for message in numbered]
+    try:
+        version = core.rows.append(
+            core.message_rows(items, state.view),
+            expected=state.version,
+            clock=state.clock.to_json(),
+            write_id=core.pend(items),
+        )
+    except StoreError:
+        _log.exception("what on_after_compact gave to session %r is lost", core.session_id)
+        return
+    core.state = state.appended(items, version, state.clock)
+    core.pending = None
+
+
+def _check_pins(compaction: Compaction, state: SessionState) -> None:
+    """Refuses to discard what was pinned while the summary was written."""
+    for message in compaction.discarded:
+        if message.seq in state.clock.pins and is_at(message, message.seq):
+            raise StoreConflictError(f"message {message.seq} was pinned meanwhile; nothing was written")
+
+
+def _row_of(receipt: CommitReceipt, parent: int | None, row: NewCompaction) -> CompactionRow:
+    committed = rows.committed(row, receipt.derived_ids)
+    return CompactionRow(receipt.compaction_id, parent, committed, receipt.derived_ids)
+
+
+def _is_of_log(item: Item) -> bool:
+    return item.message.provenance != "compaction_summary"

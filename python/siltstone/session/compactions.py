@@ -1,0 +1,159 @@
+"""What happened to a history: its compactions, the views they left, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from siltstone.errors import CompactionNotFoundError, ConfigError
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.log import CompactionRow, Derived, NewCompaction
+from siltstone.messages import RawMessage
+from siltstone.session.branches import BRANCH, UNDO
+from siltstone.session.core import SessionCore
+from siltstone.session.loading import all_derived, line_of
+from siltstone.session.range_set import RangeSet, minus
+from siltstone.session.rows import usage_of
+from siltstone.usage import UsageRecord
+
+__all__ = ["CompactionRecord", "expand", "record", "records", "view_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRecord:
+    """A compaction as the log remembers it, or a branch: a past that the host's list has rewritten.
+
+    A branch has the reason ``"branch"``, no policy and no summary, and level 0; it covers what has left.
+
+    Attributes:
+        id: Its id, never reused: what ``expand`` takes.
+        parent: The compaction whose view it rewrote; None for one that rewrote the bare log. After the undo
+            of a branch it may be an id that no record has.
+        policy: The policy's name.
+        reason: Why it was due.
+        covers: The half-open ranges of sequence numbers that the summary stands for; of a branch, those of
+            the messages that left.
+        level: 1 for a summary of messages, one more than the highest it replaced otherwise.
+        summary: The summary as the model reads it, with its frame.
+        tokens_before: The view before, by the policy's rule.
+        tokens_after: And after.
+        messages_before: Messages in the view before.
+        messages_after: And after.
+        usage: Every model call it cost.
+        created_at: When it was committed, in UTC.
+        degraded: The summary was made without the intended model.
+        undone: It is not part of what led to the current view.
+        redacted: Something that it covered was forgotten, and ``summary`` says so and nothing else.
+    """
+
+    id: int
+    parent: int | None
+    policy: str
+    reason: str
+    covers: tuple[tuple[int, int], ...]
+    level: int
+    summary: str
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    usage: tuple[UsageRecord, ...]
+    created_at: datetime
+    degraded: bool
+    undone: bool
+    redacted: bool
+
+
+def records(core: SessionCore, *, undone: bool) -> list[CompactionRecord]:
+    """The compactions that led to the current view, oldest first; with *undone* the others as well."""
+    rows, current = core.compactions()
+    known = {row.compaction_id: row for row in rows}
+    derived = {each.derived_id: each for each in all_derived(core.rows)}
+    found = []
+    for row in rows:
+        was_undone = row.compaction_id not in current
+        if _is_shown(row) and (undone or not was_undone):
+            parent = None if row.parent is None else known[row.parent].compaction
+            brought = [derived[each] for each in row.derived_ids if each in derived]
+            found.append(_record(core, row, parent, brought, was_undone))
+    return found
+
+
+def record(core: SessionCore, row: CompactionRow, *, undone: bool) -> CompactionRecord:
+    """One compaction."""
+    parent = None if row.parent is None else core.rows.compaction(row.parent)
+    brought = core.rows.derived(row.derived_ids)
+    return _record(core, row, None if parent is None else parent.compaction, brought, undone)
+
+
+def view_at(core: SessionCore, n: int) -> list[RawMessage]:
+    """The view that the *n*-th compaction left; for 0 the history that the first one read."""
+    rows, current = core.compactions()
+    led = [row for row in rows if row.compaction_id in current and _is_shown(row)]
+    if type(n) is not int or not 0 <= n <= len(led):
+        raise ConfigError(
+            f"n must be 0 to {len(led)}, the compactions of session {core.session_id!r}, got {n!r}",
+            field="n",
+            value=n,
+        )
+    if n > 0:
+        return core.view_left_by(led[n - 1].compaction)
+    return core.view_before(led[0] if led else None)
+
+
+def expand(core: SessionCore, compaction_id: int) -> list[dict[str, Any]]:
+    """The messages that a compaction's summaries stand for, in order, those of earlier summaries included."""
+    core.check_open()
+    rows, _ = core.compactions()
+    known = {row.compaction_id: row for row in rows}
+    row = known.get(compaction_id)
+    if row is None or not _is_shown(row):
+        raise CompactionNotFoundError(
+            f"session {core.session_id!r} has no compaction {compaction_id!r}", compaction_id=compaction_id
+        )
+    parent = None if row.parent is None else known[row.parent].compaction
+    return [raw for span in _covers(core, row, parent) for raw in core.log(*span)]
+
+
+def _is_shown(row: CompactionRow) -> bool:
+    """Whether somebody did it: the row that an undo had to write is no step of its own."""
+    return row.compaction.reason != UNDO
+
+
+def _covers(core: SessionCore, row: CompactionRow, parent: NewCompaction | None) -> RangeSet:
+    """The messages that its summaries stand for; of a branch those that left with it."""
+    compaction = row.compaction
+    if compaction.reason != BRANCH:
+        return compaction.covers
+    before = line_of(core.rows, parent, compaction.next_seq)
+    return minus(before, line_of(core.rows, compaction, compaction.next_seq))
+
+
+def _record(
+    core: SessionCore,
+    row: CompactionRow,
+    parent: NewCompaction | None,
+    brought: list[Derived],
+    undone: bool,
+) -> CompactionRecord:
+    compaction = row.compaction
+    summaries = [each for each in brought if each.kind == "summary"]
+    return CompactionRecord(
+        id=row.compaction_id,
+        parent=row.parent,
+        policy=compaction.policy,
+        reason=compaction.reason,
+        covers=_covers(core, row, parent),
+        level=max((each.level for each in summaries), default=0),
+        summary="\n\n".join(each.raw for each in summaries),
+        tokens_before=compaction.tokens_before,
+        tokens_after=compaction.tokens_after,
+        messages_before=compaction.messages_before,
+        messages_after=compaction.messages_after,
+        usage=tuple(usage_of(compaction)),
+        created_at=datetime_from(compaction.created_at),
+        degraded=any(each.degraded for each in summaries),
+        undone=undone,
+        redacted=any(each.redacted for each in summaries),
+    )

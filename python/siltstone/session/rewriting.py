@@ -1,0 +1,114 @@
+"""Moves the current view: a branch is committed, and a compaction or a branch is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from siltstone.errors import SessionDroppedError
+from siltstone.memory.log import CommitReceipt, CompactionRow, SessionVersion
+from siltstone.session import branches, rows
+from siltstone.session.clock import CompactionClock
+from siltstone.session.core import SessionCore
+from siltstone.session.loading import load, originals
+from siltstone.session.repeats import Call
+from siltstone.session.state import SessionState
+from siltstone.session.view import Item, View
+
+__all__ = ["rewrite", "undo"]
+
+
+def undo(core: SessionCore, call: Call) -> CompactionRow | None:
+    """Takes the last compaction or branch back, and the view with it. The one that was undone.
+
+    *call* is of :class:`Calls`; whoever hands the answer to the caller marks it as answered.
+
+    Raises:
+        StoreConflictError: another worker moved the head meanwhile. Nothing was changed.
+    """
+    return core.locked(lambda: _undo(core, call))
+
+
+def _undo(core: SessionCore, call: Call) -> CompactionRow | None:
+    core.check_open()
+    state = core.followed()
+    if state.deleted:
+        raise SessionDroppedError(
+            f"session {core.session_id!r} was deleted meanwhile", session_id=core.session_id
+        )
+    if call.write_id and core.rows.state().write_id == call.write_id:
+        undone: CompactionRow = call.answer  # an undo that was interrupted, and had become durable
+        return undone
+    step = branches.undo(core.rows, state)
+    if step is None:
+        return None
+    call.answer = step.undone
+    if step.is_step_back:
+        call.write_id = write_id = core.pend()
+        receipt = core.rows.undo(expected=state.version, clock=state.clock.to_json(), write_id=write_id)
+        items = load(core.rows, state.view, step.parent, state.end)
+        core.state = _with_view(state, items, receipt.version or state.version, step.parent)
+        core.pending = None
+    else:
+        rewrite(core, state, step, (), state.clock.rewritten(), call)
+    return step.undone
+
+
+def rewrite(
+    core: SessionCore,
+    state: SessionState,
+    step: branches.Step,
+    new: Sequence[Item],
+    clock: CompactionClock,
+    call: Call | None = None,
+) -> CommitReceipt:
+    """Commits *step* as the current view, with *new* after it."""
+    row, view = branches.row_of(core.rows, state, step, new, core.milliseconds())
+    entries = []
+    if step.withdrawn and core.indexed:
+        spans = step.base.covers if step.base else ()
+        entries = rows.entries(originals(core.rows, view, spans), index_tools=core.index_tools)
+    parent = None if step.parent is None else step.parent.compaction_id
+    write_id = core.pend(new)
+    if call is not None:
+        call.write_id = write_id
+    receipt = core.rows.rewrite(
+        row,
+        core.message_rows(new, view),
+        entries,
+        expected=state.version,
+        withdrawn=[each.compaction_id for each in step.withdrawn],
+        parent=parent,
+        clock=clock.to_json(),
+        write_id=write_id,
+    )
+    head = CompactionRow(receipt.compaction_id, parent, row)
+    version = receipt.version or state.version
+    core.state = replace(
+        state,
+        version=version,
+        view=view,
+        head=head,
+        clock=clock,
+        stored=clock,
+        own_end=version.next_seq,
+        host=state.host,
+    )
+    core.pending = None
+    return receipt
+
+
+def _with_view(
+    state: SessionState,
+    items: Sequence[Item],
+    version: SessionVersion,
+    head: CompactionRow | None,
+) -> SessionState:
+    live = branches.live(state.view, items)
+    return replace(
+        state,
+        version=version,
+        view=View(state.view.rule, live),
+        head=head,
+        stored=state.clock,
+    )

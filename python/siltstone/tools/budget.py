@@ -1,0 +1,84 @@
+"""How much a tool may answer, and which part of a long text it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from siltstone._native import best_window
+from siltstone.errors import ConfigError
+from siltstone.tokens import estimate_tokens
+
+__all__ = [
+    "CUT",
+    "FLOOR",
+    "LEAST_BUDGET",
+    "Count",
+    "answer_budget",
+    "best_part",
+    "check_budget",
+    "shares",
+]
+
+Count: TypeAlias = Callable[[str], int]
+"""How a text is counted in tokens."""
+
+FLOOR: Final = 60  #: tokens of a text that is cut, at least
+LEAST_BUDGET: Final = 100  #: a budget below this has no room for one text and what stands around it
+CUT: Final = "…"  #: stands where a text was cut
+
+_LEAST, _MOST, _PERCENT = 600, 2_000, 5
+_BYTES_PER_TOKEN = 4  # a first guess; the count has the last word
+
+
+def answer_budget(context_window: int | None) -> int:
+    """Tokens that a tool may answer: 5 % of the window, at least 600 and at most 2,000.
+
+    Where no window is known there are 2,000.
+    """
+    if context_window is None:
+        return _MOST
+    return min(max(context_window * _PERCENT // 100, _LEAST), _MOST)
+
+
+def check_budget(tokens: int) -> int:
+    """*tokens*, if a tool can answer within so many.
+
+    Raises:
+        ConfigError: it is no integer, or under ``LEAST_BUDGET``.
+    """
+    if type(tokens) is not int or tokens < LEAST_BUDGET:
+        raise ConfigError(
+            f"the budget of a tool's answer must be an integer >= {LEAST_BUDGET} tokens, got {tokens!r}",
+            field="budget",
+            value=tokens,
+        )
+    return tokens
+
+
+def shares(sizes: Sequence[int], room: int) -> int:
+    """The largest size to which *sizes* can be cut so that all of them fit *room* together."""
+    left, waiting = room, len(sizes)
+    for size in sorted(sizes):
+        if size * waiting > left:
+            return max(left // waiting, 0)
+        left -= size
+        waiting -= 1
+    return max(sizes, default=0)
+
+
+def best_part(text: str, query: str, tokens: int, count: Count = estimate_tokens) -> str:
+    """*text*, or the stretch of it that says most of what *query* asks, of at most *tokens* by *count*.
+
+    Where something was cut stands an ellipsis. What cannot be cut to so few is the ellipsis alone.
+    """
+    if count(text) <= tokens:
+        return text
+    size = tokens * _BYTES_PER_TOKEN
+    while size > 0:
+        start, end = best_window(text, query, size)
+        part = f"{f'{CUT} ' if start else ''}{text[start:end].strip()}{f' {CUT}' if end < len(text) else ''}"
+        if count(part) <= tokens:
+            return part
+        size = size * 7 // 8
+    return CUT

@@ -1,0 +1,311 @@
+"""A vault: memories and summaries as Markdown files with front matter, which people and other programs read.
+
+::
+
+    <root>/<name>/memories/20260215-184902-memory.md
+    <root>/<name>/summaries/recent.md
+    <root>/<name>/summaries/longterm.md
+    <root>/<name>/summaries/recent-20260215-184902.md      a copy of each recent summary
+
+A file is there whole or not at all. Two of one second get ``-2``, ``-3`` and so on.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from siltstone.errors import ConfigError, StoreIoError
+
+__all__ = ["Contents", "Vault", "VaultMemory", "VaultSummary", "folder_name"]
+
+T = TypeVar("T")
+
+SummaryType: TypeAlias = Literal["recent", "longterm"]
+
+HEADINGS: Final = {"recent": "# Recent Memory Summary", "longterm": "# Long-term Memory Summary"}
+_KINDS: Final[dict[str, SummaryType]] = {"recent": "recent", "longterm": "longterm"}
+MEMORY_HEADING: Final = "# Memory"
+AMBIENT: Final = "ambient"  # the type of event that is no memory
+NAME_FILE: Final = ".name"  # whose folder it is
+STAMP: Final = "%Y%m%d-%H%M%S"
+
+
+@dataclass(frozen=True, slots=True)
+class VaultMemory:
+    """One memory.
+
+    Attributes:
+        content: What it says.
+        at: When, in UTC.
+        seq: Its number in the session; None in a vault that has none.
+        metadata: ``location``, ``location_id``, ``occupants``, ``event_type`` and whatever else.
+    """
+
+    content: str
+    at: datetime
+    seq: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VaultSummary:
+    """One summary.
+
+    Attributes:
+        text: What it says.
+        kind: ``recent`` or ``longterm``.
+        updated: When it was written, in UTC.
+        covers: The half-open range of memories it stands for.
+        last: How many memories there were when the run began.
+        level: 1 for a summary of memories, one more than what it was made of otherwise.
+    """
+
+    text: str
+    kind: SummaryType
+    updated: datetime
+    covers: tuple[int, int]
+    last: int = 0
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a vault holds.
+
+    Attributes:
+        memories: By number, and where there is none by file name.
+        recent: The recent summary; None where there is none.
+        longterm: The long-term summary; None where there is none.
+        copies: Every recent summary that was kept, oldest first.
+        unreadable: The files that are no memory and no summary, with the reason.
+    """
+
+    memories: tuple[VaultMemory, ...]
+    recent: VaultSummary | None
+    longterm: VaultSummary | None
+    copies: tuple[VaultSummary, ...]
+    unreadable: tuple[tuple[Path, str], ...]
+
+
+class Vault:
+    """The folder of one session.
+
+    Args:
+        root: Where all vaults are.
+        name: Of the session, in any script.
+
+    Raises:
+        ConfigError: *name* is blank.
+        StoreIoError: the folder cannot be made.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], name: str) -> None:
+        self.path = _claimed(Path(root), name)
+
+    def add(self, memory: VaultMemory) -> Path | None:
+        """Writes a memory; its file, or None for one that is blank or ambient, which is no memory.
+
+        Raises:
+            StoreIoError: it cannot be written.
+        """
+        if not memory.content.strip() or memory.metadata.get("event_type") == AMBIENT:
+            return None
+        head = {"timestamp": _iso(memory.at), "type": "memory"}
+        if memory.seq is not None:
+            head["seq"] = str(memory.seq)
+        text = _document({**head, **memory.metadata}, MEMORY_HEADING, memory.content)
+        return _write_new(self.path / "memories", f"{memory.at.astimezone(UTC):{STAMP}}-memory", text)
+
+    def save(self, *summaries: VaultSummary) -> None:
+        """Makes *summaries* the current ones, and keeps a copy of a recent one.
+
+        Raises:
+            StoreIoError: one cannot be written; those before it are.
+        """
+        folder = self.path / "summaries"
+        for summary in summaries:
+            text = _summary(summary)
+            if summary.kind == "recent":
+                _write_new(folder, f"recent-{summary.updated.astimezone(UTC):{STAMP}}", text)
+            _write(folder / f"{summary.kind}.md", text)
+
+    def read(self) -> Contents:
+        """All of it. What cannot be read is named, and the rest is there.
+
+        Raises:
+            StoreIoError: a folder cannot be listed.
+        """
+        unreadable: list[tuple[Path, str]] = []
+        memories = [
+            (memory.seq if memory.seq is not None else -1, path.name, memory)
+            for path, memory in _each(self.path / "memories", _read_memory, unreadable)
+        ]
+        memories.sort(key=lambda each: each[:2])
+        current: dict[str, VaultSummary] = {}
+        copies: list[tuple[datetime, str, VaultSummary]] = []
+        for path, summary in _each(self.path / "summaries", _read_summary, unreadable):
+            if path.stem in HEADINGS:
+                current[path.stem] = summary
+            else:
+                copies.append((summary.updated, path.name, summary))
+        copies.sort(key=lambda each: each[:2])
+        return Contents(
+            tuple(memory for *_, memory in memories),
+            current.get("recent"),
+            current.get("longterm"),
+            tuple(summary for *_, summary in copies),
+            tuple(unreadable),
+        )
+
+
+def folder_name(name: str) -> str:
+    """*name* as a folder: letters and digits of every script, ``_`` and ``-`` stay, a space is ``_``."""
+    kept = (
+        char if char.isalnum() or char in "_-" else "_" if char == " " else quote(char, safe="")
+        for char in name
+    )
+    return "".join(each if each != "." else "%2E" for each in kept)
+
+
+def _claimed(root: Path, name: str) -> Path:
+    """The folder of *name*: its own, with a short hash where another name has taken it."""
+    if not name.strip():
+        raise ConfigError(f"name must be a text that is not blank, got {name!r}", field="name", value=name)
+    plain = folder_name(name)
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    for folder in (root / plain, root / f"{plain}-{digest}"):
+        owner = folder / NAME_FILE
+        try:
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                _write(owner, name)
+            if not owner.exists() or owner.read_text("utf-8", "surrogatepass") == name:
+                return folder
+        except OSError as error:
+            raise _failed(folder, error) from error
+    raise ConfigError(f"two names have the folder {plain!r}-{digest}", field="name", value=name)
+
+
+def _summary(summary: VaultSummary) -> str:
+    start, end = summary.covers
+    head = {
+        "type": "memory_summary",
+        "summary_type": summary.kind,
+        "updated": _iso(summary.updated),
+        "memory_count": str(end - start),
+        "covers_start": str(start),
+        "covers_end": str(end),
+        "level": str(summary.level),
+        "last": str(summary.last),
+    }
+    return _document(head, HEADINGS[summary.kind], summary.text)
+
+
+def _document(head: Mapping[str, str], heading: str, text: str) -> str:
+    lines = (f"{key}: {' '.join(str(value).splitlines())}\n" for key, value in head.items())
+    return f"---\n{''.join(lines)}---\n\n{heading}\n\n{text}\n"
+
+
+def _parsed(text: str, heading: str) -> tuple[dict[str, str], str]:
+    """The front matter and the text under the first heading."""
+    if not text.startswith("---\n"):
+        raise ValueError("it does not begin with front matter")
+    head, end, body = text[4:].partition("\n---\n")
+    if not end:
+        raise ValueError("its front matter has no end")
+    values = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in head.split("\n"))
+    }
+    return values, body.lstrip("\n").removeprefix(heading).removeprefix("\n\n").removesuffix("\n")
+
+
+def _read_memory(text: str) -> VaultMemory:
+    head, content = _parsed(text, MEMORY_HEADING)
+    if head.pop("type", None) != "memory":
+        raise ValueError("its type is not memory")
+    at, seq = _when(head.pop("timestamp", "")), head.pop("seq", None)
+    return VaultMemory(content, at, None if seq is None else int(seq), head)
+
+
+def _read_summary(text: str) -> VaultSummary:
+    head, _ = _parsed(text, "")
+    kind = _KINDS.get(head.get("summary_type", ""))
+    if head.get("type") != "memory_summary" or kind is None:
+        raise ValueError("its type is not that of a summary")
+    _, content = _parsed(text, HEADINGS[kind])
+    covers = int(head["covers_start"]), int(head["covers_end"])
+    return VaultSummary(
+        content, kind, _when(head["updated"]), covers, int(head.get("last", 0)), int(head.get("level", 1))
+    )
+
+
+def _each(
+    folder: Path, read: Callable[[str], T], unreadable: list[tuple[Path, str]]
+) -> Iterator[tuple[Path, T]]:
+    """What *read* makes of each Markdown file of *folder*; the others are added to *unreadable*."""
+    try:
+        files = sorted(folder.glob("*.md")) if folder.is_dir() else []
+    except OSError as error:
+        raise _failed(folder, error) from error
+    for path in files:
+        try:
+            yield path, read(path.read_bytes().decode("utf-8"))
+        except KeyError as error:
+            unreadable.append((path, f"it has no {error}"))
+        except (OSError, ValueError) as error:
+            unreadable.append((path, str(error)))
+
+
+def _iso(at: datetime) -> str:
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def _when(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _write_new(folder: Path, stem: str, text: str) -> Path:
+    """Writes a file of that name, or with ``-2``, ``-3`` and so on behind it: none is written over."""
+    number = 1
+    while True:
+        path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
+        if _write(path, text, replaces=False):
+            return path
+        number += 1
+
+
+def _write(path: Path, text: str, *, replaces: bool = True) -> bool:
+    """Writes *path* whole, by a file beside it; whether it did, where it may not replace one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-", suffix=".tmp")
+        beside = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if replaces:
+                beside.replace(path)
+                return True
+            try:
+                os.link(beside, path)  # fails where there is one, in one step
+            except FileExistsError:
+                return False
+            return True
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def _failed(path: Path, error: OSError) -> StoreIoError:
+    return StoreIoError(f"the vault at {path} cannot be used: {error}", path=str(path))

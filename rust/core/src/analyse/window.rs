@@ -1,0 +1,201 @@
+//! The stretch of a text that says most of what a query asks, for whoever cannot show all of it.
+
+use std::ops::Range;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::terms::terms;
+
+/// Bytes of a piece without white space that is read as one; a longer one (Chinese, base64) is cut.
+const LONGEST_PIECE: usize = 48;
+
+/// Code points that a cut piece has in common with the next, so that no pair of Han is lost between them.
+const COMMON: usize = 1;
+
+/// The best stretch of `text` of at most `size` bytes, by what its terms have in common with `query`.
+///
+/// It has the most of the query's terms, each counted once and those that are rare in the text more; of
+/// equal ones it is the first. What is left of `size` goes to both sides. It begins and ends where pieces
+/// do, or, where one piece is larger, between two code points. Without a term in common it is the beginning.
+///
+/// ```
+/// use siltstone_core::analyse::best_window;
+///
+/// let text = "It rained all day. The vault code is 7731. Nobody came.";
+/// let best = &text[best_window(text, "code of the vault", 24)];
+/// assert!(best.contains("vault code") && best.len() <= 24);
+/// ```
+#[must_use]
+pub fn best_window(text: &str, query: &str, size: usize) -> Range<usize> {
+    if text.len() <= size {
+        return 0..text.len();
+    }
+    let wanted: FxHashSet<u64> = terms(query).into_iter().collect();
+    let pieces = pieces(text);
+    let found = matches(text, &pieces, &wanted);
+    let best = densest(&pieces, &found, size).unwrap_or(0..0);
+    widened(text, &pieces, best, size)
+}
+
+/// Where the pieces of `text` lie: what stands between white space, long ones cut, with what they share.
+fn pieces(text: &str) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    for piece in text.split_whitespace() {
+        let mut start = piece.as_ptr().addr() - text.as_ptr().addr();
+        let end = start + piece.len();
+        while end - start > LONGEST_PIECE {
+            let stop = boundary(text, start + LONGEST_PIECE);
+            pieces.push(start..stop);
+            start = text[..stop]
+                .char_indices()
+                .nth_back(COMMON - 1)
+                .map_or(stop, |(at, _)| at);
+        }
+        pieces.push(start..end);
+    }
+    pieces
+}
+
+/// The pieces that have terms of the query, each with them.
+fn matches(text: &str, pieces: &[Range<usize>], wanted: &FxHashSet<u64>) -> Vec<(usize, Vec<u64>)> {
+    let of = |(at, piece): (usize, &Range<usize>)| {
+        let mut common = terms(&text[piece.clone()]);
+        common.retain(|term| wanted.contains(term));
+        (!common.is_empty()).then_some((at, common))
+    };
+    pieces.iter().enumerate().filter_map(of).collect()
+}
+
+/// The run of pieces within `size` bytes whose terms weigh most.
+fn densest(
+    pieces: &[Range<usize>],
+    found: &[(usize, Vec<u64>)],
+    size: usize,
+) -> Option<Range<usize>> {
+    let mut counts = FxHashMap::<u64, usize>::default();
+    for term in found.iter().flat_map(|(_, common)| common) {
+        *counts.entry(*term).or_default() += 1;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of words in one text")]
+    let weight = |term: &u64| 1.0 + (pieces.len() as f64 / counts[term] as f64).ln();
+    let mut inside = FxHashMap::<u64, usize>::default();
+    let (mut first, mut sum, mut best) = (0, 0.0, None);
+    for (last, (at, common)) in found.iter().enumerate() {
+        for term in common {
+            let count = inside.entry(*term).or_default();
+            if *count == 0 {
+                sum += weight(term);
+            }
+            *count += 1;
+        }
+        while first < last && pieces[*at].end - pieces[found[first].0].start > size {
+            for term in &found[first].1 {
+                if let Some(count) = inside.get_mut(term) {
+                    *count -= 1;
+                    if *count == 0 {
+                        sum -= weight(term);
+                    }
+                }
+            }
+            first += 1;
+        }
+        if best
+            .as_ref()
+            .is_none_or(|(most, _)| sum > *most + f64::EPSILON * 64.0)
+        {
+            best = Some((sum, found[first].0..*at + 1));
+        }
+    }
+    best.map(|(_, run)| run)
+}
+
+/// The bytes of the pieces of `run` with neighbours on both sides, as many as `size` holds.
+fn widened(text: &str, pieces: &[Range<usize>], run: Range<usize>, size: usize) -> Range<usize> {
+    let Range { mut start, mut end } = run;
+    let Some(first) = pieces.get(start) else {
+        return 0..boundary(text, size); // nothing but white space
+    };
+    if start == end {
+        end += 1;
+    }
+    if pieces[end - 1].end - first.start > size {
+        return first.start..boundary(text, first.start + size);
+    }
+    loop {
+        let (from, to) = (pieces[start].start, pieces[end - 1].end);
+        let after = pieces.get(end).filter(|piece| piece.end - from <= size);
+        let before = start
+            .checked_sub(1)
+            .filter(|&at| to - pieces[at].start <= size);
+        // Of the two sides the one that has less beside the match goes on.
+        let (left, right) = (run.start - start, end - run.end.min(end));
+        match (before, after) {
+            (Some(at), Some(_)) if left <= right => start = at,
+            (Some(at), None) => start = at,
+            (_, Some(_)) => end += 1,
+            (None, None) => return from..to,
+        }
+    }
+}
+
+/// The last place between two code points of `text` up to `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_fits_is_all_of_it() {
+        assert_eq!(best_window("one two", "two", 7), 0..7);
+        assert_eq!(best_window("", "two", 0), 0..0);
+    }
+
+    #[test]
+    fn without_a_match_it_is_the_beginning() {
+        assert_eq!(best_window("one two three four", "zebra", 8), 0..7);
+    }
+
+    #[test]
+    fn the_rarer_term_of_a_text_decides() {
+        let text = "pump one. pump two. pump three. pump four. the needle is here. pump five.";
+        let window = best_window(text, "pump needle", 24);
+        assert!(text[window].contains("needle"));
+    }
+
+    #[test]
+    fn a_text_without_white_space_is_cut_between_code_points() {
+        let text = format!("{}关键的密码是七{}", "山".repeat(200), "水".repeat(200));
+        let window = best_window(&text, "密码", 60);
+        assert!(window.len() <= 60);
+        assert!(text[window].contains("密码"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_holds_its_size_and_lies_between_code_points(
+            text in "\\PC{0,200}", query in "\\PC{0,20}", size in 0_usize..300,
+        ) {
+            let window = best_window(&text, &query, size);
+            prop_assert!(window.len() <= size);
+            prop_assert!(text.get(window).is_some());
+        }
+
+        #[test]
+        fn a_word_of_the_query_is_in_the_window_wherever_it_stands(
+            before in 0_usize..60, after in 0_usize..60,
+        ) {
+            let text = format!("{}needle{}", "hay ".repeat(before), " hay".repeat(after));
+            let window = best_window(&text, "the needles", 20);
+            prop_assert!(text[window].contains("needle"));
+        }
+    }
+}

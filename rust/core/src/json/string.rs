@@ -1,0 +1,85 @@
+//! The size of a text as a JSON string, and the string itself.
+
+use crate::tokens::{TextSize, count_bytes};
+
+/// The size of `text` as a JSON string literal, quotes included.
+///
+/// The form is that of Python's `json.dumps(text, ensure_ascii=False)`: `\"`, `\\`, `\n`, `\r`, `\t`,
+/// `\b` and `\f` take two bytes, any other code point below U+0020 takes six (`\u001f`), and
+/// everything else is written as it is. `text` is UTF-8, or UTF-8 with lone surrogates in their
+/// three-byte form.
+#[must_use]
+pub fn string_size(text: &[u8]) -> TextSize {
+    const QUOTES: usize = 2;
+    const LONG: usize = 5; // what \u001f adds to its one byte
+    const SAVED: usize = 4; // what \n is shorter than \u000a
+    let size = TextSize::of(text);
+    let slashed = count_bytes(text, |byte| byte == b'"' || byte == b'\\');
+    let control = count_bytes(text, |byte| byte < 0x20);
+    let short = count_bytes(text, |byte| {
+        matches!(byte, b'\n' | b'\r' | b'\t' | 0x08 | 0x0C)
+    });
+    let added = QUOTES + slashed + control * LONG - short * SAVED;
+    TextSize {
+        bytes: size.bytes + added,
+        code_points: size.code_points + added,
+    }
+}
+
+/// Appends `text` as the literal that [`string_size`] measures.
+pub fn write_string(text: &str, literal: &mut String) {
+    literal.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.find(|point: char| matches!(point, '"' | '\\' | '\0'..='\x1f')) {
+        let (plain, escaped) = rest.split_at(at);
+        literal.push_str(plain);
+        let byte = escaped.as_bytes()[0];
+        match byte {
+            b'"' => literal.push_str("\\\""),
+            b'\\' => literal.push_str("\\\\"),
+            b'\n' => literal.push_str("\\n"),
+            b'\r' => literal.push_str("\\r"),
+            b'\t' => literal.push_str("\\t"),
+            0x08 => literal.push_str("\\b"),
+            0x0C => literal.push_str("\\f"),
+            _ => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                literal.push_str("\\u00");
+                for digit in [byte >> 4, byte & 0x0F] {
+                    literal.push(char::from(DIGITS[usize::from(digit)]));
+                }
+            }
+        }
+        rest = &escaped[1..];
+    }
+    literal.push_str(rest);
+    literal.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_worked_by_hand() {
+        // "a\"\\\n\u001f☕\u007f" is 1 + 2 + 2 + 2 + 6 + 3 + 1 bytes and two quotes
+        let size = string_size("a\"\\\n\u{1f}☕\u{7f}".as_bytes());
+        assert_eq!(size.bytes, 19);
+        assert_eq!(size.code_points, 17);
+    }
+
+    #[test]
+    fn a_literal_is_as_large_as_it_is_measured() {
+        let mut literal = String::new();
+        write_string("a\"\\\n\u{1f}☕\u{7f}", &mut literal);
+        assert_eq!(literal, "\"a\\\"\\\\\\n\\u001f☕\u{7f}\"");
+        for text in ["", "plain", "\r\t\u{8}\u{c}\0", "naïve ☕ \"quoted\""] {
+            literal.clear();
+            write_string(text, &mut literal);
+            assert_eq!(
+                TextSize::of(literal.as_bytes()),
+                string_size(text.as_bytes())
+            );
+        }
+    }
+}

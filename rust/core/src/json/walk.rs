@@ -1,0 +1,174 @@
+//! A walk over a value that can be written as JSON, whoever keeps it.
+
+use std::borrow::Cow;
+
+use super::string::{string_size, write_string};
+use crate::tokens::TextSize;
+
+/// A value that can be written as JSON, in whatever form somebody keeps it.
+pub trait Tree: Sized {
+    /// Why a value cannot be written.
+    type Error;
+    /// The items of an array.
+    type Items: Iterator<Item = Self>;
+    /// The keys and values of an object.
+    type Fields: Iterator<Item = (Self, Self)>;
+
+    /// What the value is.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    fn node(&self) -> Result<Node<'_, Self>, Self::Error>;
+
+    /// What the value is as the key of an object: a text, or a literal, which is written in quotes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be a key.
+    fn key(&self) -> Result<Node<'_, Self>, Self::Error>;
+
+    /// The error for a container in as many others as there may be.
+    fn too_deep(&self, limit: usize) -> Self::Error;
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub enum Node<'a, T: Tree> {
+    /// A text: UTF-8, or UTF-8 with lone surrogates in their three-byte form.
+    Text(Cow<'a, [u8]>),
+    /// `null`, `true`, `false` or a number, as it is written.
+    Literal(Cow<'a, str>),
+    /// An array.
+    Array(T::Items),
+    /// An object.
+    Object(T::Fields),
+}
+
+/// The size of `value` as compact JSON, in which containers are nested at most `depth` deep.
+///
+/// # Errors
+///
+/// Those of the values, and that for one that is nested deeper.
+pub fn size_of<T: Tree>(value: &T, depth: usize) -> Result<TextSize, T::Error> {
+    let mut size = TextSize::default();
+    walk(value, depth, &mut size)?;
+    Ok(size)
+}
+
+/// Appends what [`size_of`] measures. A lone surrogate is written as U+FFFD.
+///
+/// # Errors
+///
+/// Those of [`size_of`]; `json` then ends somewhere.
+pub fn write<T: Tree>(value: &T, depth: usize, json: &mut String) -> Result<(), T::Error> {
+    walk(value, depth, json)
+}
+
+/// Where a walk leaves what it meets.
+trait Out {
+    fn text(&mut self, utf8: &[u8]);
+    fn ascii(&mut self, written: &str);
+}
+
+impl Out for TextSize {
+    #[inline]
+    fn text(&mut self, utf8: &[u8]) {
+        *self = self.plus(string_size(utf8));
+    }
+
+    #[inline]
+    fn ascii(&mut self, written: &str) {
+        self.bytes += written.len();
+        self.code_points += written.len();
+    }
+}
+
+impl Out for String {
+    #[inline]
+    fn text(&mut self, utf8: &[u8]) {
+        write_string(&String::from_utf8_lossy(utf8), self);
+    }
+
+    #[inline]
+    fn ascii(&mut self, written: &str) {
+        self.push_str(written);
+    }
+}
+
+/// What is left of a container.
+enum Rest<T: Tree> {
+    Array(T::Items),
+    Object(T::Fields),
+}
+
+/// The containers that are open lie on the heap, so no value can overflow the stack of the thread.
+fn walk<T: Tree>(value: &T, depth: usize, out: &mut impl Out) -> Result<(), T::Error> {
+    let mut open: Vec<(Rest<T>, bool)> = Vec::new(); // and whether something of it was met
+    visit(value, depth, &mut open, out)?;
+    while let Some((rest, met)) = open.last_mut() {
+        let separator = if *met { "," } else { "" };
+        *met = true;
+        match rest {
+            Rest::Array(items) => match items.next() {
+                Some(item) => {
+                    out.ascii(separator);
+                    visit(&item, depth, &mut open, out)?;
+                }
+                None => close("]", &mut open, out),
+            },
+            Rest::Object(fields) => match fields.next() {
+                Some((key, value)) => {
+                    out.ascii(separator);
+                    match key.key()? {
+                        Node::Literal(literal) => {
+                            out.ascii("\"");
+                            out.ascii(&literal);
+                            out.ascii("\"");
+                        }
+                        Node::Text(text) => out.text(&text),
+                        Node::Array(_) | Node::Object(_) => return Err(key.too_deep(depth)),
+                    }
+                    out.ascii(":");
+                    visit(&value, depth, &mut open, out)?;
+                }
+                None => close("}", &mut open, out),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Writes a scalar, or opens a container.
+#[inline]
+fn visit<T: Tree>(
+    value: &T,
+    depth: usize,
+    open: &mut Vec<(Rest<T>, bool)>,
+    out: &mut impl Out,
+) -> Result<(), T::Error> {
+    let (rest, bracket) = match value.node()? {
+        Node::Text(text) => {
+            out.text(&text);
+            return Ok(());
+        }
+        Node::Literal(literal) => {
+            out.ascii(&literal);
+            return Ok(());
+        }
+        Node::Array(items) => (Rest::Array(items), "["),
+        Node::Object(fields) => (Rest::Object(fields), "{"),
+    };
+    if open.len() == depth {
+        return Err(value.too_deep(depth));
+    }
+    out.ascii(bracket);
+    open.push((rest, false));
+    Ok(())
+}
+
+#[inline]
+fn close<T: Tree>(bracket: &str, open: &mut Vec<(Rest<T>, bool)>, out: &mut impl Out) {
+    out.ascii(bracket);
+    open.pop();
+}

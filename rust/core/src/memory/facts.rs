@@ -1,0 +1,80 @@
+//! Facts: what a caller knows of a session or its namespace, kept beside what was said. And how a message that was
+//! forgotten is known when it is sent again.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::SessionId;
+use crate::memory::store::Store;
+use crate::sqlite::{Fact, NewFact, fact, forgotten, meta, session};
+
+impl Store {
+    /// Writes `facts` of the session in one transaction, each over the one whose id it has. Their ids; none for a
+    /// session that was deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidEntry`] where neither the session nor its namespace has a fact of such an id; otherwise
+    /// those of a write.
+    pub fn put_facts(&self, session: &SessionId, facts: &[NewFact], now: i64) -> Result<Vec<i64>> {
+        self.database.writer()?.transaction(|transaction| {
+            let row = session::find_or_create(transaction, session)?;
+            if row.dropped {
+                return Ok(Vec::new());
+            }
+            let ids = facts
+                .iter()
+                .map(|new| fact::put(transaction, &row, new, now));
+            ids.collect()
+        })
+    }
+
+    /// The facts of the session, in the order of their first writes; those in that state, where one is given.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn facts(&self, session: &SessionId, state: Option<&str>) -> Result<Vec<Fact>> {
+        self.database
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => fact::of_session(transaction, &row, state),
+                None => Ok(Vec::new()),
+            })
+    }
+
+    /// The facts of all sessions of the namespace, as [`facts`](Self::facts) gives those of one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] for an empty name, which is that of no namespace; otherwise those of a read.
+    pub fn namespace_facts(&self, namespace: &str, state: Option<&str>) -> Result<Vec<Fact>> {
+        if namespace.is_empty() {
+            let message = "a namespace must not be empty: sessions without one share nothing";
+            return Err(Error::new(ErrorKind::InvalidArgument, message)
+                .with("field", "namespace")
+                .with("value", namespace));
+        }
+        self.database
+            .read(|transaction| fact::of_namespace(transaction, namespace, state))
+    }
+
+    /// What digests of messages are made with: 128 random bits of this store, as text.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn salt(&self) -> Result<String> {
+        self.database.meta(meta::SALT)
+    }
+
+    /// The digests of messages that were forgotten in the session, each with the message's place, in its order.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn forgotten(&self, session: &SessionId) -> Result<Vec<(i64, Vec<u8>)>> {
+        self.database
+            .read(|transaction| match session::find(transaction, session)? {
+                Some(row) => forgotten::of_session(transaction, row.id),
+                None => Ok(Vec::new()),
+            })
+    }
+}

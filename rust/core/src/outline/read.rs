@@ -1,0 +1,155 @@
+//! How a message is read without making anything of it.
+//!
+//! A reader tells a [`Sink`] what it finds, part by part. It reads what nearly every message is made of,
+//! exactly as `siltstone.messages.read` does, and answers `None` for all else: media, blocks that nobody
+//! knows, what a provider ran, values that JSON does not have, and everything that is an error.
+
+use super::dialects;
+use super::fields::{Fields, Sink};
+use super::lines::Role;
+use super::value::{Field, Value, present};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Any,
+    Chat,
+    Responses,
+    Anthropic,
+}
+
+/// Who speaks, and in which dialect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) role: Role,
+    pub(super) dialect: Dialect,
+}
+
+/// Reads a message: tells `sink` of each part, and gives who speaks.
+pub(super) fn read<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>) -> Option<Head> {
+    let Some(role) = present(fields.get(Field::Role)) else {
+        let role = dialects::item(fields, fields.get(Field::Type)?.text()?, sink)?;
+        let dialect = Dialect::Responses;
+        return Some(Head { role, dialect });
+    };
+    let role = role.text()?;
+    if role == "user" && may_be_summary(fields) {
+        return None; // its place decides, and Python knows the places
+    }
+    let dialect = detect(fields, role)?;
+    let spoken = dialect.role(role)?;
+    match dialect {
+        Dialect::Any | Dialect::Chat => dialects::chat(fields, spoken, sink)?,
+        Dialect::Responses => dialects::spoken_item(fields, sink)?,
+        Dialect::Anthropic => dialects::anthropic(fields, sink)?,
+    }
+    Some(Head {
+        role: spoken,
+        dialect,
+    })
+}
+
+fn detect<V: Value>(fields: &Fields<V>, role: &str) -> Option<Dialect> {
+    let is_item = match fields.get(Field::Type) {
+        None => false,
+        Some(kind) if kind.text()? == "message" => true,
+        Some(_) => return None,
+    };
+    let chat = [
+        Field::ToolCalls,
+        Field::ToolCallId,
+        Field::FunctionCall,
+        Field::Refusal,
+        Field::Audio,
+        Field::ReasoningContent,
+        Field::Reasoning,
+    ];
+    if matches!(role, "tool" | "developer" | "function")
+        || chat.iter().any(|&field| fields.get(field).is_some())
+    {
+        return Some(Dialect::Chat);
+    }
+    let Some(content) = fields.get(Field::Content) else {
+        return Some(Dialect::Chat);
+    };
+    if let Some(blocks) = content.items() {
+        return detect_blocks(blocks);
+    }
+    if content.text().is_none() {
+        return Some(Dialect::Chat);
+    }
+    Some(if is_item {
+        Dialect::Responses
+    } else {
+        Dialect::Any
+    })
+}
+
+fn detect_blocks<V: Value>(blocks: impl Iterator<Item = V>) -> Option<Dialect> {
+    for block in blocks {
+        if !block.is_object() {
+            block.text()?; // a text gives nothing away
+            continue;
+        }
+        let kind = block.field(Field::Type);
+        match kind.as_ref().and_then(Value::text).unwrap_or("") {
+            "tool_use" | "server_tool_use" | "mcp_tool_use" | "thinking" | "redacted_thinking"
+            | "image" | "document" | "search_result" | "container_upload" | "compaction" => {
+                return Some(Dialect::Anthropic);
+            }
+            kind if kind.ends_with("tool_result") => return Some(Dialect::Anthropic),
+            "input_text" | "output_text" | "input_image" | "input_file" => {
+                return Some(Dialect::Responses);
+            }
+            "image_url" | "input_audio" | "file" | "refusal" | "video_url" => {
+                return Some(Dialect::Chat);
+            }
+            _ => {}
+        }
+    }
+    Some(Dialect::Any)
+}
+
+impl Dialect {
+    /// Our word for one of its roles.
+    fn role(self, role: &str) -> Option<Role> {
+        match (self, role) {
+            (_, "system") => Some(Role::System),
+            (_, "user") => Some(Role::User),
+            (_, "assistant") => Some(Role::Assistant),
+            (Self::Any | Self::Chat | Self::Responses, "developer") => Some(Role::Developer),
+            (Self::Any | Self::Chat, "tool" | "function") => Some(Role::Tool),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the only text of the content ends like a summary, as `siltstone.messages.summary_mark` has it.
+fn may_be_summary<V: Value>(fields: &Fields<V>) -> bool {
+    let Some(content) = present(fields.get(Field::Content)) else {
+        return false;
+    };
+    if let Some(said) = content.text() {
+        return is_marked(said);
+    }
+    let Some(mut blocks) = content.items() else {
+        return false;
+    };
+    let (Some(block), None) = (blocks.next(), blocks.next()) else {
+        return false;
+    };
+    if let Some(said) = block.text() {
+        return is_marked(said);
+    }
+    let said = block.field(Field::Text);
+    said.as_ref().and_then(Value::text).is_some_and(is_marked)
+}
+
+/// Whether the last line of a text may be the mark of a summary; the digest in it is Python's to check.
+fn is_marked(said: &str) -> bool {
+    let said = said.trim_end();
+    said.ends_with(']')
+        && said
+            .rsplit('\n')
+            .next()
+            .is_some_and(|line| line.starts_with("[Summary level "))
+}

@@ -1,0 +1,338 @@
+//! Texts that stand in a view in the place of messages: summaries, and substitutes of single messages.
+//!
+//! A text is written once, with the compaction that brings it, and named by every later view that shows it.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Transaction, params};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::checksum::{Checksum, corrupt};
+use crate::sqlite::compactions::covers_of;
+use crate::sqlite::ranges::Range;
+use crate::sqlite::row::Columns;
+use crate::sqlite::session::SessionRow;
+
+pub(super) const TABLE: &str = "derived";
+
+/// The columns in the order of `read`, and then a condition.
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, session, kind, seq, level, degraded, redacted, covers, raw, created_at, checksum, digest,
+                    dialect
+             FROM derived ",
+            $condition
+        )
+    };
+}
+
+/// Every row, to be checked, with its digest at the end.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
+
+/// What a derived text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DerivedKind {
+    /// The content of a message that sums others up.
+    #[default]
+    Summary,
+    /// A whole message, as JSON, in the place of one.
+    Substitute,
+}
+
+impl DerivedKind {
+    /// Its name in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Substitute => "substitute",
+        }
+    }
+
+    /// The kind of that name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] for a name of none.
+    pub fn of(name: &str) -> Result<Self> {
+        match name {
+            "summary" => Ok(Self::Summary),
+            "substitute" => Ok(Self::Substitute),
+            _ => {
+                let message =
+                    format!("a derived text must be a 'summary' or a 'substitute', got {name:?}");
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "kind")
+                    .with("value", name))
+            }
+        }
+    }
+}
+
+/// A derived text on its way into the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewDerived {
+    /// What it is.
+    pub kind: DerivedKind,
+    /// The message that a substitute stands in for.
+    pub seq: Option<i64>,
+    /// A summary's level.
+    pub level: i64,
+    /// Whether it was made without the intended model.
+    pub degraded: bool,
+    /// The ranges of messages it stands for, as JSON.
+    pub covers: String,
+    /// A summary's text, or a substitute's message as JSON.
+    pub raw: String,
+    /// How a substitute's message is to be read.
+    pub dialect: String,
+}
+
+/// A derived text as the store holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Derived {
+    /// Its id, never reused.
+    pub id: i64,
+    /// The key of its session.
+    pub(crate) session: i64,
+    /// Whether it was forgotten, and another text stands in its place.
+    pub redacted: bool,
+    /// Milliseconds since 1970, UTC.
+    pub created_at: i64,
+    /// What was written.
+    pub text: NewDerived,
+}
+
+/// Writes a text of the session; its id.
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    session: i64,
+    text: &NewDerived,
+    created_at: i64,
+) -> Result<i64> {
+    if covers_of(&text.covers).is_none() {
+        let message = format!(
+            "a derived text must cover a list of [start, end], got {}",
+            text.covers
+        );
+        return Err(Error::new(ErrorKind::InvalidArgument, message)
+            .with("field", "covers")
+            .with("value", text.covers.clone()));
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO derived (session, kind, seq, level, degraded, redacted, dialect, covers, raw, created_at,
+                 digest, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, 0)",
+        )?
+        .execute(params![
+            session,
+            text.kind.name(),
+            text.seq,
+            text.level,
+            text.degraded,
+            text.dialect,
+            text.covers,
+            text.raw,
+            created_at,
+            digest(&text.raw),
+        ])?;
+    let row = Derived {
+        id: transaction.last_insert_rowid(),
+        session,
+        redacted: false,
+        created_at,
+        text: text.clone(),
+    };
+    transaction
+        .prepare_cached("UPDATE derived SET checksum = ?2 WHERE id = ?1")?
+        .execute([row.id, checksum(&row).finish()])?;
+    Ok(row.id)
+}
+
+/// The text of that id, which a view of the session shows.
+pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Derived> {
+    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
+    let mut rows = statement.query([id])?;
+    match rows.next()?.map(read).transpose()? {
+        Some(found) if found.session == session.id => Ok(found),
+        found => {
+            let message = match found {
+                None => "is missing",
+                Some(_) => "is of another session",
+            };
+            let message = format!(
+                "session {:?} shows text {id}, which {message}",
+                session.name
+            );
+            Err(Error::new(ErrorKind::StoreCorrupt, message)
+                .with("table", TABLE)
+                .with("id", id))
+        }
+    }
+}
+
+/// The texts of the session with an id above `after`, in the order of their writes.
+pub(crate) fn of_session(
+    connection: &Connection,
+    session: i64,
+    after: i64,
+) -> Result<Vec<Derived>> {
+    let mut statement =
+        connection.prepare_cached(select!("WHERE session = ?1 AND id > ?2 ORDER BY id"))?;
+    let mut rows = statement.query([session, after])?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        texts.push(read(row)?);
+    }
+    Ok(texts)
+}
+
+/// The texts of the session that are exactly `raw`, the newest first.
+pub(crate) fn like(
+    connection: &Connection,
+    session: &SessionRow,
+    raw: &str,
+) -> Result<Vec<Derived>> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE session = ?1 AND digest = ?2 ORDER BY id DESC"
+    ))?;
+    let mut rows = statement.query([session.id, digest(raw)])?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let found = read(row)?;
+        if found.session == session.id && found.text.raw == raw {
+            texts.push(found);
+        }
+    }
+    Ok(texts)
+}
+
+/// Puts another text in the place of each that is one of `ids`, stands in for a message of `messages`, or
+/// covers one of them. `ids` and `messages` come with the text that takes the place, and `messages` ascend;
+/// `replacement` is for summaries that cover one. How many there were.
+pub(crate) fn redact(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    ids: &[(i64, String)],
+    messages: &[(i64, &str)],
+    replacement: &str,
+) -> Result<i64> {
+    let seqs: Vec<i64> = messages.iter().map(|&(seq, _)| seq).collect();
+    let mut redacted = 0;
+    for row in of_session(transaction, session.id, 0)? {
+        let named = ids.iter().find(|(id, _)| *id == row.id);
+        let of_message = row
+            .text
+            .seq
+            .and_then(|seq| seqs.binary_search(&seq).ok())
+            .map(|place| messages[place].1);
+        let covers_one =
+            || -> Result<bool> { Ok(covers(&row)?.iter().any(|range| range.holds_one(&seqs))) };
+        let raw = match (named, of_message) {
+            _ if row.redacted => continue,
+            (Some((_, raw)), _) => raw,
+            (None, Some(raw)) => raw,
+            (None, None) if covers_one()? => replacement,
+            (None, None) => continue,
+        };
+        put(transaction, row, raw, true)?;
+        redacted += 1;
+    }
+    Ok(redacted)
+}
+
+/// Gives a text of the session that was forgotten another one. Whether there is such a one.
+pub(crate) fn renew(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    id: i64,
+    raw: &str,
+) -> Result<bool> {
+    let mut statement = transaction.prepare_cached(select!("WHERE id = ?1"))?;
+    let mut rows = statement.query([id])?;
+    let row = rows.next()?.map(read).transpose()?;
+    match row.filter(|row| row.session == session.id && row.redacted) {
+        Some(row) => put(transaction, row, raw, false).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+fn put(transaction: &Transaction<'_>, row: Derived, raw: &str, redacted: bool) -> Result<()> {
+    let row = Derived {
+        redacted,
+        text: NewDerived {
+            raw: raw.to_owned(),
+            ..row.text
+        },
+        ..row
+    };
+    transaction
+        .prepare_cached(
+            "UPDATE derived SET raw = ?2, redacted = ?3, digest = ?4, checksum = ?5 WHERE id = ?1",
+        )?
+        .execute(params![
+            row.id,
+            row.text.raw,
+            row.redacted,
+            digest(&row.text.raw),
+            checksum(&row).finish()
+        ])?;
+    Ok(())
+}
+
+/// The messages that it stands for.
+fn covers(row: &Derived) -> Result<Vec<Range>> {
+    covers_of(&row.text.covers).ok_or_else(|| {
+        corrupt(
+            TABLE,
+            ValueRef::Integer(row.id),
+            "covers what is no list of ranges",
+        )
+    })
+}
+
+pub(super) fn read(row: &Row<'_>) -> Result<Derived> {
+    let columns = Columns::of(TABLE, row);
+    let kind = DerivedKind::of(&columns.text(2)?)
+        .map_err(|_| columns.damaged(2, "is no kind that there is"))?;
+    let found = Derived {
+        id: columns.integer(0)?,
+        session: columns.integer(1)?,
+        redacted: columns.integer(6)? != 0,
+        created_at: columns.integer(9)?,
+        text: NewDerived {
+            kind,
+            seq: columns.optional_integer(3)?,
+            level: columns.integer(4)?,
+            degraded: columns.integer(5)? != 0,
+            covers: columns.text(7)?,
+            raw: columns.text(8)?,
+            dialect: columns.text(12)?,
+        },
+    };
+    columns.verify(checksum(&found), 10)?;
+    Ok(found)
+}
+
+/// What a text is found by; it follows from the text, and is not in its checksum.
+pub(super) fn digest(raw: &str) -> i64 {
+    xxh3_64(raw.as_bytes()).cast_signed()
+}
+
+pub(super) fn checksum(row: &Derived) -> Checksum {
+    let text = &row.text;
+    Checksum::of(TABLE)
+        .integer(row.id)
+        .integer(row.session)
+        .text(text.kind.name())
+        .optional_integer(text.seq)
+        .integer(text.level)
+        .integer(i64::from(text.degraded))
+        .integer(i64::from(row.redacted))
+        .text(&text.dialect)
+        .text(&text.covers)
+        .text(&text.raw)
+        .integer(row.created_at)
+}

@@ -1,0 +1,203 @@
+//! What is known of a session or of its namespace, in the caller's own form.
+
+use rusqlite::{Connection, Row, Transaction, params};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::checksum::Checksum;
+use crate::sqlite::row::Columns;
+use crate::sqlite::session::SessionRow;
+
+pub(super) const TABLE: &str = "fact";
+
+/// The columns in the order of `read`, and then a condition.
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, session, namespace, state, key, body, created_at, changed_at, checksum FROM fact ",
+            $condition
+        )
+    };
+}
+
+/// Every row, to be checked.
+pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
+
+/// A fact on its way into the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewFact {
+    /// The fact that it takes the place of; None for a new one.
+    pub id: Option<i64>,
+    /// What the caller looks it up by.
+    pub key: String,
+    /// What became of it.
+    pub state: String,
+    /// What it says, as JSON.
+    pub body: String,
+}
+
+/// A fact as the store holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Its id, never reused.
+    pub id: i64,
+    /// The key of the session that it came from.
+    pub(crate) session: i64,
+    /// The namespace of that session.
+    pub namespace: String,
+    /// What became of it.
+    pub state: String,
+    /// What the caller looks it up by.
+    pub key: String,
+    /// What it says, as JSON.
+    pub body: String,
+    /// When it was first written: milliseconds since 1970, UTC.
+    pub created_at: i64,
+    /// And last.
+    pub changed_at: i64,
+}
+
+/// Writes a fact of the session, over the one of its id where it has one; its id.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidEntry`] where its namespace, or for a session without one the session itself, has no fact
+/// of that id.
+pub(crate) fn put(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    new: &NewFact,
+    now: i64,
+) -> Result<i64> {
+    let mut row = Fact {
+        id: 0,
+        session: session.id,
+        namespace: session.namespace.clone(),
+        state: new.state.clone(),
+        key: new.key.clone(),
+        body: new.body.clone(),
+        created_at: now,
+        changed_at: now,
+    };
+    if let Some(id) = new.id {
+        let before = get(transaction, id)?.filter(|before| is_of(before, session));
+        let Some(before) = before else {
+            let message = format!("session {:?} has no fact {id}", session.name);
+            return Err(Error::new(ErrorKind::InvalidEntry, message).with("id", id));
+        };
+        row.id = id;
+        row.session = before.session;
+        row.created_at = before.created_at;
+    } else {
+        transaction
+                .prepare_cached(
+                    "INSERT INTO fact (session, namespace, state, key, body, created_at, changed_at, checksum)
+                     VALUES (?1, ?2, '', '', '', ?3, ?3, 0)",
+                )?
+                .execute(params![row.session, row.namespace, now])?;
+        row.id = transaction.last_insert_rowid();
+    }
+    transaction
+        .prepare_cached(
+            "UPDATE fact SET state = ?2, key = ?3, body = ?4, changed_at = ?5, checksum = ?6 WHERE id = ?1",
+        )?
+        .execute(params![
+            row.id,
+            row.state,
+            row.key,
+            row.body,
+            row.changed_at,
+            checksum(&row).finish()
+        ])?;
+    Ok(row.id)
+}
+
+/// The facts of the session, in the order of their first writes; those of one state, where it is given.
+pub(crate) fn of_session(
+    connection: &Connection,
+    session: &SessionRow,
+    state: Option<&str>,
+) -> Result<Vec<Fact>> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE session = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id"
+    ))?;
+    let mut rows = statement.query(params![session.id, state])?;
+    let mut facts = Vec::new();
+    while let Some(row) = rows.next()? {
+        facts.push(read(row)?);
+    }
+    Ok(facts)
+}
+
+/// The facts of the namespace, as for a session.
+pub(crate) fn of_namespace(
+    connection: &Connection,
+    namespace: &str,
+    state: Option<&str>,
+) -> Result<Vec<Fact>> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE namespace = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id"
+    ))?;
+    let mut rows = statement.query(params![namespace, state])?;
+    let mut facts = Vec::new();
+    while let Some(row) = rows.next()? {
+        facts.push(read(row)?);
+    }
+    Ok(facts)
+}
+
+/// Deletes those of `ids` that are the session's, or of its namespace. How many.
+pub(crate) fn forget(
+    transaction: &Transaction<'_>,
+    session: &SessionRow,
+    ids: &[i64],
+) -> Result<i64> {
+    let mut gone = 0;
+    for &id in ids {
+        let mut statement = transaction.prepare_cached(
+            "DELETE FROM fact WHERE id = ?1 AND (session = ?2 OR (?3 <> '' AND namespace = ?3))",
+        )?;
+        let count = statement.execute(params![id, session.id, session.namespace])?;
+        gone += i64::from(count > 0);
+    }
+    Ok(gone)
+}
+
+fn get(connection: &Connection, id: i64) -> Result<Option<Fact>> {
+    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
+    let mut rows = statement.query([id])?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Whether the fact may be changed from the session: its own, or one of its namespace.
+fn is_of(fact: &Fact, session: &SessionRow) -> bool {
+    let shared = !session.namespace.is_empty() && fact.namespace == session.namespace;
+    fact.session == session.id || shared
+}
+
+pub(super) fn read(row: &Row<'_>) -> Result<Fact> {
+    let columns = Columns::of(TABLE, row);
+    let found = Fact {
+        id: columns.integer(0)?,
+        session: columns.integer(1)?,
+        namespace: columns.text(2)?,
+        state: columns.text(3)?,
+        key: columns.text(4)?,
+        body: columns.text(5)?,
+        created_at: columns.integer(6)?,
+        changed_at: columns.integer(7)?,
+    };
+    columns.verify(checksum(&found), 8)?;
+    Ok(found)
+}
+
+fn checksum(row: &Fact) -> Checksum {
+    Checksum::of(TABLE)
+        .integer(row.id)
+        .integer(row.session)
+        .text(&row.namespace)
+        .text(&row.state)
+        .text(&row.key)
+        .text(&row.body)
+        .integer(row.created_at)
+        .integer(row.changed_at)
+}

@@ -1,0 +1,60 @@
+//! Which messages were forgotten? Salted digests of them, so that one that is sent again is known.
+//!
+//! The digests are the caller's, of whatever it takes for the same message; the salt is the store's
+//! (`meta.rs`), so that those of two stores do not compare.
+
+use rusqlite::{Connection, Row, Transaction, params};
+
+use crate::error::Result;
+use crate::sqlite::checksum::Checksum;
+use crate::sqlite::row::Columns;
+
+pub(super) const TABLE: &str = "forgotten";
+
+/// Every row, to be checked.
+pub(super) const SELECT_ALL: &str =
+    "SELECT session, seq, digest, checksum FROM forgotten ORDER BY session, seq, digest";
+
+/// Remembers digests of messages of the session, each with the message's place.
+pub(crate) fn add(
+    transaction: &Transaction<'_>,
+    session: i64,
+    digests: &[(i64, Vec<u8>)],
+) -> Result<()> {
+    let mut statement = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO forgotten (session, seq, digest, checksum) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    for (seq, digest) in digests {
+        let checksum = checksum(session, *seq, digest).finish();
+        statement.execute(params![session, seq, digest, checksum])?;
+    }
+    Ok(())
+}
+
+/// All that are remembered of the session, in the order of the messages.
+pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<(i64, Vec<u8>)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 ORDER BY seq, digest",
+    )?;
+    let mut rows = statement.query([session])?;
+    let mut digests = Vec::new();
+    while let Some(row) = rows.next()? {
+        digests.push(read(row)?);
+    }
+    Ok(digests)
+}
+
+pub(super) fn read(row: &Row<'_>) -> Result<(i64, Vec<u8>)> {
+    let columns = Columns::of(TABLE, row);
+    let (session, seq) = (columns.integer(0)?, columns.integer(1)?);
+    let digest = columns.bytes(2)?;
+    columns.verify(checksum(session, seq, digest), 3)?;
+    Ok((seq, digest.to_vec()))
+}
+
+fn checksum(session: i64, seq: i64, digest: &[u8]) -> Checksum {
+    Checksum::of(TABLE)
+        .integer(session)
+        .integer(seq)
+        .bytes(digest)
+}

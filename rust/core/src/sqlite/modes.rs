@@ -1,0 +1,83 @@
+//! Who may read what a store writes? Its owner alone, whatever the process's mask, unless it is told otherwise.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// What a new file may be used for, where nothing else is said: by its owner alone.
+const OWNER: u32 = 0o600;
+
+/// Makes an empty file that nobody else can read, or those whom `mode` lets. One that is there already is left as
+/// it is; where none can be made, whoever opens it finds out.
+pub(crate) fn make_file(file: &Path, mode: Option<u32>) {
+    let _ = try_to_make(file, mode.unwrap_or(OWNER) & 0o666);
+}
+
+/// Makes a directory, which its owner alone can look into, or those whom `mode` lets read files.
+pub(crate) fn make_directory(directory: &Path, mode: Option<u32>) -> io::Result<()> {
+    let mode = mode.unwrap_or(OWNER) & 0o666;
+    let searched = (mode & 0o444) >> 2; // who may read may also look for names
+    make_one(directory, mode | searched)
+}
+
+/// What the files beside `file` may be used for: the same.
+pub(crate) fn mode_of(file: &Path) -> Option<u32> {
+    file.metadata().ok().and_then(|metadata| bits(&metadata))
+}
+
+/// Lets those read an open file whom `mode` lets, whatever the process's mask.
+#[cfg(unix)]
+pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(unix)]
+fn try_to_make(file: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let created = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(file)?;
+    // The mask may have taken some of it.
+    set_mode(&created, mode)
+}
+
+#[cfg(unix)]
+fn make_one(directory: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+
+    fs::DirBuilder::new().mode(mode).create(directory)?;
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
+fn bits(metadata: &fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+
+    Some(metadata.permissions().mode() & 0o666)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn set_mode(_: &fs::File, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn try_to_make(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn make_one(directory: &Path, _: u32) -> io::Result<()> {
+    fs::create_dir(directory)
+}
+
+#[cfg(not(unix))]
+fn bits(_: &fs::Metadata) -> Option<u32> {
+    None
+}

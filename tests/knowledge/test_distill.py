@@ -1,0 +1,126 @@
+"""Rules from what users deny and repeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from siltstone import ConfigError
+from siltstone.knowledge import Correction, Fact, KnowledgeDistiller, correction_of, new_fact, tool_fact
+
+
+def denied(number: int, context: str = "shell: deploy", corrected: str = "use make deploy") -> Correction:
+    return Correction(f"c{number}", "shell rm -rf build", corrected, context, number)
+
+
+def test_ru_32_the_bounds_of_automatic_facts_and_their_preview() -> None:
+    sizes = [9, 10, 11, 4_999, 5_000, 5_001]
+    assert [size for size in sizes if tool_fact("ls", "x" * size)] == [11, 4_999]
+    inclusive = [size for size in sizes if tool_fact("ls", "x" * size, unit="chars", inclusive=True)]
+    assert inclusive == [10, 11, 4_999, 5_000]
+    assert tool_fact("ls", "é" * 2_600) is None  # bytes
+    assert tool_fact("ls", "é" * 2_600, unit="chars") is not None
+    fact = tool_fact("ls", "y" * 300)
+    assert fact is not None
+    assert fact.content == "ls: " + "y" * 200 + "..."
+    assert (fact.source, fact.tags) == ("tool:ls", ("tool_result", "ls"))
+    short = tool_fact("ls", "a file of 200 " * 2)
+    assert short is not None
+    assert not short.content.endswith("...")
+
+
+def test_ru_32_the_fields_of_a_correction() -> None:
+    correction = correction_of("shell", "rm " + "x" * 300, "use make", "clean up")
+    assert correction.original == "shell rm " + "x" * 197
+    assert (correction.corrected, correction.context) == ("use make", "shell: clean up")
+    assert correction_of("shell", "ls").corrected == "denied by the user"
+
+
+def test_ru_40_disabled_or_below_the_minimum_it_learns_nothing_and_the_entries_wait() -> None:
+    assert KnowledgeDistiller(enabled=False).distill([denied(1), denied(2), denied(3)], []) == ()
+    distiller = KnowledgeDistiller()
+    assert distiller.distill([], []) == ()
+    assert distiller.distill([denied(1), denied(2)], []) == ()
+    assert distiller.addendum() == ""
+    assert [rule.support for rule in distiller.distill([denied(1), denied(2), denied(3)], [])] == [3]
+
+
+def test_ru_40_a_single_correction_says_instead_and_a_group_names_its_number() -> None:
+    [single] = KnowledgeDistiller(min_entries=1).distill([denied(1)], [])
+    assert single.text == "Instead of shell rm -rf build, prefer: use make deploy."
+    [grouped] = KnowledgeDistiller(min_entries=1).distill([denied(1), denied(2)], [])
+    assert grouped.text == "For shell: deploy, prefer: use make deploy. (2 corrections)"
+
+
+def test_a_bare_denial_says_what_to_avoid_and_for_which_goal() -> None:
+    [rule] = KnowledgeDistiller(min_entries=1).distill([denied(1, corrected="denied by the user")], [])
+    assert rule.text == "Avoid shell rm -rf build when working on shell: deploy."
+    assert "prefer" not in rule.text
+
+
+def test_ru_40_preferences_and_facts_that_begin_as_rules_become_rules() -> None:
+    facts = [
+        new_fact("preference", "tabs over spaces"),
+        new_fact("fact", "dark mode", tags=("preference",)),
+        new_fact("fact", "Never push to main"),
+        new_fact("decision", "Use uv for Python"),
+        new_fact("fact", "Useful things happen"),
+    ]
+    texts = {rule.text for rule in KnowledgeDistiller().distill([], facts)}
+    assert texts == {"tabs over spaces", "dark mode", "Never push to main", "Use uv for Python"}
+
+
+def results(count: int) -> list[Fact]:
+    found = [tool_fact("pytest", f"run {number}: all 40 passed") for number in range(count)]
+    return [fact for fact in found if fact is not None]
+
+
+def test_ru_40_three_results_of_one_tool_are_one_rule_unless_that_is_off() -> None:
+    [rule] = KnowledgeDistiller().distill([], results(3))
+    assert "pytest" in rule.text
+    assert rule.support == 3
+    assert KnowledgeDistiller(min_entries=1).distill([], results(2)) == ()
+    assert KnowledgeDistiller(tool_rules=False).distill([], results(5)) == ()
+
+
+def test_ru_40_above_the_most_those_with_the_least_support_leave() -> None:
+    corrections = [denied(n, context=f"tool: goal {n // 2}") for n in range(9)]
+    rules = KnowledgeDistiller(max_rules=3).distill(corrections, [])
+    assert [(rule.support, rule.updated_at) for rule in rules] == [(2, 7), (2, 5), (2, 3)]
+
+
+def test_ru_40_a_second_call_changes_nothing_and_new_support_adds_up() -> None:
+    distiller = KnowledgeDistiller(min_entries=1)
+    first = distiller.distill([denied(1), denied(2)], [])
+    assert distiller.distill([denied(1), denied(2)], []) == first
+    [rule] = distiller.distill([denied(1), denied(2), denied(3)], [])
+    assert rule.support == 3
+    assert rule.text.endswith("(3 corrections)")
+
+
+def test_ru_40_rules_come_back_from_their_file_and_a_missing_one_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "rules.json"
+    distiller = KnowledgeDistiller(path=path)
+    assert distiller.rules == ()
+    rules = distiller.distill([denied(1), denied(2), denied(3)], [])
+    again = KnowledgeDistiller(path=path)
+    assert again.rules == rules
+    assert again.distill([denied(1), denied(2), denied(3)], []) == rules
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="holds no rules"):
+        KnowledgeDistiller(path=path)
+
+
+def test_the_addendum_is_a_heading_a_line_and_the_numbered_rules() -> None:
+    distiller = KnowledgeDistiller(min_entries=1)
+    distiller.distill([denied(1), denied(2)], [new_fact("preference", "tabs over spaces")])
+    lines = distiller.addendum().splitlines()
+    assert lines[0].startswith("## ")
+    assert [line.partition(" ")[0] for line in lines[2:]] == ["1.", "2."]
+
+
+@pytest.mark.parametrize("name", ["max_rules", "min_entries"])
+def test_a_bound_below_one_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        KnowledgeDistiller(**{name: 0})  # type: ignore[arg-type]

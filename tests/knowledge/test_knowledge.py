@@ -1,0 +1,420 @@
+"""Facts: how they are taken from a text, how they change one another, and how they are found again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone import Completion, ConfigError, UsageRecord
+from siltstone.errors import ModelError
+from siltstone.knowledge import (
+    FACT_TYPES,
+    IMPORTANCE,
+    Fact,
+    InMemoryFacts,
+    decide,
+    entities_of,
+    extraction_flow,
+    find_facts,
+    find_text,
+    history_of,
+    learn,
+    new_fact,
+    parse_facts,
+    pattern_facts,
+    topics_of,
+)
+from siltstone.knowledge.extract import pieces_of
+from siltstone.knowledge.words import jaccard
+from siltstone.llm import CompletionRequest, run
+from siltstone.messages import InjectedMessage, Message, RecalledMessage, SummaryMessage, read_history
+from siltstone.redaction import redact
+
+
+def store_of(*facts: Fact) -> InMemoryFacts:
+    store = InMemoryFacts()
+    store.put(facts)
+    return store
+
+
+def active(store: InMemoryFacts) -> list[str]:
+    return [fact.content for fact in store.facts() if fact.superseded_by is None]
+
+
+def config(content: str, **known: Any) -> Fact:
+    return new_fact("config", content, **known)
+
+
+def test_the_documented_types_and_their_importance() -> None:
+    assert set(FACT_TYPES) == {
+        "decision", "implementation", "config", "issue", "task_state", "architecture",
+    }  # fmt: skip
+    assert IMPORTANCE == {
+        "identity": 1.0, "goal": 0.9, "human": 0.85, "decision": 0.8, "todo": 0.8, "preference": 0.7,
+        "fact": 0.6, "event": 0.4, "observation": 0.3,
+    }  # fmt: skip
+    assert new_fact("goal", "ship it").importance == 0.9
+    with pytest.raises(ConfigError, match="known are decision, implementation"):
+        new_fact("opinion", "x")
+    with pytest.raises(ConfigError, match="must not be empty"):
+        new_fact("goal", "  ")
+
+
+def test_oc_44_overlap_is_jaccard_of_lower_cased_words() -> None:
+    assert jaccard("Use PostgreSQL now", "use postgresql instead") == 2 / 4
+    assert jaccard("", "") == 0
+    assert jaccard("a b", "a b") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "action"),
+    [
+        ("Use PostgreSQL for storage", "  use postgresql for STORAGE ", "NONE"),
+        ("Use PostgreSQL for the storage", "Use PostgreSQL for storage", "NONE"),
+        ("Deploy runs in Docker", "Deploy runs in Docker on the staging host behind nginx", "UPDATE"),
+        ("API runs on port 3000", "API runs on port 4000", "SUPERSEDE"),
+        ("Use MySQL for the orders", "Use PostgreSQL instead of MySQL for the orders", "SUPERSEDE"),
+        ("API on port 3000", "Metrics on port 9090", "ADD"),
+        ("API on port 3000", "Metrics now on port 9090", "ADD"),
+        ("API is written in Rust", "CLI is written in Rust", "ADD"),
+        ("Use PostgreSQL for storage", "The cache is warmed at start", "ADD"),
+    ],
+)
+def test_oc_45_what_a_new_fact_does(old: str, new: str, action: str) -> None:
+    assert decide(config(new), [config(old)])[0] == action
+
+
+def test_oc_45_update_keeps_the_id_and_supersede_keeps_the_old_one_as_history() -> None:
+    short = config("Deploy runs in Docker", source_ranges=((1, 2),))
+    store = store_of(short)
+    longer = config("Deploy runs in Docker on the staging host behind nginx", source_ranges=((8, 9),))
+    learned = learn(store, [longer])
+    [kept] = store.facts()
+    assert (kept.id, kept.content) == (short.id, longer.content)
+    assert (kept.source_ranges, kept.support) == (((1, 2), (8, 9)), 2)
+    assert [fact.id for fact in learned.updated] == [short.id]
+
+
+def test_oc_47_sibling_facts_both_stay_active() -> None:
+    store = InMemoryFacts()
+    learn(
+        store,
+        [config("API on port 3000"), config("Metrics on port 9090"), config("Metrics now on port 9091")],
+    )
+    assert active(store) == ["API on port 3000", "Metrics now on port 9091"]
+
+
+def test_oc_48_of_a_contradiction_inside_one_batch_the_later_fact_holds() -> None:
+    store = InMemoryFacts()
+    learned = learn(store, [config("API runs on port 3000"), config("API runs on port 4000")])
+    assert active(store) == ["API runs on port 4000"]
+    assert (len(learned.added), len(learned.superseded)) == (2, 1)
+
+
+def test_a_reversal_in_the_same_words_is_a_change() -> None:
+    store = InMemoryFacts()
+    decision = [
+        new_fact("decision", "Use PostgreSQL instead of MySQL"),
+        new_fact("decision", "Use MySQL instead of PostgreSQL"),
+    ]
+    learn(store, decision)
+    assert active(store) == ["Use MySQL instead of PostgreSQL"]
+
+
+def test_oc_49_superseded_facts_stay_queryable_and_are_not_found() -> None:
+    store = InMemoryFacts()
+    learn(store, [config("API runs on port 3000", created_at=1_000)])
+    learn(store, [config("API runs on port 4000", created_at=2_000)])
+    learn(store, [config("API runs on port 5000", created_at=3_000)])
+    [now] = find_facts(store, "API port")
+    assert now[0].content == "API runs on port 5000"
+    line = [fact.content for fact in history_of(store, now[0].id)]
+    assert line == ["API runs on port 3000", "API runs on port 4000", "API runs on port 5000"]
+    assert [fact.content for fact in history_of(store, store.facts()[0].id)] == line
+
+
+def test_what_held_at_a_time_is_found_as_of_it() -> None:
+    store = InMemoryFacts()
+    learn(store, [config("API runs on port 3000", created_at=1_000)])
+    learn(store, [config("API runs on port 4000", created_at=2_000, valid_until=5_000)])
+    held = {
+        moment: [fact.content[-4:] for fact, _ in find_facts(store, "API port", as_of=moment)]
+        for moment in (999, 1_000, 1_999, 2_000, 4_999, 5_000)
+    }
+    assert held == {999: [], 1_000: ["3000"], 1_999: ["3000"], 2_000: ["4000"], 4_999: ["4000"], 5_000: []}
+
+
+def test_oc_46_a_single_fact_is_found_and_so_is_chinese() -> None:
+    store = store_of(config("数据库运行在 端口 5432"))
+    assert find_facts(store, "数据库")
+    assert find_facts(store, "数据库在哪个端口")
+    assert find_facts(store_of(config("Webhook endpoint is /api/stripe")), "which webhook endpoint")
+    assert not find_facts(store, "天气")
+
+
+def test_oc_41_search_orders_by_bm25_then_newer_first_and_keeps_to_the_limit() -> None:
+    facts = [config(f"service {n} listens on port {3000 + n}", created_at=n) for n in range(20)]
+    store = store_of(*facts)
+    found = find_facts(store, "service port")
+    assert [fact.created_at for fact, _ in found] == list(range(19, 9, -1))
+    assert find_facts(store, "service 7", limit=1)[0][0].created_at == 7
+    assert find_facts(store, "service", limit=0) == []
+
+
+def test_facts_are_filtered_by_type_topic_and_entity() -> None:
+    stripe = new_fact("decision", "Pay by Stripe", topics=("payment",), entities=("amount:$5",))
+    store = store_of(stripe, config("Pay desk is at /pay"))
+    assert [fact for fact, _ in find_facts(store, "pay", types=["decision"])] == [stripe]
+    assert [fact for fact, _ in find_facts(store, "pay", topic="payment")] == [stripe]
+    assert [fact for fact, _ in find_facts(store, "pay", entity="amount:$5")] == [stripe]
+
+
+def test_ru_30_the_fallback_finds_the_whole_query_in_a_text_or_a_tag() -> None:
+    store = store_of(config("API: port 3000?", tags=("Infra",)), config("x" * 10))
+    assert len(find_text(store, "port 3000?")) == 1
+    assert len(find_text(store, "infra")) == 1
+    assert find_text(store, "") == []
+
+
+contents = st.lists(
+    st.sampled_from(
+        [
+            "use",
+            "api",
+            "metrics",
+            "on",
+            "port",
+            "3000",
+            "9090",
+            "postgres",
+            "mysql",
+            "instead",
+            "of",
+            "now",
+            "runs",
+            "/etc/app",
+        ]
+    ),
+    min_size=1,
+    max_size=7,
+).map(" ".join)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["config", "decision"]), contents), max_size=12), st.integers(1, 5))
+def test_learning_loses_nothing_and_learning_again_changes_nothing(
+    batch: list[tuple[str, str]], pieces: int
+) -> None:
+    facts = [new_fact(kind, content, created_at=place) for place, (kind, content) in enumerate(batch)]
+    store = InMemoryFacts()
+    for start in range(0, len(facts), pieces):
+        learn(store, facts[start : start + pieces])
+    whole = InMemoryFacts()
+    learn(whole, facts)
+    assert [fact.content for fact in whole.facts()] == [fact.content for fact in store.facts()]
+    known = {fact.id: fact for fact in store.facts()}
+    for fact in known.values():
+        assert fact.superseded_by is None or fact.superseded_by in known
+    held = active(store)
+    learned = learn(
+        store, [replace(fact, id=f"{fact.id}-again") for fact in store.facts() if not fact.superseded_by]
+    )
+    assert not learned.added
+    assert active(store) == held
+
+
+def told(*texts: str, role: str = "user") -> Sequence[Message]:
+    return read_history([{"role": role, "content": text} for text in texts])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "content"),
+    [
+        ("Please remember that the demo is on Friday.", "fact", "The demo is on Friday"),
+        ("Remember: always run the linter first", "decision", "Always run the linter first"),
+        ("We decided to ship without the importer.", "decision", "We decided to ship without the importer"),
+        ("Use PostgreSQL instead of MySQL.", "decision", "Use PostgreSQL instead of MySQL"),
+        ("I migrated the queue from Redis to NATS", "decision", "I migrated the queue from Redis to NATS"),
+        ("Let's go with the smaller model", "decision", "Go with the smaller model"),
+        (
+            "The API is running on port 3000 behind nginx",
+            "config",
+            "The API is running on port 3000 behind nginx",
+        ),
+        (
+            "The config is stored in /etc/app/config.toml",
+            "config",
+            "The config is stored in /etc/app/config.toml",
+        ),
+        ("Refund logic is not yet implemented", "task_state", "Refund logic is not yet implemented"),
+        ("我们决定使用 PostgreSQL。", "decision", "我们决定使用 PostgreSQL"),
+        ("请记住服务端口是 8080。", "config", "服务端口是 8080"),
+    ],
+)
+def test_patterns_find_what_is_stated(text: str, kind: str, content: str) -> None:
+    [fact] = pattern_facts(told(f"Hello there. {text}"))
+    assert (fact.type, fact.content, fact.source) == (kind, content, "pattern")
+    assert fact.source_ranges == ((0, 1),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Should we use PostgreSQL instead of MySQL?",
+        "Maybe we decided that too early",
+        "If we switched to Rust from Go it would be faster",
+        "```\nuse std::io instead of libc\n```",
+        "good morning, how are you",
+    ],
+)
+def test_patterns_leave_questions_guesses_and_code(text: str) -> None:
+    assert pattern_facts(told(text)) == []
+
+
+def test_what_we_have_placed_in_a_history_is_never_extracted() -> None:
+    text = "Remember that the demo is on Friday."
+    placed = [
+        RecalledMessage(text),
+        InjectedMessage(role="user", content=text),
+        SummaryMessage(text, ((0, 1),)),
+    ]
+    assert pattern_facts(read_history(placed)) == []
+
+
+def test_oc_59_a_fact_has_no_secret() -> None:
+    key = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"
+    [fact] = pattern_facts(told(f"Remember that the key is {key}"), redact=lambda text: redact(text)[0])
+    assert fact.content == "The key is [REDACTED]"
+
+
+ANSWER = '[{"type": "decision", "content": "Use Stripe", "context": "payment"}]'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (ANSWER, [("decision", "Use Stripe", "payment")]),
+        (f"```json\n{ANSWER}\n```", [("decision", "Use Stripe", "payment")]),
+        (f'Here: {{"facts": {ANSWER}}} done', [("decision", "Use Stripe", "payment")]),
+        ('{"type": "issue", "content": "It leaks"}', [("issue", "It leaks", "")]),
+        ('[{"type": "gossip", "content": "x"}, {"type": "issue", "content": " "}, 3]', []),
+        ("[]", []),
+    ],
+)
+def test_oc_42_the_parser_takes_what_is_well_formed(text: str, found: list[tuple[str, str, str]]) -> None:
+    assert parse_facts(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "no facts", "[", "{]}", '"x"', "3"])
+def test_oc_42_the_parser_refuses_what_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match=r"JSON|array|Expecting|delimiter|property"):
+        parse_facts(text)
+
+
+def test_at_most_fifteen_facts_of_a_piece() -> None:
+    many = json.dumps([{"type": "issue", "content": f"issue {n}"} for n in range(40)])
+    assert len(parse_facts(many)) == 15
+
+
+def test_oc_43_too_little_asks_no_model() -> None:
+    def never(request: CompletionRequest) -> str:
+        raise AssertionError("asked")
+
+    assert run(extraction_flow(told(*["word " * 50] * 4)), never).pieces == 0
+    assert run(extraction_flow(told(*["ab"] * 5)), never).pieces == 0
+
+
+def test_oc_43_block_arrays_are_read_and_a_failing_model_gives_nothing_and_is_told_of() -> None:
+    blocks = read_history([{"role": "user", "content": [{"type": "text", "text": "a long text " * 5}]}] * 5)
+
+    def fails(request: CompletionRequest) -> str:
+        raise ValueError("no network")
+
+    extraction = run(extraction_flow(blocks), fails)
+    assert (extraction.facts, extraction.pieces) == ((), 1)
+    assert "no network" in extraction.failures[0]
+
+
+def test_oc_51_extraction_covers_the_whole_text_in_pieces() -> None:
+    messages = told(*[f"message {n} " + "word " * 900 for n in range(12)])
+    asked: list[str] = []
+
+    def model(request: CompletionRequest) -> Completion:
+        asked.append(request.messages[0]["content"])
+        number = len(asked)
+        text = json.dumps([{"type": "issue", "content": f"the unlike fact number {number}"}])
+        return Completion(text, UsageRecord("m", 10, 2, 0, "summary"))
+
+    extraction = run(extraction_flow(messages, session_id="s"), model)
+    assert all(len(piece) <= 8_000 for piece in asked)
+    assert "".join(asked) == "".join(f"User: {message.text.strip()}\n" for message in messages)
+    assert len(extraction.facts) == len(extraction.usage) == extraction.pieces == len(asked) >= 7
+    covered = sorted(
+        {seq for fact in extraction.facts for start, end in fact.source_ranges for seq in range(start, end)}
+    )
+    assert covered == list(range(12))
+    assert {fact.session_id for fact in extraction.facts} == {"s"}
+
+
+@given(st.lists(st.text(min_size=1, max_size=20_000), max_size=4))
+def test_pieces_leave_nothing_out(texts: list[str]) -> None:
+    spoken = [(message, message.text) for message in told(*texts)]
+    pieces = [piece for piece, _ in pieces_of(spoken)]
+    assert "".join(pieces) == "".join(f"User: {text}\n" for _, text in spoken)
+    assert all(0 < len(piece) <= 8_000 for piece in pieces)
+
+
+def test_one_bad_answer_stops_no_other_piece() -> None:
+    answers = iter(["nonsense", ANSWER, ANSWER])
+    extraction = run(
+        extraction_flow(told(*["word " * 700 for _ in range(6)]), focus="payments"),
+        lambda request: next(answers),
+    )
+    assert len(extraction.failures) == 1
+    assert len(extraction.facts) == 2
+
+
+def test_a_prompt_has_the_focus_and_excludes_secrets() -> None:
+    flow = extraction_flow(told(*["word " * 50] * 5), focus="payments")
+    request = next(flow)
+    instruction = request.messages[-1]["content"]
+    assert "payments" in instruction
+    assert all(kind in instruction for kind in FACT_TYPES)
+    assert all(
+        word in instruction for word in ("secret", "greetings", "guesses", "content of files", "debugging")
+    )
+    with pytest.raises(StopIteration):
+        flow.throw(ModelError("gone"))
+
+
+def test_oc_80_topics_in_english_and_chinese() -> None:
+    assert topics_of("We deploy PostgreSQL with Docker") == ("database", "deployment")
+    assert topics_of("数据库 部署 到生产环境") == ("database", "deployment")
+    assert topics_of("the contest was protested") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see https://a.example/x?y=1.", [("url", "https://a.example/x?y=1")]),
+        ("mail ann@example.com", [("email", "ann@example.com")]),
+        (
+            "buy $AAPL or NASDAQ: MSFT or 600519.SH",
+            [("stock", "$AAPL"), ("stock", "NASDAQ: MSFT"), ("stock", "600519.SH")],
+        ),
+        ("股票代码 600519", [("stock", "股票代码 600519")]),
+        ("on 2026-02-10 and 2026年2月10日", [("date", "2026-02-10"), ("date", "2026年2月10日")]),
+        ("it cost $1,200.50 or 300元", [("amount", "$1,200.50"), ("amount", "300元")]),
+        ("the project siltstone", [("project", "siltstone")]),
+        ("contact Dr. Ann Lee", [("person", "Ann Lee")]),
+        ("我叫王小明", [("person", "王小明")]),
+        ("the number 600519 in HTTP", []),
+    ],
+)
+def test_oc_81_entities_by_pattern(text: str, found: list[tuple[str, str]]) -> None:
+    assert list(entities_of(text)) == found

@@ -1,0 +1,141 @@
+"""Facts over the rows of a store: what comes back, what leaves, and what is never written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from siltstone import ConfigError
+from siltstone.knowledge import (
+    Correction,
+    Fact,
+    FactRow,
+    StoredFacts,
+    correction_of,
+    fact_of,
+    find_facts,
+    history_of,
+    learn,
+    new_fact,
+)
+from siltstone.redaction import redact
+
+KEY = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"
+
+
+class Table:
+    """The rows of a store, as its core keeps them."""
+
+    def __init__(self, namespaces: dict[str, str] | None = None) -> None:
+        self._namespaces = namespaces or {}
+        self.rows: dict[int, tuple[str, FactRow]] = {}
+        self.writes = 0
+
+    def put_facts(self, session: str, facts: list[tuple[int | None, str, str, str]], now: int) -> list[int]:
+        self.writes += 1
+        ids = []
+        for given, key, state, body in facts:
+            row_id = len(self.rows) + 1 if given is None else given
+            assert given is None or given in self.rows
+            owner = session if given is None else self.rows[given][0]
+            self.rows[row_id] = owner, (row_id, self._namespaces.get(owner, ""), state, key, body, now, now)
+            ids.append(row_id)
+        return ids
+
+    def facts(self, session: str, state: str | None) -> list[FactRow]:
+        return [row for owner, row in self.rows.values() if owner == session and state in (None, row[2])]
+
+    def namespace_facts(self, namespace: str, state: str | None) -> list[FactRow]:
+        return [row for _, row in self.rows.values() if row[1] == namespace and state in (None, row[2])]
+
+
+def test_oc_41_facts_come_back_with_all_their_fields_in_one_write() -> None:
+    table = Table()
+    fact = new_fact(
+        "goal", "ship it", session_id="s", source_ranges=((1, 2), (4, 6)), topics=("api",), entities=("x:y",),
+        tags=("t",), valid_until=9_999_999_999_999, source="model", context="c",
+    )  # fmt: skip
+    StoredFacts(table, "s").put([fact, new_fact("fact", "another")])
+    assert table.writes == 1
+    assert StoredFacts(table, "s").facts()[0] == fact
+
+
+def test_oc_49_a_change_is_history_after_a_restart() -> None:
+    table = Table()
+    learn(StoredFacts(table, "s"), [new_fact("config", "API runs on port 3000", created_at=1)])
+    learn(StoredFacts(table, "s"), [new_fact("config", "API runs on port 4000", created_at=2)])
+    again = StoredFacts(table, "s")
+    [(now, _)] = find_facts(again, "API port")
+    assert [fact.content[-4:] for fact in history_of(again, now.id)] == ["3000", "4000"]
+    assert len(table.rows) == 2
+
+
+def test_oc_50_facts_are_of_their_session_or_by_choice_of_its_namespace() -> None:
+    table = Table({"a": "team", "b": "team", "c": "other"})
+    for session in "abc":
+        StoredFacts(table, session).put([new_fact("fact", f"the fact of {session}", session_id=session)])
+    assert [fact.content for fact in StoredFacts(table, "a").facts()] == ["the fact of a"]
+    shared = StoredFacts(table, "a", namespace="team")
+    assert [fact.session_id for fact in shared.facts()] == ["a", "b"]
+    learn(shared, [new_fact("fact", "the fact of b, said again at length by a", session_id="a")])
+    assert len(table.rows) == 3
+
+
+def test_oc_59_no_secret_is_written() -> None:
+    table = Table()
+    store = StoredFacts(table, "s", redact=lambda text: redact(text)[0])
+    store.put([new_fact("fact", f"key {KEY}", context=KEY, entities=(KEY,), tags=(KEY,), source=KEY)])
+    store.put_correction(correction_of("shell", f"curl {KEY}", KEY, KEY))
+    assert KEY not in repr(table.rows)
+    assert "[REDACTED]" in store.facts()[0].content
+    assert store.corrections()[0].corrected == "[REDACTED]"
+
+
+def test_ru_31_above_the_most_history_leaves_first_then_the_oldest_and_rows_are_used_again() -> None:
+    table = Table()
+    store = StoredFacts(table, "s", max_facts=3)
+    facts = [Fact(f"f{n}", "fact", f"text {n}", created_at=n) for n in range(3)]
+    store.put([facts[0], facts[1], Fact("old", "fact", "text 9", created_at=9, superseded_by="f1")])
+    store.put([facts[2]])
+    assert {fact.id for fact in store.facts()} == {"f0", "f1", "f2"}
+    for number in range(3, 20):
+        store.put([Fact(f"f{number}", "fact", f"text {number}", created_at=number)])
+    assert {fact.id for fact in store.facts()} == {"f17", "f18", "f19"}
+    assert len(table.rows) <= 5
+    assert "text 3" not in repr(table.rows)
+
+
+def test_ru_31_corrections_are_bounded_too() -> None:
+    table = Table()
+    store = StoredFacts(table, "s", max_corrections=2)
+    for number in range(6):
+        store.put_correction(Correction(f"c{number}", "o", "c", "x", number))
+    assert [each.id for each in store.corrections()] == ["c4", "c5"]
+    assert store.facts() == []
+    assert len(table.rows) <= 4
+
+
+def test_a_row_that_cannot_be_read_is_counted_and_stops_no_other() -> None:
+    table = Table()
+    store = StoredFacts(table, "s")
+    store.put([new_fact("fact", "the good one")])
+    table.put_facts(
+        "s", [(None, "k", "active", "{"), (None, "l", "active", "[]"), (None, "m", "active", "{}")], 1
+    )
+    assert [fact.content for fact in store.facts()] == ["the good one"]
+    assert store.damaged == 3
+
+
+def test_a_bound_below_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match="max_facts must be an integer >= 1, got 0"):
+        StoredFacts(Table(), "s", max_facts=0)
+    with pytest.raises(ConfigError, match="a fact has an id"):
+        fact_of({"id": "x"})
+
+
+def test_ru_61_what_a_task_has_learned_is_there_in_the_next(tmp_path: Path) -> None:
+    table = Table({"one": "team", "two": "team"})
+    StoredFacts(table, "one", namespace="team").put([new_fact("preference", "Always run the linter first")])
+    [fact] = StoredFacts(table, "two", namespace="team").facts()
+    assert fact.content == "Always run the linter first"

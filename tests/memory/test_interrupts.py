@@ -1,0 +1,112 @@
+"""An interrupt at any line of a write: nothing is half done, and a repeated call ends it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedders import Counting
+from interrupting import interrupted_at, lines_of
+from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
+from storing import contents, entries
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "file": MemoryStore.open,
+    "memory": lambda path: SimpleMemoryStore(),
+}
+BATCH = entries("silt settles", "mud flows", "sand drifts")
+
+
+def index(store: Store) -> object:
+    return store.index("s", BATCH)
+
+
+def stage(store: Store) -> object:
+    return store.stage("s", BATCH, "one")
+
+
+def finalize(store: Store) -> object:
+    return store.finalize(store.stage("s", BATCH, "one"))
+
+
+def abort(store: Store) -> object:
+    return store.abort(store.stage("s", BATCH, "two"))
+
+
+def reconcile(store: Store) -> object:
+    return store.reconcile([store.stage("s", BATCH, "one")])
+
+
+def expire(store: Store) -> object:
+    store.index("s", BATCH)
+    return store.expire("s", keep=1)
+
+
+def forget(store: Store) -> object:
+    return store.forget(text="silt")
+
+
+def delete(store: Store) -> object:
+    return store.delete_session("s")
+
+
+def what_is_there(store: Store) -> tuple[Any, ...]:
+    """Texts, batches that wait, findings."""
+    found = tuple(sorted(each.content for each in store.entries("s").entries))
+    waiting = tuple(sorted(each.fingerprint for each in store.stages()))
+    return found, waiting, tuple(store.check())
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("call", [index, stage, finalize, abort, reconcile, expire, forget, delete])
+def test_a_write_that_was_interrupted_anywhere_can_be_repeated(
+    tmp_path: Path, kind: str, call: Callable[[Store], object]
+) -> None:
+    """After the repeated call the store is as if nobody had interrupted; nothing is there twice."""
+
+    def opened(name: str) -> Store:
+        (tmp_path / name).mkdir()
+        store = STORES[kind](tmp_path / name)
+        store.index("s", entries("silt settles", "other"))
+        return store
+
+    with opened("whole") as store:
+        before = what_is_there(store)
+        lines = lines_of(lambda: call(store))
+        after = what_is_there(store)
+    assert lines > 0
+    for line in range(1, lines + 1):
+        with opened(str(line)) as store:
+            assert interrupted_at(line, lambda: call(store))
+            between = what_is_there(store)
+            assert set(between[0]) <= set(before[0]) | set(after[0]) | {each.content for each in BATCH}
+            assert not between[2]
+            call(store)
+            assert what_is_there(store) == after
+            assert contents(store.search("s", "other")).count("other") == ("other" in after[0])
+
+
+def test_an_embedder_goes_on_whatever_line_its_store_was_interrupted_at(tmp_path: Path) -> None:
+    """Threads are started under a lock: an interrupt there left none that ran, and a flush that hung."""
+
+    def work(store: MemoryStore) -> None:
+        store.index("s", [Entry("silt settles", (0, 1))])
+        store.search("s", "silt")
+        store.flush(30)
+
+    with MemoryStore.open(tmp_path / "whole", embedder=Counting()) as store:
+        lines = lines_of(lambda: work(store))
+    for line in range(1, lines + 1):
+        with MemoryStore.open(tmp_path / str(line), embedder=Counting()) as store:
+            interrupted_at(line, lambda: work(store))
+            store.index("s", [Entry("mud flows", (1, 2))])
+            assert store.flush(30), line
+            assert store.lacking_vectors == 0
+            hit = store.search("s", "mud flows", explain=True)[0]
+            assert hit.explain is not None
+            assert hit.explain["vectors"] == 1
+    assert not [each for each in threading.enumerate() if each.name.startswith("siltstone-")]

@@ -1,0 +1,258 @@
+"""One session, many threads and tasks: every answer is whole, and within the window."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import turns, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    CompactionConfig,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    Skipped,
+    ThresholdCompactor,
+)
+from siltstone.errors import SessionBusyError
+from siltstone.memory.base import Store
+from siltstone.testing import ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000, max_summary_tokens=50))
+WINDOW = 3_000
+SECONDS = float(os.environ.get("SILTSTONE_THREAD_SECONDS", "1"))
+SOON = 60  # seconds that a test waits for what must come
+
+
+@pytest.fixture(params=["simple", "durable"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
+        yield opened
+
+
+def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
+    """*work* in *count* threads; what it raised."""
+    raised: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON + SECONDS)
+    assert not any(thread.is_alive() for thread in threads)
+    return raised
+
+
+def is_kept(session: Session, message: Any, word: str) -> bool:
+    """Whether what left a request is found, or is in context again: another thread may have undone."""
+    found = any(word in hit.content for hit in session.search(word, 20))
+    return found or any(each is message for each in session.history()) or bool(session.search(word, 20))
+
+
+def test_six_threads_on_one_session_get_whole_answers_within_the_window(store: Store) -> None:
+    def model(request: Any) -> str:
+        time.sleep(0.005)
+        return "A summary."
+
+    session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
+    until, found, numbers = time.monotonic() + SECONDS, Counter[str](), iter(range(10**9))
+
+    def work(thread: int) -> None:
+        said = 0
+        while time.monotonic() < until or said < 20:
+            number = next(numbers)
+            said += 1
+            message = user(f"uq{number}x " + "word " * 60)
+            session.append(message)
+            prepared = session.prepare()
+            found["over the window"] += prepared.tokens > WINDOW
+            shown = any(each is message for each in prepared.messages)
+            if not shown and not is_kept(session, message, f"uq{number}x"):
+                found["neither shown nor found"] += 1
+            if number % 25 == 24:
+                session.undo_compaction()
+
+    assert at_once(6, work) == []
+    assert +found == Counter()
+    said = [message["content"].split()[0] for message in session.log()]
+    assert len(said) == len(set(said))
+    with Session.open(None, "s", memory=store) as anew:
+        assert anew.history() == session.history()
+
+
+def test_a_second_prepare_waits_for_the_compaction_under_way(store: Store) -> None:
+    writing, go_on, answers = threading.Event(), threading.Event(), list[Any]()
+
+    def model(request: Any) -> str:
+        writing.set()
+        assert go_on.wait(SOON)
+        return "A summary."
+
+    session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
+    session.prepare()  # boundary 0 never compacts
+    session.append(*(message for turn in turns(90) for message in turn))
+    first = threading.Thread(target=lambda: answers.append(session.prepare()), daemon=True)
+    first.start()
+    assert writing.wait(SOON)
+    late = user("said while the summary was written")
+    session.append(late)
+    second = threading.Thread(target=lambda: answers.append(session.prepare()), daemon=True)
+    second.start()
+    assert isinstance(session.compact(), Skipped)
+    assert answers == []
+    go_on.set()
+    first.join(SOON)
+    second.join(SOON)
+    assert [answer.messages[-1] is late for answer in answers] == [True, True]
+    assert session.compactions()
+
+
+def test_a_wait_has_its_own_error_and_its_end(store: Store) -> None:
+    writing, go_on = threading.Event(), threading.Event()
+
+    def model(request: Any) -> str:
+        writing.set()
+        assert go_on.wait(SOON)
+        return "A summary."
+
+    session = Session.open(
+        None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW, compaction_timeout=0.01
+    )
+    session.append(*(message for turn in turns(8) for message in turn))
+    first = threading.Thread(target=session.compact, daemon=True)
+    first.start()
+    assert writing.wait(SOON)
+    session.append(user("on"))
+    for call in (session.prepare, session.undo_compaction):
+        with pytest.raises(SessionBusyError, match=r"0\.01 s"):
+            call()
+    go_on.set()
+    first.join(SOON)
+    assert session.prepare().messages[-1] == user("on")
+
+
+def test_a_model_that_asks_its_own_session_to_prepare_is_told_at_once(store: Store) -> None:
+    told: list[BaseException] = []
+
+    def model(request: Any) -> str:
+        with pytest.raises(SessionBusyError) as caught:
+            session.prepare(policy=None)
+        told.append(caught.value)
+        return "A summary."
+
+    session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
+    session.append(*(message for turn in turns(8) for message in turn))
+    assert isinstance(session.compact(), Compacted)
+    assert len(told) == 1
+
+
+@pytest.mark.anyio
+async def test_async_calls_are_served_in_the_order_they_were_made(store: Store) -> None:
+    async with AsyncSession.open(None, "s", memory=store, policy=POLICY, context_window=WINDOW) as session:
+        calls = []
+        for number in range(40):
+            calls.append(session.append(user(f"message {number}")))
+            calls.append(session.prepare())
+        answers = await asyncio.gather(*calls)
+        for number, prepared in enumerate(answers[1::2]):
+            assert prepared.messages[-1]["content"] == f"message {number}"
+        assert [each["content"] for each in await session.log()] == [f"message {n}" for n in range(40)]
+
+
+@pytest.mark.anyio
+async def test_appends_go_on_while_a_summary_is_written(store: Store) -> None:
+    writing, go_on = asyncio.Event(), asyncio.Event()
+
+    async def model(request: Any) -> str:
+        writing.set()
+        await go_on.wait()
+        return "A summary."
+
+    async with AsyncSession.open(
+        None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW
+    ) as session:
+        await session.prepare()  # boundary 0 never compacts
+        await session.append(*(message for turn in turns(90) for message in turn))
+        first = asyncio.create_task(session.prepare())
+        await writing.wait()
+        late = user("said while the summary was written")
+        await session.append(late)
+        second = asyncio.create_task(session.prepare())
+        assert (await session.compact()).reason == "in_flight"  # type: ignore[union-attr]
+        assert not first.done()
+        assert not second.done()
+        go_on.set()
+        assert (await first).messages[-1] is late
+        assert (await second).messages[-1] is late
+
+
+@pytest.mark.anyio
+async def test_a_sync_model_never_holds_the_event_loop(store: Store) -> None:
+    go_on, threads = threading.Event(), set[int]()
+
+    def model(request: Any) -> str:
+        threads.add(threading.get_ident())
+        assert go_on.wait(SOON)
+        return "A summary."
+
+    async with AsyncSession.open(None, "s", memory=store, policy=POLICY, model=model) as session:
+        await session.append(*(message for turn in turns(8) for message in turn))
+        task = asyncio.create_task(session.compact())
+        while not threads:
+            await asyncio.sleep(0)
+        go_on.set()
+        assert isinstance(await task, Compacted)
+    assert threading.get_ident() not in threads
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_append_that_is_repeated_adds_nothing_twice(store: Store) -> None:
+    doubled = 0
+    async with AsyncSession.open(None, "s", memory=store) as session:
+        for number in range(60):
+            message = user(f"message {number}")
+            task = asyncio.create_task(session.append(message))
+            for _ in range(number % 6):
+                await asyncio.sleep(0)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                doubled += 1
+                await session.append(message)
+        assert [each["content"] for each in await session.log()] == [f"message {n}" for n in range(60)]
+    assert doubled > 10
+
+
+@pytest.mark.anyio
+async def test_a_compaction_that_is_cancelled_frees_the_session(store: Store) -> None:
+    async def model(request: Any) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async with AsyncSession.open(None, "s", memory=store, policy=POLICY, model=model) as session:
+        await session.append(*(message for turn in turns(8) for message in turn))
+        for _ in range(3):
+            task = asyncio.create_task(session.compact())
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        session._model = ScriptedModel()
+        assert isinstance(await session.compact(), Compacted)

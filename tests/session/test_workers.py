@@ -1,0 +1,199 @@
+"""Two workers hold one session: reads follow, writes onto what has grown are a conflict, nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, turns, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+)
+from siltstone.errors import ConfigError, StoreConflictError
+from siltstone.memory.base import Store
+from siltstone.testing import RecordingHook, ScriptedModel
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+@pytest.fixture(params=["simple", "durable"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
+        yield opened
+
+
+def worker(store: Store, **options: Any) -> Session:
+    given: dict[str, Any] = {"policy": POLICY, "model": ScriptedModel(), "context_window": 1_500} | options
+    return Session.open(None, "s", memory=store, **given)
+
+
+def said(count: int) -> list[dict[str, Any]]:
+    return [message for turn in turns(count) for message in turn]
+
+
+def test_every_reading_call_follows_what_another_worker_appended(store: Store) -> None:
+    one, other = worker(store), worker(store)
+    one.append(user("from one"))
+    assert other.history() == [user("from one")]
+    assert other.prepare().messages == [user("from one")]
+    assert other.plan().retained == 1
+    assert other.log() == [user("from one")]
+
+
+def test_every_reading_call_follows_another_workers_compaction_and_undo(store: Store) -> None:
+    one, other = worker(store), worker(store)
+    one.append(*said(6))
+    assert len(other.history()) == 24
+    assert isinstance(one.compact(), Compacted)
+    assert other.history() == one.history()
+    assert [each.id for each in other.compactions()] == [each.id for each in one.compactions()]
+    assert other.view_at(1) == one.view_at(1)
+    assert other.search("topic0")
+    one.undo_compaction()
+    assert other.prepare().messages == one.history()
+    assert other.compactions() == []
+
+
+def test_an_append_onto_what_has_grown_is_a_conflict_and_reload_goes_on(store: Store) -> None:
+    one, other = worker(store), worker(store)
+    one.append(user("from one"))
+    with pytest.raises(StoreConflictError, match=r"reload\(\)") as caught:
+        other.append(user("from the other"))
+    assert (vars(caught.value)["expected"], vars(caught.value)["found"]) == (0, 1)
+    other.prepare()
+    with pytest.raises(StoreConflictError):
+        other.append(user("from the other"))
+    assert one.log() == [user("from one")]
+    other.reload()
+    assert other.append(user("from the other")) == range(1, 2)
+    assert one.history() == [user("from one"), user("from the other")]
+
+
+def test_an_append_after_another_workers_compaction_follows_it(store: Store) -> None:
+    one, other = worker(store), worker(store)
+    one.append(*said(6))
+    other.reload()
+    assert isinstance(one.compact(), Compacted)
+    mine = user("and now?")
+    assert other.append(mine) == range(24, 25)
+    assert other.prepare().messages[-1] is mine
+    assert one.history() == other.history()
+    one.undo_compaction()
+    other.append(user("still here"))
+    assert one.history() == other.history()
+    assert len(one.history()) == 26
+
+
+def test_no_turn_of_a_second_worker_ends_in_an_overflow(store: Store) -> None:
+    one = worker(store, context_window=900)
+    one.append(*said(4))
+    other = worker(store, context_window=900)
+    assert isinstance(one.compact(), Compacted)
+    for number in range(30):
+        other.append(user(f"next {number} " + "word " * 40))
+        assert other.prepare().tokens <= 900
+        other.append(assistant("fine"))
+    assert one.history() == other.history()
+    with worker(store) as anew:
+        assert anew.history() == one.history()
+
+
+def test_a_compaction_that_lost_the_race_reads_the_session_anew_and_tries_once_more(store: Store) -> None:
+    hook, asked = RecordingHook(), []
+
+    def model(request: Any) -> str:
+        asked.append(request)
+        if len(asked) == 1:
+            assert isinstance(one.compact(), Compacted)
+            one.append(*said(4))
+        return "What was said."
+
+    one = worker(store)
+    one.append(*said(6))
+    other = worker(store, model=model, hooks=[hook])
+    outcome = other.compact()
+    assert isinstance(outcome, Compacted)
+    assert [event for event in hook.names if event.startswith("Compaction")] == [
+        "CompactionStarted",
+        "CompactionFailed",
+        "CompactionStarted",
+        "CompactionCompleted",
+    ]
+    assert other.history() == one.history()
+    covered = {seq for start, end in one.compactions()[-1].covers for seq in range(start, end)}
+    assert set(range(16)) <= covered
+
+
+def test_messages_that_another_worker_appends_while_a_summary_is_written_follow_it(store: Store) -> None:
+    def model(request: Any) -> str:
+        one.append(user("meanwhile"))
+        return "What was said."
+
+    one = worker(store)
+    one.append(*said(6))
+    other = worker(store, model=model)
+    assert isinstance(other.compact(), Compacted)
+    assert other.history()[-1] == user("meanwhile")
+    assert one.history() == other.history()
+
+
+def test_a_list_that_lacks_what_another_worker_appended_is_a_conflict(store: Store) -> None:
+    one, other = worker(store), worker(store)
+    mine = said(2)
+    other.observe(mine)
+    one.reload()
+    one.append(user("from one"))
+    with pytest.raises(StoreConflictError):
+        other.observe([*mine, user("from the other")])
+    assert one.log() == [*mine, user("from one")]
+    theirs = [*mine, user("from one"), user("and the other")]
+    assert other.observe(theirs) == 1
+    assert one.history() == theirs
+
+
+def test_what_another_worker_compacted_cannot_be_pinned(store: Store) -> None:
+    one = worker(store)
+    one.append(*said(6))
+    other = worker(store)
+    assert isinstance(one.compact(), Compacted)
+    with pytest.raises(StoreConflictError, match="has left the view"):
+        other.pin(0)
+    with pytest.raises(ConfigError, match="cannot be pinned"):
+        other.pin(0)
+    with worker(store) as anew:
+        assert anew._core.clock.pins == ()
+
+
+def test_pins_and_counts_of_another_worker_are_not_overwritten(store: Store) -> None:
+    one = worker(store)
+    one.append(*said(2))
+    other = worker(store)
+    one.pin(1)
+    other.append(user("on"))
+    other.pin(2)
+    assert one._core.follow().clock.pins == (1, 2)
+    with worker(store) as anew:
+        assert anew._core.clock.pins == (1, 2)
+
+
+def test_model_calls_of_two_workers_are_summed(store: Store) -> None:
+    one = worker(store)
+    one.append(*said(6))
+    other = worker(store)
+    one.compact()
+    spent = one.usage.input_tokens
+    other.append(*said(6))
+    other.compact()
+    assert other.usage.input_tokens > spent
+    assert one.prepare() is not None
+    assert one.usage == other.usage
+    with worker(store) as anew:
+        assert anew.usage == other.usage

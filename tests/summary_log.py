@@ -1,0 +1,438 @@
+"""A log in which every compaction brings one summary: the short form in which tests of stores write them.
+
+It fills in the versions and ids of writes, so that a test says only what it is about.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+from siltstone.errors import StoreConflictError
+from siltstone.memory import log as store_log
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Entry
+from siltstone.memory.log import LogRow, NewMessage, SessionVersion
+
+__all__ = [
+    "CommitReceipt",
+    "CompactionRow",
+    "LogRow",
+    "LogState",
+    "NewCompaction",
+    "NewMessage",
+    "SessionLog",
+    "SummaryLog",
+    "UndoReceipt",
+    "ViewItem",
+]
+
+_T = TypeVar("_T")
+
+ViewItem: TypeAlias = tuple[int, int] | None
+"""A piece of a view: a half-open range of sequence numbers that are retained, or None: the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCompaction:
+    """A compaction on its way into the log.
+
+    Attributes:
+        policy: The policy's name.
+        reason: The trigger's reason.
+        level: The summary's level.
+        degraded: The summary was made without the intended model.
+        summary: The framed summary as the model will read it: the content of the summary message.
+        covers: The ranges of original messages it stands for.
+        view: The view it leaves: retained ranges, and None where the summary stands.
+        next_seq: Messages from here on were appended after the history it rewrote, and follow the view.
+        model: The model that wrote the summary, empty where unknown.
+        usage: The model calls as JSON text.
+        tokens_before: The view before, by the policy's rule.
+        tokens_after: And after.
+        messages_before: Messages in the view before.
+        messages_after: And after.
+        created_at: Milliseconds since 1970, UTC.
+    """
+
+    policy: str
+    reason: str
+    level: int
+    degraded: bool
+    summary: str
+    covers: tuple[tuple[int, int], ...]
+    view: tuple[ViewItem, ...]
+    next_seq: int
+    model: str
+    usage: str
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRow:
+    """A compaction as the log holds it, with its id and the one whose view it rewrote."""
+
+    compaction_id: int
+    parent: int | None
+    compaction: NewCompaction
+    redacted: bool = False  #: its summary was forgotten, and another text stands in its place
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReceipt:
+    """What an undo left: the compaction that is current now, and how many entries are not found any more."""
+
+    head: int | None
+    withdrawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """Where a log stands.
+
+    Attributes:
+        next_seq: The sequence number that the next message gets.
+        head: The compaction whose view is current; None before the first.
+        cadence: What the session stored with its last write, as JSON text; empty at first.
+        redactions: How often messages were forgotten, or a past was rewritten.
+        dropped: The session was dropped: what is written to it is accepted as nothing.
+    """
+
+    next_seq: int
+    head: CompactionRow | None
+    cadence: str
+    redactions: int = 0
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReceipt:
+    """What a commit wrote: the compaction's id, and an entry's id for each entry handed over."""
+
+    compaction_id: int
+    entry_ids: tuple[int | None, ...]
+
+
+class SessionLog(Protocol):
+    """An append-only log of one session, and the compactions that give views of it."""
+
+    def state(self) -> LogState:
+        """Where the log stands."""
+
+    def redactions(self) -> int | None:
+        """How often something was forgotten or rewritten; None for a session that was dropped."""
+
+    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one.
+
+        Raises:
+            StoreConflictError: something was forgotten since *expected_redactions*.
+        """
+
+    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
+        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns.
+
+        Raises:
+            StoreConflictError: the log does not end where *expected_next* says.
+        """
+
+    def read(self, start: int, end: int) -> list[LogRow]:
+        """The messages of a half-open range of sequence numbers, in order."""
+
+    def commit(
+        self,
+        compaction: NewCompaction,
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        cadence: str,
+        expected_redactions: int | None = None,
+    ) -> CommitReceipt:
+        """Indexes *entries* and writes *compaction* in one step: both, or nothing.
+
+        Raises:
+            StoreConflictError: another compaction was committed since *expected_head*, or messages were
+                forgotten since *expected_redactions* (None does not ask).
+        """
+
+    def rewrite(
+        self,
+        row: NewCompaction,
+        messages: Sequence[NewMessage],
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        expected_next: int,
+        expected_redactions: int,
+        withdrawn: Sequence[int],
+        parent: int | None,
+        cadence: str,
+    ) -> CommitReceipt:
+        """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
+
+        Counts as a redaction, so that who has read the session before reads it anew.
+
+        Args:
+            row: The view. It may have messages that are before ``expected_next``, in ascending order.
+            messages: What follows it.
+            entries: What is to be found beside it. One that is there already keeps its id.
+            expected_head: The compaction that was current when the session was read.
+            expected_next: Where the log ended.
+            expected_redactions: How often something had been forgotten.
+            withdrawn: The compactions whose entries leave, before *entries* are written.
+            parent: The compaction that *row* follows; None for the bare log.
+            cadence: The session's cadence.
+
+        Raises:
+            StoreConflictError: another writer changed the session since. Nothing was written.
+        """
+
+    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
+        """Makes the view before *expected_head* current again, and takes back the entries it brought.
+
+        The compaction stays in the log. Entries that were indexed by a caller stay as well.
+
+        Raises:
+            StoreConflictError: another compaction was committed, or undone, since *expected_head*.
+        """
+
+    def save_cadence(self, cadence: str) -> None:
+        """Writes the session's cadence alone."""
+
+    def compactions(self) -> list[CompactionRow]:
+        """Every compaction ever committed, in order."""
+
+
+_NEW = SessionVersion(0, None, 0, 0)
+
+
+def new_write_id() -> int:
+    """An id for a write: 63 random bits, so that no two writes of anybody have the same one."""
+    return secrets.randbits(63)
+
+
+class SummaryLog:
+    """A :class:`SessionLog` over the store's own log."""
+
+    def __init__(self, log: store_log.SessionLog, session_id: str) -> None:
+        self._log = log
+        self._session_id = session_id
+
+    def state(self) -> LogState:
+        """Where the log stands."""
+        state = self._log.state()
+        head = None if state.head is None else self._rows([state.head])[0]
+        return LogState(state.next_seq, head, state.clock, state.redactions, state.deleted)
+
+    def redactions(self) -> int | None:
+        """How often something was forgotten or rewritten; None for a session that was dropped."""
+        version = self._log.version()
+        return None if version is None else version.redactions
+
+    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
+        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one."""
+        row = self._log.compaction(compaction_id)
+        derived_id = None if row is None else _shown(row)
+
+        def write(expected: SessionVersion) -> bool:
+            if expected.redactions != expected_redactions:
+                raise StoreConflictError(
+                    f"something of session {self._session_id!r} was forgotten meanwhile: its summaries are "
+                    "to be made again"
+                )
+            if derived_id is None:
+                return False
+            renewed = self._log.renew(derived_id, summary, expected=expected, write_id=new_write_id())
+            return renewed is not None
+
+        return self._write(write)
+
+    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
+        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
+
+        def write(expected: SessionVersion) -> None:
+            if self._log.version() is not None:
+                self._ends_at(expected, expected_next)
+            self._log.append(messages, expected=expected, clock=cadence, write_id=new_write_id())
+
+        self._write(write)
+
+    def read(self, start: int, end: int) -> list[LogRow]:
+        """The messages of a half-open range of sequence numbers, in order."""
+        return self._log.read(start, end)
+
+    def commit(
+        self,
+        compaction: NewCompaction,
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        cadence: str,
+        expected_redactions: int | None = None,
+    ) -> CommitReceipt:
+        """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
+
+        def write(expected: SessionVersion) -> CommitReceipt:
+            if self._log.version() is not None:
+                self._stands_on(expected, expected_head, expected_redactions)
+            receipt = self._log.commit(
+                self._new(compaction),
+                entries,
+                expected=expected,
+                clock=cadence,
+                write_id=new_write_id(),
+            )
+            return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
+
+        return self._write(write)
+
+    def rewrite(
+        self,
+        row: NewCompaction,
+        messages: Sequence[NewMessage],
+        entries: Sequence[Entry],
+        *,
+        expected_head: int | None,
+        expected_next: int,
+        expected_redactions: int,
+        withdrawn: Sequence[int],
+        parent: int | None,
+        cadence: str,
+    ) -> CommitReceipt:
+        """Makes *row* the current view and appends *messages* after it, in one transaction."""
+
+        def write(expected: SessionVersion) -> CommitReceipt:
+            if self._log.version() is not None:
+                self._stands_on(expected, expected_head, expected_redactions)
+                self._ends_at(expected, expected_next)
+            receipt = self._log.rewrite(
+                self._new(row),
+                messages,
+                entries,
+                expected=expected,
+                withdrawn=withdrawn,
+                parent=parent,
+                clock=cadence,
+                write_id=new_write_id(),
+            )
+            return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
+
+        return self._write(write)
+
+    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
+        """Makes the view before *expected_head* current again, and takes back the entries it brought."""
+
+        def write(expected: SessionVersion) -> UndoReceipt:
+            self._stands_on(expected, expected_head, None)
+            receipt = self._log.undo(expected=expected, clock=cadence, write_id=new_write_id())
+            return UndoReceipt(receipt.head, receipt.withdrawn)
+
+        return self._write(write)
+
+    def save_cadence(self, cadence: str) -> None:
+        """Writes the session's cadence alone."""
+        self._write(
+            lambda expected: self._log.save_clock(cadence, expected=expected, write_id=new_write_id())
+        )
+
+    def compactions(self) -> list[CompactionRow]:
+        """Every compaction ever committed, in order."""
+        return self._rows(self._log.compactions())
+
+    def _write(self, work: Callable[[SessionVersion], _T]) -> _T:
+        """Does *work* on the version that the session has, until nobody else was faster."""
+        while True:
+            expected = self._log.version() or _NEW
+            try:
+                return work(expected)
+            except StoreConflictError:
+                if (self._log.version() or _NEW) == expected:
+                    raise
+
+    def _rows(self, rows: Sequence[store_log.CompactionRow]) -> list[CompactionRow]:
+        shown = {derived_id for row in rows if (derived_id := _shown(row)) is not None}
+        texts = {text.derived_id: text for text in self._log.derived(sorted(shown))}
+        found = []
+        for row in rows:
+            body, text = row.compaction, texts.get(_shown(row) or 0)
+            compaction = NewCompaction(
+                policy=body.policy,
+                reason=body.reason,
+                level=text.level if text else 0,
+                degraded=text.degraded if text else False,
+                summary=text.raw if text else "",
+                covers=body.covers,
+                view=tuple(item if isinstance(item, tuple) else None for item in body.view),
+                next_seq=body.next_seq,
+                model=body.model,
+                usage=body.usage,
+                tokens_before=body.tokens_before,
+                tokens_after=body.tokens_after,
+                messages_before=body.messages_before,
+                messages_after=body.messages_after,
+                created_at=body.created_at,
+            )
+            redacted = text.redacted if text else False
+            found.append(CompactionRow(row.compaction_id, row.parent, compaction, redacted))
+        return found
+
+    def _new(self, row: NewCompaction) -> store_log.NewCompaction:
+        """*row* with its summary as a derived text of its own."""
+        derived: tuple[store_log.NewDerived, ...] = ()
+        reference: store_log.ViewItem = store_log.NewRef(0)
+        if row.summary or None in row.view:
+            derived = (
+                store_log.NewDerived("summary", row.summary, row.covers, None, row.level, row.degraded),
+            )
+        return store_log.NewCompaction(
+            policy=row.policy,
+            reason=row.reason,
+            covers=row.covers,
+            view=tuple(reference if item is None else item for item in row.view),
+            next_seq=row.next_seq,
+            model=row.model,
+            usage=row.usage,
+            state="",
+            tokens_before=row.tokens_before,
+            tokens_after=row.tokens_after,
+            messages_before=row.messages_before,
+            messages_after=row.messages_after,
+            created_at=row.created_at,
+            derived=derived,
+        )
+
+    def _stands_on(self, found: SessionVersion, head: int | None, redactions: int | None) -> None:
+        if found.head != head:
+            raise StoreConflictError(
+                f"the head of session {self._session_id!r} is {found.head}, not {head}: "
+                "another writer compacted it, or undid what it had"
+            )
+        if redactions not in (None, found.redactions):
+            raise StoreConflictError(
+                f"something of session {self._session_id!r} was forgotten or rewritten meanwhile: "
+                "open it again"
+            )
+
+    def _ends_at(self, found: SessionVersion, expected: int) -> None:
+        if found.next_seq != expected:
+            raise StoreConflictError(
+                f"the log of session {self._session_id!r} ends at {found.next_seq}, "
+                f"not at {expected}: another writer appended to it"
+            )
+
+
+def _shown(row: store_log.CompactionRow) -> int | None:
+    """The derived text that its view has, or else the one that it brought."""
+    named = (item for item in (*row.compaction.view, *row.derived_ids) if isinstance(item, int))
+    return next(named, None)
+
+
+def summary_log(store: Store, session_id: str) -> SummaryLog:
+    """The log of a session of *store* in its short form."""
+    return SummaryLog(store.open_log(session_id), session_id)

@@ -1,0 +1,119 @@
+"""Each kind of error has a word of its own, which programs and models can tell it by."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import siltstone
+from siltstone import Compacted, Failed, MemoryStore, Session, SimpleMemoryStore, errors
+from siltstone.compaction import Compaction, Skip
+from siltstone.errors import SiltstoneError, StoreError
+from siltstone.llm import Flow
+from siltstone.messages import Message
+from siltstone.tokens import TokenRule, rule
+
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SiltstoneError)]
+LONG = [{"role": "user", "content": f"Step {number}. " + "word " * 60} for number in range(12)]
+POLICY = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=300))
+
+
+def test_mk_72_every_class_of_error_has_a_code_of_its_own() -> None:
+    codes = [kind.code for kind in KINDS]
+    assert len(set(codes)) == len(codes) > 20
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", code) for code in codes)
+    assert errors.StoreIoError.code == "memory_io"
+    assert errors.ToolNotFoundError.code == "tool_not_found"
+
+
+def test_mk_72_an_error_of_the_store_reaches_the_caller_of_the_tool_with_its_code(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path)
+    tool = Session.open(None, "s", memory=store).memory_search
+    store.close()
+    with pytest.raises(StoreError) as caught:
+        tool.call({"query": "anything"})
+    assert caught.value.code == "store_closed"
+    assert pickle.loads(pickle.dumps(caught.value)).code == "store_closed"
+
+
+def test_every_class_of_error_is_exported() -> None:
+    assert [kind.__name__ for kind in KINDS if kind.__name__ not in siltstone.__all__] == []
+
+
+def test_a_model_that_raises_is_named_by_its_class() -> None:
+    def model(request: Any) -> str:
+        raise TimeoutError("no answer")
+
+    outcome = siltstone.compact(LONG, POLICY, model=model)
+    assert isinstance(outcome, Failed)
+    event = outcome.events[-1]
+    assert isinstance(event, siltstone.CompactionFailed)
+    assert (outcome.reason, outcome.error_class) == ("llm_failed", "TimeoutError")
+    assert (event.error_class, event.attempted_entries) == ("TimeoutError", 0)
+
+
+def test_a_refused_rewrite_names_no_class() -> None:
+    outcome = siltstone.compact(LONG, POLICY, model=lambda request: " ")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.error_class) == ("empty_summary", "")
+
+
+class Broken(TokenRule):
+    """A rule of the caller's own that cannot count."""
+
+    name = "broken"
+
+    def units(self, message: Message) -> int:
+        raise ZeroDivisionError("no tokenizer")
+
+    def tokens(self, units: int) -> int:
+        return units
+
+    def count_text(self, text: str) -> int:
+        return rule("blocks").count_text(text)
+
+
+class Uncounted:
+    """A policy with that rule."""
+
+    name = "uncounted"
+    token_rule = Broken()
+
+    def should_compact(self, context: object) -> None:
+        return None
+
+    def flow(self, history: Any, trigger: Any) -> Flow[Compaction | Skip]:
+        return (yield from POLICY.flow(history, trigger))
+
+
+def test_a_token_rule_that_raises_is_a_failure_of_its_own() -> None:
+    outcome = siltstone.compact(LONG, Uncounted(), model=lambda request: "Short.")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.error_class) == ("estimation_failed", "ZeroDivisionError")
+    assert [type(event).__name__ for event in outcome.events] == ["CompactionStarted", "CompactionFailed"]
+    assert outcome.messages == LONG
+
+
+def test_outcomes_and_plans_are_short_where_they_are_printed() -> None:
+    done = siltstone.compact(LONG, POLICY, model=lambda request: "Short.")
+    assert isinstance(done, Compacted)
+    assert re.fullmatch(r"<Compacted: [\d,]+ to [\d,]+ tokens, \d+ messages discarded, level 1>", repr(done))
+    failed = siltstone.compact(LONG, POLICY, model=lambda request: "")
+    assert repr(failed).startswith("<Failed: empty_summary: ")
+    skipped = siltstone.compact(LONG[:1], POLICY, model=lambda request: "")
+    assert repr(skipped).startswith("<Skipped: ")
+    assert max(map(len, map(repr, (done, failed, skipped)))) < 200
+    html = siltstone.plan(LONG, POLICY)._repr_html_()
+    assert html.startswith("<table>")
+    assert "<td>tokens before</td>" in html
+
+
+def test_the_store_that_is_asked_is_not_named_by_a_code_of_another() -> None:
+    with SimpleMemoryStore() as store, pytest.raises(StoreError) as caught:
+        store.entries("s", limit=0)
+    assert caught.value.code == type(caught.value).code

@@ -1,0 +1,109 @@
+"""The answer of memory_search has a budget: contents are cut first, and only then hits are left out."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone import ConfigError, SearchHit, SourceRange, estimate_tokens
+from siltstone.tools import LEAST_BUDGET, answer_budget, memory_search
+from siltstone.tools.budget import FLOOR, best_part, shares
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+NEEDLE = "The vault code is 7731-alpha."
+
+
+def hit(content: str, seq: int = 7) -> SearchHit:
+    return SearchHit(content, 0.5, SourceRange(seq, seq + 1), seq, "user", NOW)
+
+
+def answer(
+    hits: list[SearchHit], budget: int | None = None, query: str = "vault code"
+) -> tuple[list[Any], str]:
+    """The array that the tool gives, and what stands after it; the answer is within its budget."""
+    text = memory_search(lambda *_: hits, budget=budget).call({"query": "vault code", "limit": 20})
+    assert estimate_tokens(text) <= (budget or 2_000)
+    array, _, note = text.partition("\n")
+    return json.loads(array), note
+
+
+@pytest.mark.parametrize(
+    ("window", "budget"), [(None, 2000), (8_000, 600), (20_000, 1_000), (200_000, 2_000), (1, 600)]
+)
+def test_the_default_is_a_twentieth_of_the_window_between_two_bounds(window: Any, budget: int) -> None:
+    assert answer_budget(window) == budget
+
+
+def test_what_fits_is_whole() -> None:
+    hits = [hit(f"short {number}", number) for number in range(5)]
+    found, note = answer(hits)
+    assert [each["content"] for each in found] == [each.content for each in hits]
+    assert note == ""
+
+
+def test_a_long_hit_is_cut_to_the_passage_that_answers() -> None:
+    for before in (0, 900, 5_000):
+        text = "It rained all day. " * before + NEEDLE + " Nobody came." * 4_000
+        (found,), note = answer([hit(text)], 600)
+        assert NEEDLE in found["content"]
+        assert found["content"].endswith("…")
+        assert found["content"].startswith("…") == (before > 100)
+        assert (found["score"], found["source_range"]) == (0.5, {"start": 7, "end": 8})
+        assert note == ""
+
+
+def test_short_hits_stay_whole_beside_a_long_one() -> None:
+    hits = [hit("hay " * 9_000 + NEEDLE), *(hit(f"short {number}", number) for number in range(4))]
+    found, _ = answer(hits, 600)
+    assert [each["content"] for each in found[1:]] == [each.content for each in hits[1:]]
+    assert NEEDLE in found[0]["content"]
+
+
+def test_hits_are_left_out_only_below_the_floor_and_their_number_is_told() -> None:
+    hits = [hit(f"{NEEDLE} Number {number}. " + "hay " * 900, number) for number in range(20)]
+    found, note = answer(hits, 600)
+    assert 3 <= len(found) < 20
+    assert [each["source_range"]["start"] for each in found] == list(range(len(found)))
+    assert note == f"({20 - len(found)} more hits were found and left out for their length.)"
+    assert all(NEEDLE in each["content"] for each in found)
+    assert all(estimate_tokens(each["content"]) >= FLOOR // 2 for each in found)
+    everything, none = answer(hits, 20 * 120)
+    assert (len(everything), none) == (20, "")
+
+
+@given(
+    sizes=st.lists(st.integers(0, 3_000), max_size=20),
+    budget=st.integers(LEAST_BUDGET, 2_000),
+    char=st.sampled_from(["hay ", "\u6c34", '"', "\\", "\x01", "\U0001f600 "]),
+)
+def test_an_answer_keeps_to_its_budget_whatever_the_hits_are(sizes: Any, budget: int, char: str) -> None:
+    hits = [hit(char * size, number) for number, size in enumerate(sizes)]
+    found, note = answer(hits, budget)
+    assert len(found) == len(hits) or note.startswith(f"({len(hits) - len(found)} more hit")
+    assert bool(found) == bool(hits)
+
+
+@given(sizes=st.lists(st.integers(0, 500), max_size=9), room=st.integers(0, 3_000))
+def test_shares_fill_the_room_and_no_more(sizes: list[int], room: int) -> None:
+    share = shares(sizes, room)
+    assert sum(min(size, share) for size in sizes) <= room
+    if share < max(sizes, default=0):
+        assert sum(min(size, share + 1) for size in sizes) > room
+
+
+@given(text=st.text(max_size=600), query=st.text(max_size=20), tokens=st.integers(1, 60))
+def test_the_best_part_of_a_text_is_of_it_and_within_its_tokens(text: str, query: str, tokens: int) -> None:
+    part = best_part(text, query, tokens)
+    assert estimate_tokens(part) <= tokens
+    assert part == text or part.removeprefix("… ").removesuffix(" …").removesuffix("…") in text
+
+
+@pytest.mark.parametrize("budget", [0, LEAST_BUDGET - 1, -5, True, "600", 700.5])
+def test_a_budget_that_has_no_room_is_refused(budget: Any) -> None:
+    with pytest.raises(ConfigError, match="must be an integer >= 100 tokens"):
+        memory_search(lambda *_: [], budget=budget)
