@@ -45,14 +45,35 @@ def recorded(data_dir: Path, name: str) -> Dataset:
     return load_dataset(name, data_dir)
 
 
+@pytest.mark.parametrize(("window", "least"), [(8_000, 0.70), (12_000, 0.90)])
+def test_in_an_agent_s_session_extractive_summaries_keep_most(
+    survival: ModuleType, data_dir: Path, tmp_path: Path, window: int, least: float
+) -> None:
+    found = in_sessions(survival, data_dir, tmp_path, window)
+    in_context, with_search = found.pop("ExtractiveModel")
+    assert in_context >= least, (in_context, found)
+    assert in_context > max(other for other, _ in found.values()), (in_context, found)
+    assert with_search >= 0.9, (with_search, found)
+
+
 @pytest.mark.xfail(
     reason="the lead over the best other is .098 and .141 since more of every request stays verbatim",
     strict=False,
 )
-@pytest.mark.parametrize(("window", "least", "ahead"), [(8_000, 0.70, 0.12), (12_000, 0.90, 0.15)])
+@pytest.mark.parametrize(("window", "ahead"), [(8_000, 0.12), (12_000, 0.15)])
 def test_in_an_agent_s_session_extractive_summaries_keep_clearly_more(
-    survival: ModuleType, data_dir: Path, tmp_path: Path, window: int, least: float, ahead: float
+    survival: ModuleType, data_dir: Path, tmp_path: Path, window: int, ahead: float
 ) -> None:
+    found = in_sessions(survival, data_dir, tmp_path, window)
+    in_context, with_search = found.pop("ExtractiveModel")
+    assert in_context >= max(other for other, _ in found.values()) + ahead, (in_context, found)
+    assert with_search >= max(other for _, other in found.values()), (with_search, found)
+
+
+def in_sessions(
+    survival: ModuleType, data_dir: Path, tmp_path: Path, window: int
+) -> dict[str, tuple[float, float]]:
+    """Of each writer of summaries the share of evidence in context, and with a search beside it."""
     dataset, places = recorded(data_dir, "agent-dev"), iter(range(100))
     calls = survival.calls_of(dataset, data_dir)
 
@@ -60,11 +81,7 @@ def test_in_an_agent_s_session_extractive_summaries_keep_clearly_more(
         messages = survival.as_messages(conversation, calls)
         return survival.in_session(conversation, messages, writer, window, tmp_path / str(next(places)))
 
-    found = shares(survival, dataset, run)
-    in_context, with_search = found.pop("ExtractiveModel")
-    assert in_context >= least, (in_context, found)
-    assert in_context >= max(other for other, _ in found.values()) + ahead, (in_context, found)
-    assert with_search >= max(0.9, *(other for _, other in found.values())), (with_search, found)
+    return shares(survival, dataset, run)
 
 
 @pytest.mark.parametrize(("name", "least", "ahead"), [("agent-dev", 0.75, 0.4), ("locomo-dev", 0.48, 0.15)])
