@@ -109,7 +109,14 @@ if TYPE_CHECKING:
     )
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
-    from siltstone.session import AsyncSession, CompactionRecord, Prepared, Retention, Session
+    from siltstone.session import (
+        AsyncSession,
+        CompactionRecord,
+        Prepared,
+        Retention,
+        Session,
+        SummaryRecord,
+    )
     from siltstone.tokenizer import TokenizerRule
     from siltstone.tokens import estimate_tokens
     from siltstone.tools import Tool
@@ -203,6 +210,7 @@ __all__ = [
     "StoreOpenError",
     "StoreReplacedError",
     "StoreVersionError",
+    "SummaryRecord",
     "TableEmbedder",
     "ThresholdCompactor",
     "TokenizerRule",
@@ -318,6 +326,7 @@ _HOMES = {
     "StoreOpenError": "siltstone.errors",
     "StoreReplacedError": "siltstone.errors",
     "StoreVersionError": "siltstone.errors",
+    "SummaryRecord": "siltstone.session",
     "TableEmbedder": "siltstone.embedding",
     "ThresholdCompactor": "siltstone.compaction",
     "TokenizerRule": "siltstone.tokenizer",

@@ -117,10 +117,10 @@ class CompactionFailed:
 
 @dataclass(frozen=True, slots=True)
 class ContextWarning:
-    """The context is seven tenths full.
+    """The context is seven tenths full. A session tells it once, until less is in the window again.
 
     Attributes:
-        tokens: The view by the policy's estimator.
+        tokens: The view by the policy's estimator; at a boundary with what is sent beside it.
         context_window: The window in tokens.
         percent: Their share in whole per cent, rounded down.
     """

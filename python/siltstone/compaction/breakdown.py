@@ -11,7 +11,16 @@ from siltstone.events import ContextCritical, ContextWarning
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
 
-__all__ = ["ContextBreakdown", "Level", "breakdown", "context_alert", "level_of_ratio"]
+__all__ = [
+    "ContextBreakdown",
+    "Level",
+    "alert_of",
+    "band_of",
+    "breakdown",
+    "context_alert",
+    "level_of_ratio",
+    "percent_of",
+]
 
 Level: TypeAlias = Literal["ok", "warning", "critical", "overflow"]
 
@@ -64,7 +73,7 @@ class ContextBreakdown:
     @property
     def percent(self) -> int:
         """The share in whole per cent, rounded down, above 100 where it is over the window."""
-        return self.total_tokens * 100 // self.context_window if self.context_window > 0 else 0
+        return percent_of(self.total_tokens, self.context_window)
 
     @property
     def level(self) -> Level:
@@ -125,8 +134,24 @@ def level_of_ratio(ratio: float) -> Level:
 
 def context_alert(full: ContextBreakdown) -> ContextWarning | ContextCritical | None:
     """What is to be told of *full*: critical from 90 %, a warning from 70 %, in whole per cent."""
-    if full.percent >= CRITICAL_PERCENT:
-        return ContextCritical(full.total_tokens, full.context_window, full.percent)
-    if full.percent >= WARNING_PERCENT:
-        return ContextWarning(full.total_tokens, full.context_window, full.percent)
-    return None
+    return alert_of(full.total_tokens, full.context_window)
+
+
+def alert_of(tokens: int, context_window: int) -> ContextWarning | ContextCritical | None:
+    """The same of a request of *tokens*; None where the window is not known, which 0 says."""
+    band = band_of(tokens, context_window)
+    if not band:
+        return None
+    kind = ContextCritical if band == CRITICAL_PERCENT else ContextWarning
+    return kind(tokens, context_window, percent_of(tokens, context_window))
+
+
+def band_of(tokens: int, context_window: int) -> int:
+    """The per cent at which the band begins that *tokens* are in: 90, 70, or 0 below both."""
+    percent = percent_of(tokens, context_window)
+    return next((band for band in (CRITICAL_PERCENT, WARNING_PERCENT) if percent >= band), 0)
+
+
+def percent_of(tokens: int, context_window: int) -> int:
+    """*tokens* in whole per cent of the window, rounded down; 0 for a window of 0."""
+    return tokens * 100 // context_window if context_window > 0 else 0

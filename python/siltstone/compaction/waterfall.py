@@ -25,7 +25,7 @@ from siltstone.compaction.waterfall_state import Memory, WaterfallState
 from siltstone.compaction.waterfall_status import MemoryStatus, memory_status
 from siltstone.compaction.waterfall_writer import Writer
 from siltstone.llm import Flow
-from siltstone.messages import History, Message, as_history
+from siltstone.messages import History, Message, as_history, summary_level
 from siltstone.tokens import TokenRule, rule
 
 __all__ = ["WaterfallCompactor"]
@@ -172,6 +172,7 @@ class _Run:
         self._before = self._memory.state
         self._cut = self._size - config.immediate_window
         self._done: list[tuple[Piece, str]] = []
+        self._past = [each for each in trigger.past if summary_level(each) == 1]  # the recent ones
 
     @property
     def width(self) -> int:
@@ -215,7 +216,7 @@ class _Run:
         else:
             last = []
         longest = max(2 * size - 1, size + 1) if not last else size
-        if self._trigger.action == BOOTSTRAP and self._trigger.past:
+        if self._trigger.action == BOOTSTRAP and self._past:
             due = []  # the stored summaries stand for it
         while due:
             count = size if len(due) > longest else len(due)
@@ -230,8 +231,8 @@ class _Run:
         """One pass: recent into long-term, then *piece* into recent. Both count, or neither."""
         memory, state = self._memory, self._memory.state
         longterm, level = memory.longterm, memory.longterm_level
-        recents = [*self._trigger.past, *self._asides()]
-        if self._trigger.action == BOOTSTRAP and self._trigger.past and not memory.recent:
+        recents = [*self._past, *self._asides()]
+        if self._trigger.action == BOOTSTRAP and self._past and not memory.recent:
             longterm, level = (yield from writer.remade(recents, "")), 1
         elif memory.recent:
             every = self._config.longterm_refresh

@@ -2,8 +2,8 @@
 
 from siltstone.session.aio import AsyncSession
 from siltstone.session.boundary import Prepared
-from siltstone.session.compactions import CompactionRecord
+from siltstone.session.compactions import CompactionRecord, SummaryRecord
 from siltstone.session.retention import Retention
 from siltstone.session.sync import Session
 
-__all__ = ["AsyncSession", "CompactionRecord", "Prepared", "Retention", "Session"]
+__all__ = ["AsyncSession", "CompactionRecord", "Prepared", "Retention", "Session", "SummaryRecord"]

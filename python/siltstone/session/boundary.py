@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,19 +11,20 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     Compactor,
-    State,
     Trigger,
     request_rule_of,
 )
+from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.engine import attempt, check_room, planned, rescue
 from siltstone.errors import ContextOverflowError, IllegalHistoryError
-from siltstone.events import Event
+from siltstone.events import Event, notify
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
 from siltstone.messages import Message, validate_history
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.committing import commit as commit_compaction
 from siltstone.session.core import SessionCore
+from siltstone.session.lineage import past_summaries
 from siltstone.session.loading import covered
 from siltstone.session.state import SessionState
 from siltstone.tools.memory_get import NAME as MEMORY_GET
@@ -83,7 +83,7 @@ def boundary(
     core.check_open()
     state = core.follow()
     if policy is None:
-        state = core.pass_boundary()
+        state = _passed(core, None)
         return state, prepared(core, state, [])
     outcomes: list[Outcome] = []
     at = state.clock.boundary
@@ -92,12 +92,26 @@ def boundary(
     if trigger is not None:
         outcomes.append((yield from compaction(core, policy, trigger, at)))
     outcomes += yield from _within(core, policy, at)
-    state = core.pass_boundary()
+    state = _passed(core, policy)
     answered = _fitting(core, state, policy)
     while answered is None:  # another thread has appended in between
         outcomes += yield from _within(core, policy, at)
         answered = _fitting(core, core.state, policy)
     return answered, prepared(core, answered, outcomes, policy)
+
+
+def _passed(core: SessionCore, policy: Compactor | None) -> SessionState:
+    """Counts the boundary, and tells once a band how full the window is."""
+    window, state = core.context_window, core.state
+    if window is None:
+        return core.pass_boundary()
+    tokens = _tokens(core, state, policy)
+    band = band_of(tokens, window)
+    alert = alert_of(tokens, window) if band > state.clock.band else None
+    state = core.pass_boundary(band)
+    if alert is not None:
+        notify(core.hooks, alert)
+    return state
 
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
@@ -148,9 +162,10 @@ def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> Sessi
     return None
 
 
-def _tokens(core: SessionCore, state: SessionState, policy: Compactor) -> int:
+def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) -> int:
     """The request of *state*: its view, and what is sent beside it."""
-    return state.view.recounted(policy.token_rule).tokens + core.reserved_tokens
+    view = state.view if policy is None else state.view.recounted(policy.token_rule)
+    return view.tokens + core.reserved_tokens
 
 
 def compaction(
@@ -174,7 +189,7 @@ def compaction(
             return Skipped(state.view.raws(), tokens, tokens, reason="not_due", message=message)
         outcome = yield from _attempt(core, state, policy, due, at, is_net=is_net)
     if isinstance(outcome, Failed):
-        core.failed(at, outcome.usage)
+        core.failed(at, state.end if state is not None else before.end, outcome.usage)
     elif isinstance(outcome, Skipped):
         core.charge(outcome.usage)
     return outcome
@@ -203,7 +218,9 @@ def _attempt(
             core, result, read=read, at=at, policy=policy, trigger=trigger, tokens=(before, after)
         )
 
-    trigger = _told(core, state, policy, trigger)
+    shown = {item.derived_id for item in read if item.derived_id is not None}
+    past = past_summaries(core.rows, policy.name, state.head, shown)
+    trigger = replace(_told(core, state, policy, trigger), past=past)
     return (
         yield from attempt(
             policy,
@@ -251,22 +268,11 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
     return replace(
         trigger,
         pins=frozenset(state.clock.pins),
-        policy_state=_policy_state(core, state, policy),
+        policy_state=core.policy_states.of(policy.name, state.head),
         keeps_substitutes=True,
         reader=MEMORY_GET if core.indexed else "",
         originals=originals,
     )
-
-
-def _policy_state(core: SessionCore, state: SessionState, policy: Compactor) -> State | None:
-    """What the policy wanted to have kept, on the line of the current view."""
-    row = state.head
-    while row is not None:
-        if row.compaction.policy == policy.name and row.compaction.state:
-            kept: State = json.loads(row.compaction.state)
-            return kept
-        row = None if row.parent is None else core.rows.compaction(row.parent)
-    return None
 
 
 def _fixed_count(state: SessionState) -> int:
@@ -299,7 +305,8 @@ def _context(
         forecast_tokens=counted + view.tokens_since(clock.last_input_seq) if counted else 0,
         next_seq=state.end,
         fixed_count=_fixed_count(state),
-        policy_state=_policy_state(core, state, policy),
+        failed_at=clock.failed_at,
+        policy_state=core.policy_states.of(policy.name, state.head),
     )
 
 

@@ -24,6 +24,8 @@ _KEYS = {
     "last_input_tokens": "last_input_tokens",
     "last_input_seq": "last_input_seq",
     "learned_window": "learned_window",
+    "failed_at": "failed_at",
+    "alert_band": "band",
 }
 _PINS = "pinned"
 _USAGE = "usage"
@@ -44,6 +46,8 @@ class CompactionClock:
         pins: Sequence numbers of pinned messages, ascending.
         learned_window: The provider's own limit in tokens, where one of its errors has named it.
         usage: The sum of every model call of ours; None before the first.
+        failed_at: Messages ever appended at the last attempt, where that failed; None after any other.
+        band: The band of the window, in per cent, that was reached at the last boundary; 0 below all.
     """
 
     boundary: int = 0
@@ -55,6 +59,8 @@ class CompactionClock:
     pins: tuple[int, ...] = ()
     learned_window: int | None = None
     usage: UsageRecord | None = None
+    failed_at: int | None = None
+    band: int = 0
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
@@ -69,9 +75,9 @@ class CompactionClock:
             going_on = is_answer
         return cls(boundary=answers)
 
-    def passed(self) -> CompactionClock:
-        """After one more boundary."""
-        return replace(self, boundary=self.boundary + 1)
+    def passed(self, band: int = 0) -> CompactionClock:
+        """After one more boundary, at which the window was full up to *band* per cent."""
+        return replace(self, boundary=self.boundary + 1, band=band)
 
     def heard(self, input_tokens: int, seq: int) -> CompactionClock:
         """After a model call that the provider counted, and that saw the messages before *seq*."""
@@ -106,16 +112,22 @@ class CompactionClock:
         low = degraded or (before - after) < before * LOW_YIELD
         attempts = self.low_yield_attempts + 1 if low else 0
         return replace(
-            self, last_compaction=at, last_attempt=at, low_yield_attempts=attempts, last_input_tokens=0
+            self,
+            last_compaction=at,
+            last_attempt=at,
+            low_yield_attempts=attempts,
+            last_input_tokens=0,
+            failed_at=None,
         )
 
     def rewritten(self) -> CompactionClock:
         """After the past was rewritten: the provider's last count is not that of the next request."""
         return replace(self, last_input_tokens=0)
 
-    def failed(self, at: int) -> CompactionClock:
-        """After an attempt at boundary *at* that came to nothing."""
-        return replace(self, last_attempt=at, low_yield_attempts=self.low_yield_attempts + 1)
+    def failed(self, at: int, end: int) -> CompactionClock:
+        """After an attempt at boundary *at* that came to nothing, when the log ended at *end*."""
+        attempts = self.low_yield_attempts + 1
+        return replace(self, last_attempt=at, low_yield_attempts=attempts, failed_at=end)
 
     def charged(self, records: Iterable[UsageRecord]) -> CompactionClock:
         """After model calls of ours, whatever came of them."""
@@ -125,7 +137,8 @@ class CompactionClock:
 
     def after(self, other: CompactionClock) -> CompactionClock:
         """This clock as another worker stored it, beside what *other* has counted and not stored yet."""
-        return replace(self, boundary=max(self.boundary, other.boundary))
+        ahead = other if other.boundary > self.boundary else self
+        return replace(self, boundary=ahead.boundary, band=ahead.band)
 
     def to_json(self) -> str:
         """As it is stored; unknown values are left out."""

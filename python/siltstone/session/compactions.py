@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from siltstone.compaction.base import State
 from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction
@@ -17,7 +19,24 @@ from siltstone.session.range_set import RangeSet, minus
 from siltstone.session.rows import usage_of
 from siltstone.usage import UsageRecord
 
-__all__ = ["CompactionRecord", "expand", "record", "records", "view_at"]
+__all__ = ["CompactionRecord", "SummaryRecord", "expand", "record", "records", "view_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRecord:
+    """A summary that a compaction brought.
+
+    Attributes:
+        text: What the model reads, with its frame; of one that was forgotten, a sentence that says so.
+        covers: The half-open ranges of sequence numbers that it stands for.
+        level: 1 for one of messages alone, one more than the highest it replaced otherwise.
+        redacted: Something that it covered was forgotten.
+    """
+
+    text: str
+    covers: tuple[tuple[int, int], ...]
+    level: int
+    redacted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +64,8 @@ class CompactionRecord:
         degraded: The summary was made without the intended model.
         undone: It is not part of what led to the current view.
         redacted: Something that it covered was forgotten, and ``summary`` says so and nothing else.
+        summaries: Each summary that it brought, in order, those included that no view ever showed.
+        state: What the policy wanted to have kept with it; None where it wanted nothing.
     """
 
     id: int
@@ -63,6 +84,8 @@ class CompactionRecord:
     degraded: bool
     undone: bool
     redacted: bool
+    summaries: tuple[SummaryRecord, ...] = ()
+    state: State | None = None
 
 
 def records(core: SessionCore, *, undone: bool) -> list[CompactionRecord]:
@@ -156,4 +179,8 @@ def _record(
         degraded=any(each.degraded for each in summaries),
         undone=undone,
         redacted=any(each.redacted for each in summaries),
+        summaries=tuple(
+            SummaryRecord(each.raw, each.covers, each.level, each.redacted) for each in summaries
+        ),
+        state=json.loads(compaction.state) if compaction.state else None,
     )

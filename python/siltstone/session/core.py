@@ -37,6 +37,7 @@ from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, Sessi
 from siltstone.messages import Message, RawMessage, decode, read_message
 from siltstone.session import rows
 from siltstone.session.clock import CompactionClock
+from siltstone.session.lineage import PolicyStates
 from siltstone.session.loading import content_of, line_of, load, shown
 from siltstone.session.range_set import RangeSet
 from siltstone.session.repeats import Call, Calls
@@ -93,6 +94,7 @@ class SessionCore:
         self.slot = Slot()
         self._now, self.index_tools, self._retention = now, index_tools, retention
         self.rows: SessionLog = store.open_log(session_id)
+        self.policy_states = PolicyStates(self.rows)
         self._lock = threading.RLock()
         self._closed = False
         self._process = os.getpid()
@@ -243,18 +245,21 @@ class SessionCore:
 
         return self.locked(step)
 
-    def pass_boundary(self) -> SessionState:
-        """Counts one more boundary. It is stored with the next write, so a turn costs one write."""
+    def pass_boundary(self, band: int = 0) -> SessionState:
+        """Counts one more boundary, at which the window was full up to *band* per cent.
+
+        It is stored with the next write, so a turn costs one write.
+        """
 
         def step() -> SessionState:
-            self.state = replace(self.state, clock=self.state.clock.passed())
+            self.state = replace(self.state, clock=self.state.clock.passed(band))
             return self.state
 
         return self.locked(step)
 
-    def failed(self, at: int, records: Sequence[UsageRecord]) -> None:
-        """Records an attempt that came to nothing, and what it cost."""
-        self._count(lambda clock: clock.failed(at).charged(records))
+    def failed(self, at: int, end: int, records: Sequence[UsageRecord]) -> None:
+        """Records an attempt that came to nothing, when the log ended at *end*, and what it cost."""
+        self._count(lambda clock: clock.failed(at, end).charged(records))
 
     def charge(self, records: Sequence[UsageRecord]) -> None:
         """Adds model calls of ours that no compaction was committed with."""

@@ -1,0 +1,197 @@
+"""What a policy is told by a session: where its last attempt failed, and what it wrote before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacting import assistant, user
+from siltstone import (
+    Compacted,
+    CompactionConfig,
+    CompactionContext,
+    Failed,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    Trigger,
+    WaterfallCompactor,
+)
+from siltstone.compaction import WaterfallConfig
+from siltstone.events import ContextCritical, ContextWarning
+from siltstone.messages import Message
+from siltstone.session.lineage import PAST, PolicyStates
+from siltstone.testing import ScriptedModel
+
+WATERFALL = replace(
+    WaterfallConfig.documented(), immediate_window=4, recent_window=8, retry_delay=0.0, attempts=1
+)
+
+
+class Seen(ThresholdCompactor):
+    """A policy that writes down what it is told, and is due at every third message."""
+
+    def __init__(self) -> None:
+        super().__init__(CompactionConfig(retry_delay=0, attempts=1, recent_turn_budget=1))
+        self.contexts: list[CompactionContext] = []
+        self.triggers: list[Trigger] = []
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        self.contexts.append(context)
+        return Trigger("count", tokens=1) if context.message_count > 4 else None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Any:
+        self.triggers.append(trigger)
+        return super().flow(history, trigger)
+
+
+def said(session: Session, count: int, size: int = 200) -> list[Any]:
+    """*count* messages, a boundary after each; what was attempted."""
+    attempts: list[Any] = []
+    for _ in range(count):
+        at = session._core.next_seq
+        say = assistant if at % 2 else user
+        session.append(say(f"Entry {at} " + "word " * (size // 5)))
+        attempts += session.prepare().outcomes
+    return attempts
+
+
+def opened(policy: Any, model: Any, store: Any, **options: Any) -> Session:
+    return Session.open(None, "s", policy=policy, model=model, memory=store, **options)
+
+
+def test_a_failed_attempt_tells_the_policy_how_long_the_log_was_and_a_good_one_forgets_it():
+    policy, store = Seen(), SimpleMemoryStore()
+    model = ScriptedModel([ConnectionError("no route"), *["A summary of it all."] * 9])
+    with opened(policy, model, store) as session:
+        attempts = said(session, 5)
+        assert [type(each) for each in attempts] == [Failed]
+        assert policy.contexts[-1].failed_at is None
+        attempts = said(session, 1)
+        assert policy.contexts[-1].failed_at == 5
+        assert [type(each) for each in attempts] == [Compacted]
+        said(session, 1)
+        assert policy.contexts[-1].failed_at is None
+
+
+def test_where_an_attempt_failed_is_known_to_the_next_process(tmp_path: Path):
+    with (
+        MemoryStore.open(tmp_path) as store,
+        opened(Seen(), ScriptedModel([ConnectionError("no")]), store) as session,
+    ):
+        said(session, 5)
+    policy = Seen()
+    with MemoryStore.open(tmp_path) as store, opened(policy, ScriptedModel(), store) as session:
+        said(session, 1)
+    assert policy.contexts[0].failed_at == 5
+
+
+def test_a_waterfall_whose_model_failed_waits_a_quarter_of_a_window():
+    model = ScriptedModel([ConnectionError("no"), *["The words of one summary."] * 40])
+    with opened(WaterfallCompactor(WATERFALL), model, SimpleMemoryStore()) as session:
+        attempts = [(at, type(each).__name__) for at in range(1, 20) for each in said(session, 1)]
+    assert attempts == [(13, "Failed"), (15, "Compacted")]
+
+
+def test_a_policy_is_given_its_earlier_summaries_that_no_view_shows():
+    policy, model = Seen(), ScriptedModel([f"Summary {n} of what was said." for n in range(200)])
+    with opened(policy, model, SimpleMemoryStore()) as session:
+        attempts = said(session, 60)
+    assert len([each for each in attempts if isinstance(each, Compacted)]) > 3
+    for number, trigger in enumerate(policy.triggers):
+        texts = [message.text for message in trigger.past]
+        assert len(texts) == max(0, number - 1), "all but the one that the view shows"
+        assert all(f"Summary {n} " in text for n, text in enumerate(texts))
+    assert all(message.covers for message in policy.triggers[-1].past)
+
+
+def test_at_most_64_earlier_summaries_are_given_the_newest():
+    policy, model = Seen(), ScriptedModel([f"Summary {n} of what was said." for n in range(400)])
+    with opened(policy, model, SimpleMemoryStore()) as session:
+        said(session, 3 * PAST, size=30)
+        texts = [each.summaries[0].text for each in session.compactions()]
+    assert len(texts) > PAST + 2
+    past = [message.text for message in policy.triggers[-1].past]
+    assert past == texts[:-2][-PAST:], "the last is what it made of them, the one before was in view"
+
+
+def test_what_was_forgotten_is_in_no_earlier_summary():
+    policy, model = Seen(), ScriptedModel([f"Summary {n} of what was said." for n in range(200)])
+    with opened(policy, model, SimpleMemoryStore()) as session:
+        said(session, 20)
+        before = {message.text for message in policy.triggers[-1].past}
+        session.forget(start=0, end=1)
+        said(session, 6)
+    assert before
+    assert not before & {message.text for message in policy.triggers[-1].past}
+
+
+def test_the_state_of_a_policy_follows_the_line_back_on_an_undo():
+    policy = WaterfallCompactor(WATERFALL)
+    with opened(policy, ScriptedModel(), SimpleMemoryStore()) as session:
+        said(session, 25)
+        first, second = session.compactions()
+        assert (first.state, second.state) != (None, None)
+        assert [len(each.summaries) for each in (first, second)] == [1, 2]
+        assert second.summaries[0].covers[0][0] == 0
+        assert second.summaries[1].covers[-1][1] == second.covers[-1][1]
+        assert all(each.text and each.level >= 1 and not each.redacted for each in second.summaries)
+        core = session._core
+        assert core.policy_states.of(policy.name, core.state.head) == second.state
+        session.undo_compaction()
+        assert core.policy_states.of(policy.name, core.state.head) == first.state
+        session.undo_compaction()
+        assert core.policy_states.of(policy.name, core.state.head) is None
+
+
+def test_the_state_is_looked_for_once_a_row_however_long_the_line():
+    """A policy that keeps none would otherwise walk the whole line at every boundary."""
+    reads: list[int] = []
+
+    class Log:
+        def compaction(self, compaction_id: int) -> Any:
+            reads.append(compaction_id)
+            return rows[compaction_id]
+
+    class Row:
+        def __init__(self, compaction_id: int) -> None:
+            self.compaction_id, self.parent = compaction_id, compaction_id - 1 if compaction_id else None
+            self.compaction = type("Content", (), {"policy": "other", "state": ""})
+
+    rows = [Row(number) for number in range(300)]
+    states = PolicyStates(Log())  # type: ignore[arg-type]
+    for row in rows:
+        assert states.of("threshold", row) is None  # type: ignore[arg-type]
+        assert states.of("threshold", row) is None  # type: ignore[arg-type]
+    assert len(reads) == len(rows) - 1
+
+
+@pytest.mark.parametrize("policy", [None, ThresholdCompactor(CompactionConfig(auto_compact_threshold=990))])
+def test_each_band_of_the_window_is_told_once_until_less_is_in_it(policy: Any):
+    told: list[Any] = []
+    options = {"context_window": 1_000, "reserved_tokens": 100}
+    store = SimpleMemoryStore()
+    with opened(policy, None, store, hooks=[told.append], **options) as session:
+        said(session, 19, size=160)
+        alerts = [each for each in told if isinstance(each, ContextWarning | ContextCritical)]
+        assert [type(each) for each in alerts] == [ContextWarning, ContextCritical]
+        assert [each.context_window for each in alerts] == [1_000, 1_000]
+        assert 70 <= alerts[0].percent < 90 <= alerts[1].percent
+        assert alerts[0].percent == alerts[0].tokens * 100 // 1_000
+        assert alerts[0].tokens > session._core.reserved_tokens
+
+
+def test_a_session_that_is_opened_again_is_not_told_of_the_same_band(tmp_path: Path):
+    told: list[Any] = []
+    for count in (6, 1):
+        with (
+            MemoryStore.open(tmp_path) as store,
+            opened(None, None, store, hooks=[told.append], context_window=500) as session,
+        ):
+            said(session, count, size=200)
+    assert [type(each) for each in told] == [ContextWarning]
