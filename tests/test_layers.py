@@ -52,6 +52,8 @@ def rust(module: str, source: str) -> list[str]:
         ("siltstone.session.sync", "import rich"),
         ("siltstone._reference.tokenize", "from siltstone.tokens import estimate_tokens"),
         ("siltstone._reference.tokenize", "import numpy"),
+        ("siltstone.memory.database", "from siltstone.session import Session"),
+        ("siltstone.memory.store", "def late():\n    from siltstone.session import Session"),
     ],
 )
 def test_an_import_that_the_table_forbids_is_found(module, source):

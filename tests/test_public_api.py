@@ -29,6 +29,7 @@ PROMISED = {
     "MemoryExpired", "MemoryIndexed", "MemoryStore", "MessageRefusedError", "MessageTooLargeError",
     "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "ReadOnlyStoreError", "Report", "Retention",
     "SearchDegraded", "SearchHit", "SecretRefusedError", "Session", "SessionDroppedError", "SiltstoneError",
+    "SessionInfo", "SessionPage",
     "SimpleMemoryStore", "Skipped", "SmartTrim", "SmartTrimConfig", "SourceRange", "StageNotFoundError",
     "StoreBusyError", "StoreClosedError", "StoreConflictError", "StoreCorruptError", "StoreError",
     "StoreIoError", "StoreOpenError", "StoreVersionError", "SummaryRecord", "TableEmbedder",

@@ -14,6 +14,8 @@ _Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redact
 _State: TypeAlias = tuple[_Version, str, str, str, int, bool, str]
 _Fact: TypeAlias = tuple[int, str, str, str, str, int, int]
 _NewDerived: TypeAlias = tuple[str, str, str, int | None, int, bool, str]
+# name, namespace, title, messages, entries, compactions, tokens, first, last
+_Session: TypeAlias = tuple[str, str, str, int, int, int, int, int | None, int | None]
 
 class _Decay(Protocol):
     @property
@@ -546,11 +548,8 @@ class Store:
     def staged_entries(self, session: str) -> list[StoredEntry]:
         """The entries that wait, under the ids they have there."""
 
-    def sessions(self) -> list[str]:
-        """The names of all sessions that were not deleted, in the order of their first writes."""
-
-    def session_figures(self) -> list[tuple[str, str, str, int, int, int, int, int | None, int | None]]:
-        """Of each session: name, namespace, title, messages, entries, compactions, tokens, first, last."""
+    def sessions(self, namespace: str | None, offset: int, limit: int) -> tuple[list[_Session], int | None]:
+        """A page of the sessions in the order of their first writes, and where the next one begins."""
 
     def forget(self, targets: Sequence[_Target], replacement: str) -> Forgotten:
         """Forgets in one transaction, and then erases the bytes from the files.

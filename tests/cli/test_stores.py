@@ -83,6 +83,41 @@ def test_the_version_is_told() -> None:
     assert (told.returncode, told.stdout) == (0, f"siltstone {__version__}\n")
 
 
+def test_sessions_are_listed_with_their_figures(filled: Path) -> None:
+    work, notes = answer("sessions", filled, run=process)["sessions"]
+    assert (work["session_id"], work["title"], work["messages"]) == ("work", "question 0 about topic0", 64)
+    assert (work["compactions"], work["tokens"] > 0) == (2, True)
+    assert (notes["session_id"], notes["messages"], notes["last_at"]) == ("notes", 0, None)
+    assert answer("sessions", filled, "--limit", 1)["next_offset"] == 1
+    assert answer("sessions", filled, "--namespace", "acme")["sessions"] == []
+    told = siltstone("sessions", filled, "--limit", 1)
+    assert "work  64 messages" in told.stdout
+    assert told.stdout.endswith("  question 0 about topic0\n1 sessions\nmore with --start 1\n")
+    assert (
+        "notes  0 messages, 0 tokens, 1 entries, 0 compactions, no messages"
+        in siltstone("sessions", filled).stdout
+    )
+
+
+def test_a_timeline_tells_every_turn_and_every_compaction(filled: Path) -> None:
+    told = answer("timeline", filled, "work", run=process)
+    turns, marks = told["turns"], told["compactions"]
+    assert [(turn["turn"], turn["start"], turn["end"]) for turn in turns] == [
+        (number + 1, number * 4, number * 4 + 4) for number in range(16)
+    ]
+    assert [mark["seq"] for mark in marks] == [32, 64]
+    assert turns[6]["context"] == sum(turn["tokens"] for turn in turns[:7])
+    assert marks[0]["tokens_before"] == sum(turn["tokens"] for turn in turns[:8])
+    assert turns[7]["context"] == marks[0]["tokens_after"]
+    assert turns[8]["context"] == marks[0]["tokens_after"] + turns[8]["tokens"]
+    assert turns[15]["context"] == marks[1]["tokens_after"]
+    lines = siltstone("timeline", filled, "work").stdout.splitlines()
+    assert lines[8].startswith(f"  compaction {marks[0]['id']} before message 32: manual, ")
+    assert lines[-1] == "16 turns, 2 compactions"
+    assert siltstone("timeline", filled, "notes").stdout == "0 turns, 0 compactions\n"
+    assert siltstone("timeline", filled, "nobody").returncode == 2
+
+
 def test_search_prints_whole_entries_and_their_places(filled: Path) -> None:
     told = process("search", filled, "notes", "fox")
     assert told.returncode == 0

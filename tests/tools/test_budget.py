@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siltstone import ConfigError, SearchHit, SourceRange, estimate_tokens
+from siltstone import (
+    ConfigError,
+    Entry,
+    SearchHit,
+    Session,
+    SimpleMemoryStore,
+    SourceRange,
+    estimate_tokens,
+)
 from siltstone.tools import LEAST_BUDGET, answer_budget, memory_search
 from siltstone.tools.budget import FLOOR, best_part, shares
 
@@ -107,3 +115,25 @@ def test_the_best_part_of_a_text_is_of_it_and_within_its_tokens(text: str, query
 def test_a_budget_that_has_no_room_is_refused(budget: Any) -> None:
     with pytest.raises(ConfigError, match="must be an integer >= 100 tokens"):
         memory_search(lambda *_: [], budget=budget)
+
+
+@pytest.mark.parametrize("given", [None, 100, 1_500])
+def test_a_session_is_told_what_its_tools_may_answer(given: int | None) -> None:
+    with Session.open(
+        None, "s", policy=None, context_window=8_000, memory=SimpleMemoryStore(), answer_budget=given
+    ) as session:
+        session.store.index(
+            "s", [Entry(f"silt {number} " + "mud " * 400, (number, number + 1)) for number in range(9)]
+        )
+        answer = session.memory_search.call({"query": "silt", "limit": 9})
+        most = given or 600
+        assert most // 2 < estimate_tokens(answer) <= most
+        session.append({"role": "user", "content": "line\n" * 20_000})
+        assert estimate_tokens(session.memory_get.call({"handle": "m0"})) <= most
+
+
+@pytest.mark.parametrize("given", [0, 99, True, "600"])
+def test_a_session_refuses_a_budget_without_room(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"answer_budget.* >= 100 tokens") as caught:
+        Session.open(None, "s", memory=SimpleMemoryStore(), answer_budget=given)
+    assert caught.value.field == "answer_budget"  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
+from siltstone.cli.timeline import timeline
 from siltstone.cli.transcript import read_transcripts
 from siltstone.compaction.registry import policy_names
 
@@ -35,10 +36,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its tables cut what is wider than the terminal
 )
+app.command(name="sessions")(looking.sessions)
 app.command(name="search")(looking.search)
 app.command(name="show")(looking.show)
 app.command(name="compactions")(looking.compactions)
 app.command(name="context")(looking.context)
+app.command(name="timeline")(timeline)
 app.command(name="expand")(looking.expand)
 app.command(name="undo")(changing.undo)
 app.command(name="forget")(changing.forget)

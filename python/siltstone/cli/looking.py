@@ -15,9 +15,9 @@ from siltstone import tokens
 from siltstone.cli.console import AsJson, choice, line, print_json, refusals, refuse
 from siltstone.cli.stores import opened, opened_session, require_session
 from siltstone.compaction import breakdown
-from siltstone.memory import MemoryStore, Ranker
+from siltstone.memory import Ranker
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.log import LogRow
+from siltstone.memory.log import LogRow, SessionLog
 from siltstone.messages import Part, decode, read_history, read_message
 from siltstone.session import CompactionRecord
 
@@ -29,8 +29,10 @@ __all__ = [
     "expand",
     "export",
     "heading",
+    "log_rows",
     "plain",
     "search",
+    "sessions",
     "show",
 ]
 
@@ -39,6 +41,33 @@ SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
 _PAGE = 1_000  # messages that are held at once
+
+
+def sessions(
+    store: StorePath,
+    namespace: Annotated[
+        str | None, typer.Option(help="Only sessions of this namespace; '' for those without one.")
+    ] = None,
+    start: Annotated[int, typer.Option(min=0, help="How many to leave out first.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Sessions at most.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the sessions of a store in the order of their first writes."""
+    with refusals(), opened(store, read_only=True) as held:
+        page = held.sessions(namespace, start, limit)
+    if as_json:
+        print_json(plain(asdict(page)))
+        return
+    for each in page.sessions:
+        active = "no messages" if each.last_at is None else f"last active {_moment(each.last_at)}"
+        said = [f"{each.messages:,} messages", f"{each.tokens:,} tokens", f"{each.entries:,} entries"]
+        said += [f"{each.compactions:,} compactions", active]
+        line(f"{each.session_id}  {f'[{each.namespace}]  ' if each.namespace else ''}{', '.join(said)}")
+        if each.title:
+            line(f"  {' '.join(each.title.split())}", "dim")
+    line(f"{len(page.sessions)} sessions")
+    if page.next_offset is not None:
+        line(f"more with --start {page.next_offset}")
 
 
 def search(
@@ -74,7 +103,7 @@ def show(
     """Show the messages of a session's log, with their numbers: every message ever appended."""
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
-        rows = list(_rows(held, session, start, end))
+        rows = list(log_rows(held.open_log(session), start, end))
         if as_json:
             print_json({"session": session, "messages": [_row(row) for row in rows]})
             return
@@ -172,7 +201,7 @@ def export(
         refuse("--json tells what was written to a file: name one")
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
-        texts = (row.raw for row in _rows(held, session, 0, None))
+        texts = (row.raw for row in log_rows(held.open_log(session), 0, None))
         if transcript is None:
             for text in texts:
                 typer.echo(text)
@@ -187,8 +216,8 @@ def export(
         line(f"{count} messages of session {session!r} are in {transcript}")
 
 
-def _rows(store: MemoryStore, session: str, start: int, end: int | None) -> Iterator[LogRow]:
-    log = store.open_log(session)
+def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:
+    """The messages of a log from *start* on, up to *end* where there is one, a page in memory at a time."""
     last = log.state().next_seq
     last = last if end is None else min(end, last)
     for at in range(start, last, _PAGE):

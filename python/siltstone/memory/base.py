@@ -16,6 +16,7 @@ from siltstone.memory.entry import (
     Receipt,
     ReconcileReport,
     SearchHit,
+    SessionPage,
     Stage,
     StoredEntry,
     StoreStats,
@@ -205,6 +206,18 @@ class Store(Protocol):
 
         Raises:
             ConfigError: no criterion, an empty one, or a range without a session.
+        """
+
+    def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
+        """The sessions in the order of their first writes, a page at a time; none that was deleted.
+
+        Args:
+            namespace: Only those that were opened with it; "" is those without one.
+            offset: How many to leave out first.
+            limit: How many a page has at most.
+
+        Raises:
+            InvalidEntryError: a limit < 1, an offset < 0, or a namespace that no session can have.
         """
 
     def delete_session(self, session_id: str) -> int:

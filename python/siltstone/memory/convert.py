@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from siltstone import _native
 from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import Entry, SearchHit, SourceRange, StoredEntry
+from siltstone.memory.entry import Entry, SearchHit, SessionInfo, SourceRange, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
@@ -37,6 +37,7 @@ __all__ = [
     "new_entry",
     "range_of",
     "search_hit",
+    "session_info",
     "stored_entry",
 ]
 
@@ -115,6 +116,22 @@ def new_entry(entry: Entry) -> NewEntry:
     start, end = range_of(entry.source_range, "source_range")
     stamp = milliseconds(entry.created_at)
     return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp)
+
+
+def session_info(
+    name: str,
+    namespace: str,
+    title: str,
+    messages: int,
+    entries: int,
+    compactions: int,
+    tokens: int,
+    first: int | None,
+    last: int | None,
+) -> SessionInfo:
+    """A session in a list, of what the core tells of it."""
+    begun, active = (None if stamp is None else datetime_from(stamp) for stamp in (first, last))
+    return SessionInfo(name, namespace, title, messages, entries, compactions, tokens, begun, active)
 
 
 def stored_entry(entry: _native.StoredEntry) -> StoredEntry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 
 from siltstone import _native
 from siltstone.errors import EntryNotFoundError
@@ -16,6 +16,7 @@ from siltstone.memory.convert import (
     milliseconds,
     new_entry,
     range_of,
+    session_info,
     stored_entry,
 )
 from siltstone.memory.database_log import DatabaseLog
@@ -27,6 +28,7 @@ from siltstone.memory.entry import (
     Page,
     Receipt,
     ReconcileReport,
+    SessionPage,
     Stage,
     StoredEntry,
     StoreStats,
@@ -35,6 +37,9 @@ from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, plan
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.vectors import Vectors
+
+if TYPE_CHECKING:
+    from siltstone.session import Session, StoreOptions
 
 __all__ = ["DatabaseStore"]
 
@@ -141,11 +146,18 @@ class DatabaseStore(Store):
             text=text,
             identifiers=identifiers,
         )
-        chosen = plan(self, self._native.sessions(), criteria, self._staged)
+        listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
+        chosen = plan(self, [row[0] for row in listed], criteria, self._staged)
         if dry_run:
             return chosen.expected
         done = self._native.forget([_with_derived(each) for each in chosen.targets], REPLACEMENT)
         return chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
+
+    def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
+        rows, next_offset = self._native.sessions(
+            namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))
+        )
+        return SessionPage(tuple(session_info(*row) for row in rows), next_offset)
 
     def delete_session(self, session_id: str) -> int:
         return self._native.delete_session(session_id)
@@ -171,6 +183,16 @@ class DatabaseStore(Store):
 
     def quarantined(self, session_id: str) -> tuple[int, ...]:
         return tuple(self._native.quarantined(session_id))
+
+    def session(self, session_id: str, **options: Unpack[StoreOptions]) -> Session:
+        """Opens the session *session_id* over this store, which stays yours to close.
+
+        Options and errors are those of ``Session.open``, without *memory*. For asyncio use
+        ``AsyncSession.open(None, session_id, memory=store)``.
+        """
+        from siltstone.session import Session
+
+        return Session.open(None, session_id, memory=self, **options)
 
     def open_log(self, session_id: str) -> SessionLog:
         return DatabaseLog(self._native, session_id, self._limits, self._wake)

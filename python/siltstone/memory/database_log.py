@@ -31,7 +31,7 @@ from siltstone.memory.log import (
     SessionVersion,
     UndoReceipt,
 )
-from siltstone.messages import decode, indexable_text, read_message
+from siltstone.messages import decode, is_request, read_message
 
 __all__ = ["DatabaseLog"]
 
@@ -239,6 +239,7 @@ def _title(messages: Sequence[NewMessage]) -> str:
                 read = read_message(decode(message.raw), 0, dialect=message.dialect)
             except (InvalidMessageError, json.JSONDecodeError):
                 continue  # a caller's own log need not hold messages that we read
-            if text := indexable_text(read, index_tools=False).strip():
-                return text
+            texts = (part.text.strip() for part in read.parts if part.kind == "text" and part.text)
+            if title := next((text for text in texts if text and is_request(text)), ""):
+                return title
     return ""

@@ -23,6 +23,8 @@ __all__ = [
     "ReconcileReport",
     "SearchHit",
     "SearchIndex",
+    "SessionInfo",
+    "SessionPage",
     "SourceRange",
     "Stage",
     "StoreStats",
@@ -193,6 +195,48 @@ class Page:
     entries: tuple[StoredEntry, ...]
     next_offset: int | None
     damaged: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What a list of sessions tells of one.
+
+    Attributes:
+        session_id: Its id.
+        namespace: The text that it shares with others; empty for none.
+        title: How its first request begins, up to 200 characters; empty where it had none, or where that was
+            forgotten.
+        messages: How many messages were ever appended.
+        entries: How many entries can be found.
+        compactions: How many compactions and branches were committed.
+        tokens: Of all its messages, as they were counted when they were appended.
+        first_at: When its first message was appended; None where there is none, as of a store that was only
+            indexed by hand.
+        last_at: When its last message was.
+    """
+
+    session_id: str
+    namespace: str
+    title: str
+    messages: int
+    entries: int
+    compactions: int
+    tokens: int
+    first_at: datetime | None
+    last_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A page of ``sessions``.
+
+    Attributes:
+        sessions: In the order of their first writes.
+        next_offset: Where the next page begins; None at the end.
+    """
+
+    sessions: tuple[SessionInfo, ...]
+    next_offset: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,14 @@ from siltstone.session.aio import AsyncSession
 from siltstone.session.boundary import Prepared
 from siltstone.session.compactions import CompactionRecord, SummaryRecord
 from siltstone.session.retention import Retention
-from siltstone.session.sync import Session
+from siltstone.session.sync import Session, StoreOptions
 
-__all__ = ["AsyncSession", "CompactionRecord", "Prepared", "Retention", "Session", "SummaryRecord"]
+__all__ = [
+    "AsyncSession",
+    "CompactionRecord",
+    "Prepared",
+    "Retention",
+    "Session",
+    "StoreOptions",
+    "SummaryRecord",
+]

@@ -47,7 +47,7 @@ class AsyncSession:
         """Use :meth:`open`."""
         self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
         self._owns_store = opened.owns_store
-        self._calls = SessionCalls(opened.core, opened.policy, has_model=opened.model is not None)
+        self._calls = SessionCalls(opened)
         self._made_queue: Queue | None = None
 
     @classmethod
@@ -140,6 +140,13 @@ class AsyncSession:
         """Compacts now, whether it is due or not."""
         try:
             return await self._run(self._calls.compaction(focus), now=True)
+        except SessionBusyError:
+            return await self._step(self._calls.in_flight)
+
+    async def resummarize(self, focus: str | None = None) -> Outcome:
+        """Writes the summaries in the view anew, from the messages that they stand for."""
+        try:
+            return await self._run(self._calls.resummarizing(focus), now=True)
         except SessionBusyError:
             return await self._step(self._calls.in_flight)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
-from siltstone.compaction.base import Compactor, Reason, Trigger
+from siltstone.compaction.base import Compactor, Reason, Resummarizer, Trigger
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import ForgetReport, SearchHit
@@ -12,9 +13,8 @@ from siltstone.outcome import Outcome, Plan, Skipped
 from siltstone.overflow import provider_limit
 from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
 from siltstone.session.compactions import CompactionRecord, record
-from siltstone.session.core import SessionCore
 from siltstone.session.forgetting import Criteria, forgetting
-from siltstone.session.opening import check_overhead, check_policy
+from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.recovery import recovery
 from siltstone.session.repeats import Call
 from siltstone.session.rewriting import undo
@@ -43,10 +43,11 @@ class SessionCalls:
     What it holds beside the session's state are answers that can be worked out again.
     """
 
-    def __init__(self, core: SessionCore, policy: Compactor | None, *, has_model: bool) -> None:
-        self.core = core
-        self.policy = policy
-        self.has_model = has_model
+    def __init__(self, opened: Opened) -> None:
+        self.core = opened.core
+        self.policy = opened.policy
+        self.has_model = opened.model is not None
+        self._answer_budget = opened.answer_budget
         self._last: tuple[SessionState, Prepared] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and how many there were since
@@ -118,6 +119,19 @@ class SessionCalls:
         at = max(self.core.follow().clock.boundary - 1, 0)
         return (yield from compaction(self.core, self.policy, self._trigger("manual", focus), at))
 
+    def resummarizing(self, focus: str | None) -> Steps[Outcome]:
+        """``resummarize``."""
+        self.core.check_open()
+        if isinstance(self.policy, Resummarizer):
+            at = max(self.core.follow().clock.boundary - 1, 0)
+            trigger = replace(self._trigger("manual", focus), fold=True)
+            return (yield from compaction(self.core, self.policy, trigger, at))
+        view, name = self.core.follow().view, "no policy"
+        if self.policy is not None:
+            view, name = view.recounted(self.policy.token_rule), f"the policy {self.policy.name!r}"
+        message = f"{name} cannot write a summary anew; ThresholdCompactor can"
+        return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
+
     def in_flight(self) -> Outcome:
         """The outcome of a ``compact`` while another call that may compact is under way."""
         view = self.core.view
@@ -129,14 +143,12 @@ class SessionCalls:
     def memory_search(self) -> Tool:
         """The tool ``memory_search``; its answers have a share of the window."""
         self.check_memory()
-        budget = answer_budget(self.core.context_window)
-        return memory_search(self.search, budget=budget, count=self.core.view.rule.count_text)
+        return memory_search(self.search, budget=self._budget(), count=self.core.view.rule.count_text)
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""
         self.core.check_open()
-        budget = answer_budget(self.core.context_window)
-        return memory_get(self.core.text_of, budget=budget, count=self.core.view.rule.count_text)
+        return memory_get(self.core.text_of, budget=self._budget(), count=self.core.view.rule.count_text)
 
     def search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
         """``search``, and whoever listens is told of damaged entries."""
@@ -177,6 +189,11 @@ class SessionCalls:
         return (
             f"<{name} {core.session_id!r}: {len(core.view)} messages in context, {core.next_seq} in the log>"
         )
+
+    def _budget(self) -> int:
+        """Tokens that an answer of our tools may have."""
+        given = self._answer_budget
+        return answer_budget(self.core.context_window) if given is None else given
 
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
         core = self.core

@@ -17,8 +17,18 @@ from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
+from siltstone.tools.budget import check_budget
 
-__all__ = ["Opened", "Options", "Path", "check_overhead", "check_policy", "check_window", "open_session"]
+__all__ = [
+    "Opened",
+    "Options",
+    "Path",
+    "SessionOptions",
+    "check_overhead",
+    "check_policy",
+    "check_window",
+    "open_session",
+]
 
 Path = str | os.PathLike[str]
 
@@ -29,14 +39,13 @@ AfterT = TypeVar("AfterT")
 COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
 
 
-class Options(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
-    """How a session is opened; :meth:`siltstone.Session.open` says what each means."""
+class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
+    """How a session of a store is opened; :meth:`siltstone.Session.open` says what each means."""
 
     policy: Compactor | None
     model: ModelT | None
     context_window: int | None
     reserved_tokens: int
-    memory: bool | Store
     namespace: str
     index_tools: bool
     recall: bool
@@ -47,6 +56,13 @@ class Options(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     compaction_timeout: float | None
     check: bool
     retention: Retention | None
+    answer_budget: int | None
+
+
+class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):
+    """How a session is opened."""
+
+    memory: bool | Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,7 @@ class Opened:
     model: Any
     owns_store: bool
     timeout: float | None
+    answer_budget: int | None
 
 
 def open_session(
@@ -90,6 +107,9 @@ def open_session(
             field="recall",
             value=options.get("recall"),
         )
+    budget = options.get("answer_budget")
+    if budget is not None:
+        check_budget(budget, "answer_budget")
     guards = Guards(
         options.get("on_before_compact"),
         options.get("on_after_compact"),
@@ -116,7 +136,7 @@ def open_session(
         if owned:
             store.close()
         raise
-    return Opened(core, policy, model, owned, timeout)
+    return Opened(core, policy, model, owned, timeout, budget)
 
 
 def check_policy(policy: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, NoReturn, Self, TypeVar, Unpack
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import llm
 from siltstone.compaction.base import Compactor
@@ -21,15 +21,17 @@ from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
 from siltstone.session.observing import OnConflict, observe
-from siltstone.session.opening import Opened, Options, Path, open_session
+from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
 from siltstone.session.slot import Claim
 from siltstone.tools import Tool, context_compact
 from siltstone.tools.memory_search import INSTRUCTIONS
 from siltstone.usage import UsageRecord
 
-__all__ = ["Session"]
+__all__ = ["Session", "StoreOptions"]
 
 T = TypeVar("T")
+StoreOptions: TypeAlias = SessionOptions[Models, BeforeCompact, AfterCompact]
+"""What :meth:`Session.open` takes beside the store."""
 
 
 class Session:
@@ -42,7 +44,7 @@ class Session:
         """Use :meth:`open`."""
         self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
         self._owns_store = opened.owns_store
-        self._calls = SessionCalls(opened.core, opened.policy, has_model=opened.model is not None)
+        self._calls = SessionCalls(opened)
 
     @classmethod
     def open(
@@ -86,6 +88,8 @@ class Session:
             check: Every view that would go out is held to the rules of its provider, for a walk over all
                 of it. An illegal rewrite fails and changes nothing; where the history itself is illegal,
                 ``prepare`` raises ``IllegalHistoryError``.
+            answer_budget: Tokens that an answer of ``memory_search`` or ``memory_get`` has at most, 100 or
+                more. None: a twentieth of the window, from 600 to 2,000; 2,000 where no window is known.
             retention: How much of the session stays findable, and how long. None: all of it, for ever.
 
         Raises:
@@ -266,6 +270,27 @@ class Session:
             skipped with the reason ``in_flight``.
         """
         flow = self._calls.compaction(focus)
+        try:
+            return self._run(flow, timeout=0)
+        except SessionBusyError:
+            return self._calls.in_flight()
+
+    def resummarize(self, focus: str | None = None) -> Outcome:
+        """Writes the summaries in the view anew, from the messages that they stand for.
+
+        A summary of a summary of a summary has lost something each time. This reads the originals in the
+        log again, without what was forgotten, and puts one new summary of level 1 in the place of the
+        earlier ones. Nothing else leaves the view. ``ThresholdCompactor`` does the same by itself when the
+        levels pass ``max_summary_level``. :meth:`undo_compaction` takes it back.
+
+        Args:
+            focus: What the new summary should look at in particular.
+
+        Returns:
+            ``Compacted``; ``Failed(reason)``; or ``Skipped`` with the reason ``nothing_to_discard`` (there
+            is no summary), ``not_supported`` (the policy cannot) or ``in_flight``.
+        """
+        flow = self._calls.resummarizing(focus)
         try:
             return self._run(flow, timeout=0)
         except SessionBusyError:

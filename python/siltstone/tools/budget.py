@@ -41,7 +41,7 @@ def answer_budget(context_window: int | None) -> int:
     return min(max(context_window * _PERCENT // 100, _LEAST), _MOST)
 
 
-def check_budget(tokens: int) -> int:
+def check_budget(tokens: int, field: str = "budget") -> int:
     """*tokens*, if a tool can answer within so many.
 
     Raises:
@@ -49,8 +49,9 @@ def check_budget(tokens: int) -> int:
     """
     if type(tokens) is not int or tokens < LEAST_BUDGET:
         raise ConfigError(
-            f"the budget of a tool's answer must be an integer >= {LEAST_BUDGET} tokens, got {tokens!r}",
-            field="budget",
+            f"{field}, what a tool answers at most, must be an integer >= {LEAST_BUDGET} tokens, "
+            f"got {tokens!r}",
+            field=field,
             value=tokens,
         )
     return tokens

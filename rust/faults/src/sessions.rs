@@ -208,7 +208,12 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
         state.entries.insert((stored.entry.text, range, brought));
         highest = highest.max(stored.id.0);
     }
-    for name in store.sessions()?.into_iter().map(|row| row.session) {
+    for name in store
+        .sessions(None, 0, i64::MAX)?
+        .0
+        .into_iter()
+        .map(|row| row.session)
+    {
         if name == "a" {
             continue;
         }

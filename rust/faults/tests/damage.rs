@@ -73,7 +73,7 @@ fn ask(store: &Store) -> Answers {
         whole(store.compactions(&a)),
         listed(store),
         found(store, "a", "mud one"),
-        whole(store.sessions()),
+        whole(store.sessions(None, 0, 10_000)),
         // The bytes of all texts are summed up, and not read.
         whole(store.figures(None).map(|figures| {
             let counts = figures.counts;

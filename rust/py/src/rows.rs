@@ -60,6 +60,8 @@ pub(crate) type SessionOut = (
 pub(crate) type FactIn = (Option<i64>, Text, Text, Text);
 /// id, namespace, state, key, body, `created_at`, `changed_at`.
 pub(crate) type FactOut = (i64, String, String, String, String, i64, i64);
+/// An entry without vectors: id, content, role, name.
+pub(crate) type MissingOut = (i64, String, String, Option<String>);
 /// A session id is a key: it is refused where it would have to be repaired, for two might become one.
 pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
     if text.is_repaired() {

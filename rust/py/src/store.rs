@@ -22,9 +22,10 @@ use crate::entries::{
 use crate::error::guard;
 use crate::log::{self, CommittedOut, RewriteIn, write_in};
 use crate::rows::{
-    DerivedIn, DerivedOut, FactIn, FactOut, MessageIn, MessageOut, SessionOut, StateOut, VersionIn,
-    VersionRow, compaction_out, compactions_out, derived_out, fact_in, fact_out, figures_out,
-    message_out, namespace_in, session_id, session_out, state_out, version_out,
+    DerivedIn, DerivedOut, FactIn, FactOut, MessageIn, MessageOut, MissingOut, SessionOut,
+    StateOut, VersionIn, VersionRow, compaction_out, compactions_out, derived_out, fact_in,
+    fact_out, figures_out, message_out, namespace_in, session_id, session_out, state_out,
+    version_out,
 };
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::Text;
@@ -125,8 +126,8 @@ impl Store {
     }
 
     fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<StateOut> {
-        let state = self.run_of(py, &session, memory::Store::log_state)?;
-        Ok(state_out(state))
+        self.run_of(py, &session, memory::Store::log_state)
+            .map(state_out)
     }
 
     fn open_session(
@@ -541,14 +542,18 @@ impl Store {
 
     // Sessions, and the store as a whole.
 
-    fn sessions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let rows = self.run(py, memory::Store::sessions)?.into_iter();
-        Ok(rows.map(|row| row.session).collect())
-    }
-
-    fn session_figures(&self, py: Python<'_>) -> PyResult<Vec<SessionOut>> {
-        let rows = self.run(py, memory::Store::sessions)?.into_iter();
-        Ok(rows.map(session_out).collect())
+    fn sessions(
+        &self,
+        py: Python<'_>,
+        namespace: Option<Text>,
+        offset: i64,
+        limit: i64,
+    ) -> PyResult<(Vec<SessionOut>, Option<i64>)> {
+        let (rows, next) = self.run(py, |store| {
+            let namespace = namespace.as_ref().map(namespace_in).transpose()?;
+            store.sessions(namespace, offset, limit)
+        })?;
+        Ok((rows.into_iter().map(session_out).collect(), next))
     }
 
     fn forget(
@@ -592,6 +597,3 @@ impl Store {
         self.run(py, |store| store.backup(&path))
     }
 }
-
-/// An entry without vectors: id, content, role, name.
-type MissingOut = (i64, String, String, Option<String>);

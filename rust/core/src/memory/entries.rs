@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
-use crate::memory::options::invalid;
+use crate::memory::options::{check_page, invalid};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
@@ -95,12 +95,7 @@ impl Store {
         offset: i64,
         limit: i64,
     ) -> Result<Page> {
-        if limit < 1 {
-            return Err(invalid(format!("limit must be at least 1, got {limit}")));
-        }
-        if offset < 0 {
-            return Err(invalid(format!("offset must be at least 0, got {offset}")));
-        }
+        check_page(offset, limit)?;
         if let Some((start, end)) = overlaps
             && start > end
         {

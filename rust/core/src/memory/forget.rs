@@ -6,8 +6,8 @@ use crate::memory::log::{Write, stands_on};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{
-    SessionRow, SessionVersion, cached, derived, fact, forgotten, leaving, log, meta, quarantine,
-    session, staged,
+    SessionVersion, cached, derived, fact, forgotten, leaving, log, meta, quarantine, session,
+    staged,
 };
 
 /// What is to be forgotten of one session.
@@ -192,57 +192,6 @@ impl Store {
                 Ok(false)
             }
             outcome => outcome,
-        }
-    }
-
-    /// Where each session stands that was not deleted, in the order of their first writes.
-    ///
-    /// # Errors
-    ///
-    /// Those of a read.
-    pub fn sessions(&self) -> Result<Vec<SessionFigures>> {
-        let rows = self
-            .database
-            .read(|transaction| session::all(transaction))?;
-        Ok(rows.into_iter().map(SessionFigures::from).collect())
-    }
-}
-
-/// What a list of sessions tells of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionFigures {
-    /// Its name.
-    pub session: String,
-    /// What it shares facts with others in; empty for none.
-    pub namespace: String,
-    /// How its first request begins.
-    pub title: String,
-    /// How many messages its log has.
-    pub messages: i64,
-    /// How many entries it has.
-    pub entries: i64,
-    /// How many compactions.
-    pub compactions: i64,
-    /// Tokens of all its messages.
-    pub tokens: i64,
-    /// When its first message was appended: milliseconds since 1970, UTC.
-    pub first_at: Option<i64>,
-    /// When its last message was.
-    pub last_at: Option<i64>,
-}
-
-impl From<SessionRow> for SessionFigures {
-    fn from(row: SessionRow) -> Self {
-        Self {
-            session: row.name,
-            namespace: row.namespace,
-            title: row.title,
-            messages: row.next_seq,
-            entries: row.entries,
-            compactions: row.compactions,
-            tokens: row.tokens,
-            first_at: row.first_at,
-            last_at: row.last_at,
         }
     }
 }

@@ -46,6 +46,7 @@ mod forget;
 mod fused;
 mod graph;
 mod handle;
+mod listing;
 mod log;
 mod options;
 mod rank;
@@ -65,8 +66,9 @@ pub use entries::{Figures, Page};
 pub use explain::{
     ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
 };
-pub use forget::{Forgotten, SessionFigures, Target};
+pub use forget::{Forgotten, Target};
 pub use handle::Handle;
+pub use listing::SessionFigures;
 pub use log::{Append, Committed, LogState, Undone, Write};
 pub use options::{
     Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,

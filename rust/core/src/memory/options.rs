@@ -187,6 +187,17 @@ impl SearchOptions {
     }
 }
 
+/// Refuses a page that cannot be.
+pub(super) fn check_page(offset: i64, limit: i64) -> Result<()> {
+    if limit < 1 {
+        return Err(invalid(format!("limit must be at least 1, got {limit}")));
+    }
+    if offset < 0 {
+        return Err(invalid(format!("offset must be at least 0, got {offset}")));
+    }
+    Ok(())
+}
+
 pub(super) fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidEntry, message)
 }

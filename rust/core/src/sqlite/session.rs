@@ -121,16 +121,22 @@ pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<O
     }
 }
 
-/// All sessions that were not deleted, in the order of their first writes.
-pub(crate) fn all(connection: &Connection) -> Result<Vec<SessionRow>> {
-    let mut statement = connection.prepare_cached(SELECT_ALL)?;
-    let mut rows = statement.query([])?;
+/// Sessions that were not deleted, in the order of their first writes: at most `limit` of them behind the
+/// first `offset`; those of `namespace` alone, where one is given.
+pub(crate) fn page(
+    connection: &Connection,
+    namespace: Option<&str>,
+    offset: i64,
+    limit: i64,
+) -> Result<Vec<SessionRow>> {
+    let mut statement = connection.prepare_cached(match namespace {
+        None => select!("WHERE dropped = 0 AND ?1 IS NULL ORDER BY id LIMIT ?2 OFFSET ?3"),
+        Some(_) => select!("WHERE dropped = 0 AND namespace = ?1 ORDER BY id LIMIT ?2 OFFSET ?3"),
+    })?;
+    let mut rows = statement.query(params![namespace, limit, offset])?;
     let mut sessions = Vec::new();
     while let Some(row) = rows.next()? {
-        let session = read(row)?;
-        if !session.dropped {
-            sessions.push(session);
-        }
+        sessions.push(read(row)?);
     }
     Ok(sessions)
 }

@@ -1,0 +1,117 @@
+"""The command that tells a session turn by turn: what each said, and what was in context after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from siltstone.cli.console import AsJson, line, output, print_json, refusals
+from siltstone.cli.looking import SessionId, StorePath, log_rows, plain
+from siltstone.cli.stores import opened, require_session
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.log import CompactionRow, LogRow, SessionLog
+from siltstone.messages import decode, opens_turn, read_message
+
+__all__ = ["Mark", "TurnTokens", "timeline", "told"]
+
+_BAR = 40  # columns of the longest bar
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTokens:
+    """A turn. What was said before the first request is turn 0.
+
+    Attributes:
+        turn: Its number.
+        start: Its first message.
+        end: One past its last.
+        tokens: What its messages have.
+        context: What was in context after it.
+    """
+
+    turn: int
+    start: int
+    end: int
+    tokens: int
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A compaction, a branch or an undo, which stands before message *seq*."""
+
+    id: int
+    seq: int
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    created_at: str
+
+
+def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Tell a session turn by turn: tokens said, tokens in context, and a mark at each compaction."""
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        turns, marks = told(held.open_log(session))
+    if as_json:
+        shown = {"turns": [asdict(each) for each in turns], "compactions": [asdict(each) for each in marks]}
+        print_json(plain({"session": session, **shown}))
+        return
+    most = max((turn.context for turn in turns), default=0)
+    waiting = list(marks)
+    for turn in turns:
+        bar = "█" * round(_BAR * turn.context / most) if output.is_terminal and most else ""
+        span = f"messages {turn.start}-{turn.end - 1}"
+        line(f"turn {turn.turn}, {span}: {turn.tokens:,} tokens, {turn.context:,} in context  {bar}".rstrip())
+        while waiting and waiting[0].seq <= turn.end:
+            mark = waiting.pop(0)
+            change = f"{mark.tokens_before:,} to {mark.tokens_after:,} tokens"
+            line(f"  compaction {mark.id} before message {mark.seq}: {mark.reason}, {change}", "dim")
+    line(f"{len(turns)} turns, {len(marks)} compactions")
+
+
+def told(log: SessionLog) -> tuple[list[TurnTokens], list[Mark]]:
+    """The turns of a log, and what happened on the way to its current view, oldest first."""
+    line_of_rows = list(_line(log))
+    marks = [
+        Mark(
+            row.compaction_id,
+            row.compaction.next_seq,
+            row.compaction.reason,
+            row.compaction.tokens_before,
+            row.compaction.tokens_after,
+            datetime_from(row.compaction.created_at).isoformat(),
+        )
+        for row in line_of_rows
+    ]
+    turns: list[TurnTokens] = []
+    number = start = tokens = context = end = 0
+    waiting = list(marks)
+    for row in log_rows(log, 0, None):
+        while waiting and waiting[0].seq <= row.seq:
+            context = waiting.pop(0).tokens_after
+        if _opens_turn(row):
+            if row.seq > start:
+                turns.append(TurnTokens(number, start, row.seq, tokens, context))
+            number, start, tokens = number + 1, row.seq, 0
+        tokens, context, end = tokens + row.tokens, context + row.tokens, row.seq + 1
+    if waiting:
+        context = waiting[-1].tokens_after
+    if end > start:
+        turns.append(TurnTokens(number, start, end, tokens, context))
+    return turns, marks
+
+
+def _opens_turn(row: LogRow) -> bool:
+    return row.role == "user" and opens_turn(read_message(decode(row.raw), row.seq))
+
+
+def _line(log: SessionLog) -> Iterator[CompactionRow]:
+    """The rows that led to the current view, oldest first."""
+    rows = {row.compaction_id: row for row in log.compactions()}
+    head, found = log.state().head, []
+    at = None if head is None else head.compaction_id
+    while at in rows:
+        found.append(rows[at])
+        at = rows[at].parent
+    return reversed(found)

@@ -1,0 +1,70 @@
+//! The list of sessions, a page at a time.
+
+use crate::error::Result;
+use crate::memory::options::check_page;
+use crate::memory::store::Store;
+use crate::sqlite::{SessionRow, session};
+
+/// What a list of sessions tells of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFigures {
+    /// Its name.
+    pub session: String,
+    /// What it shares facts with others in; empty for none.
+    pub namespace: String,
+    /// How its first request begins.
+    pub title: String,
+    /// How many messages its log has.
+    pub messages: i64,
+    /// How many entries it has.
+    pub entries: i64,
+    /// How many compactions.
+    pub compactions: i64,
+    /// Tokens of all its messages.
+    pub tokens: i64,
+    /// When its first message was appended: milliseconds since 1970, UTC.
+    pub first_at: Option<i64>,
+    /// When its last message was.
+    pub last_at: Option<i64>,
+}
+
+impl From<SessionRow> for SessionFigures {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            session: row.name,
+            namespace: row.namespace,
+            title: row.title,
+            messages: row.next_seq,
+            entries: row.entries,
+            compactions: row.compactions,
+            tokens: row.tokens,
+            first_at: row.first_at,
+            last_at: row.last_at,
+        }
+    }
+}
+
+impl Store {
+    /// A page of the sessions that were not deleted, in the order of their first writes, and where the next
+    /// page begins: None at the end. With `namespace` those of it alone.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::InvalidEntry`] for a limit below 1 or an offset below 0; otherwise those of a read.
+    pub fn sessions(
+        &self,
+        namespace: Option<&str>,
+        offset: i64,
+        limit: i64,
+    ) -> Result<(Vec<SessionFigures>, Option<i64>)> {
+        check_page(offset, limit)?;
+        let more = limit.saturating_add(1);
+        let mut rows = self
+            .database
+            .read(|transaction| session::page(transaction, namespace, offset, more))?;
+        let fits = usize::try_from(limit).unwrap_or(usize::MAX);
+        let next = (rows.len() > fits).then(|| offset.saturating_add(limit));
+        rows.truncate(fits);
+        Ok((rows.into_iter().map(SessionFigures::from).collect(), next))
+    }
+}
