@@ -8,7 +8,9 @@ import pytest
 
 from siltstone import (
     Chain,
+    ClearToolResults,
     ConfigError,
+    DropDuplicateReads,
     Emergency,
     SmartTrim,
     ThresholdCompactor,
@@ -28,7 +30,9 @@ def written(folder: Path, text: str, name: str = "siltstone.toml") -> Path:
 
 def test_every_name_makes_its_policy():
     kinds = [type(make_policy(name)) for name in policy_names()]
-    assert kinds == [ThresholdCompactor, WindowCompactor, WaterfallCompactor, SmartTrim, Emergency, Chain]
+    steps = [ClearToolResults, DropDuplicateReads]
+    with_models = [ThresholdCompactor, WindowCompactor, WaterfallCompactor]
+    assert kinds == [*with_models, SmartTrim, *steps, Emergency, Chain]
     assert [make_policy(name).name for name in policy_names()] == policy_names()
 
 

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from compacting import SHORT
 from siltstone import (
     Chain,
+    ClearConfig,
+    ClearToolResults,
     Compacted,
     CompactionConfig,
     CompactionFailed,
@@ -24,6 +26,8 @@ from siltstone import (
     Completion,
     CompletionRequest,
     ContextOverflowError,
+    DropDuplicateReads,
+    DuplicatesConfig,
     Emergency,
     Failed,
     Guidance,
@@ -67,7 +71,7 @@ AN_ID = re.compile(r"(?:call|fc|rs|ws|msg|out)_\d+")
 #: Reasons that are the fault of a model, or of a history that cannot shrink. Any other is a defect.
 FAILURES = {"llm_failed", "empty_summary", "refused_summary", "summarizer_overflow", "no_reduction"}
 SKIPS = {"nothing_to_discard", "no_context_window", "not_due", "vetoed", "too_few", "no_valid_cut"}
-SKIPS |= {"query_too_short"}
+SKIPS |= {"query_too_short", "too_little"}
 
 thresholds = st.builds(
     ThresholdCompactor,
@@ -133,15 +137,30 @@ trims = st.builds(
         estimator=ESTIMATORS | st.just("chars/3-utf16"),
     ),
 )
+cheap = st.builds(
+    ClearToolResults,
+    st.builds(
+        ClearConfig,
+        keep_results=st.integers(0, 2),
+        min_reclaim=st.integers(0, 20),
+        least_tokens=st.integers(1, 30),
+        trigger_tokens=st.integers(1, 400),
+        estimator=ESTIMATORS,
+    ),
+) | st.builds(
+    DropDuplicateReads,
+    st.builds(DuplicatesConfig, min_reclaim=st.integers(0, 20), least_tokens=st.integers(1, 30)),
+)
 chains = st.builds(
     lambda steps, target: Chain(*steps, target=target),
     st.tuples(trims, waterfalls | thresholds | windows)
     | st.tuples(windows, thresholds)
+    | st.tuples(cheap, thresholds | trims)
     | st.tuples(thresholds, trims, waterfalls),
     st.none() | st.sampled_from([0.1, 0.5]),
 )
 one_summary: st.SearchStrategy[Compactor] = thresholds | emergencies | windows
-policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | trims | chains
+policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | trims | cheap | chains
 
 # What is due by a number may outgrow what it replaces.
 COUNTING = (Chain, WaterfallCompactor, WindowCompactor)

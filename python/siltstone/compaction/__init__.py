@@ -10,7 +10,10 @@ from siltstone.compaction.base import (
 )
 from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_alert
 from siltstone.compaction.chain import Chain
+from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
+from siltstone.compaction.clear_results import ClearToolResults
 from siltstone.compaction.config import CompactionConfig
+from siltstone.compaction.duplicate_reads import DropDuplicateReads
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import fit
 from siltstone.compaction.fallback import smart_fallback_summary
@@ -18,6 +21,7 @@ from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.compaction.smart_trim import SmartTrim, Trimmed, smart_trim
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.compaction.threshold import ThresholdCompactor
+from siltstone.compaction.tool_results import ToolResult, loads_what_is_used
 from siltstone.compaction.validate import validate
 from siltstone.compaction.waterfall import WaterfallCompactor
 from siltstone.compaction.waterfall_config import WaterfallConfig
@@ -28,18 +32,23 @@ __all__ = [
     "PROMPT",
     "SUMMARY_PREFIX",
     "Chain",
+    "ClearConfig",
+    "ClearToolResults",
     "Compaction",
     "CompactionConfig",
     "CompactionContext",
     "CompactionError",
     "Compactor",
     "ContextBreakdown",
+    "DropDuplicateReads",
+    "DuplicatesConfig",
     "Emergency",
     "Skip",
     "SmartTrim",
     "SmartTrimConfig",
     "ThresholdCompactor",
     "Tiers",
+    "ToolResult",
     "Trigger",
     "Trimmed",
     "WaterfallCompactor",
@@ -49,6 +58,7 @@ __all__ = [
     "breakdown",
     "context_alert",
     "fit",
+    "loads_what_is_used",
     "smart_fallback_summary",
     "smart_trim",
     "tiers",

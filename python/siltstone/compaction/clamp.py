@@ -13,7 +13,15 @@ from siltstone.compaction.clip import near_end
 from siltstone.messages import Excerpt, History, Message, read_substitute, with_result_texts
 from siltstone.tokens import TokenRule
 
-__all__ = ["CLAMPED", "LEAST_RESULT", "clamp", "clamp_result", "clamped_alone", "with_substitutes"]
+__all__ = [
+    "CLAMPED",
+    "LEAST_RESULT",
+    "clamp",
+    "clamp_result",
+    "clamped_alone",
+    "tokens_cut",
+    "with_substitutes",
+]
 
 CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
 
@@ -75,6 +83,11 @@ def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: s
     return cut if cut is not None and token_rule.count([cut]) < before else None
 
 
+def tokens_cut(text: str) -> int:
+    """The tokens that were cut from *text* before: what is cut now is gone with them."""
+    return sum(int(earlier[1].replace(",", "")) for earlier in _CUT.finditer(text))
+
+
 def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitute]) -> Compaction:
     """A rewrite that discards nothing: the *substitutes* stand in the place of their originals."""
     retained = _whole(history)
@@ -132,9 +145,7 @@ def _cut_text(text: str, length: int, token_rule: TokenRule, handle: str) -> str
     head = near_end(text, length * 2 // 3)
     tail = _line_start(text, len(text) - (length - length * 2 // 3))
     middle = text[head:tail]
-    tokens = token_rule.count_text(middle)
-    for earlier in _CUT.finditer(middle):  # it was cut before: what was cut then is gone as well
-        tokens += int(earlier[1].replace(",", ""))
+    tokens = token_rule.count_text(middle) + tokens_cut(middle)
     note = f"[… {tokens:,} tokens cut{handle} …]"
     cut = f"{text[:head].rstrip()}\n{note}\n{text[tail:]}"
     return cut if len(cut) < len(text) else text

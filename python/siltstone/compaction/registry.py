@@ -10,7 +10,10 @@ from typing import Any, Final
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.chain import Chain
+from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
+from siltstone.compaction.clear_results import ClearToolResults
 from siltstone.compaction.config import CompactionConfig
+from siltstone.compaction.duplicate_reads import DropDuplicateReads
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.compaction.smart_trim import SmartTrim
@@ -25,7 +28,7 @@ from siltstone.errors import ConfigError
 
 __all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of"]
 
-IN_CODE: Final = frozenset({"curator", "is_summary", "request_rule"})
+IN_CODE: Final = frozenset({"curator", "in_use", "is_summary", "request_rule"})
 """Settings that are functions: a file cannot say them."""
 
 DOCUMENTED: Final = "documented"
@@ -78,6 +81,14 @@ def _smart_trim(settings: SmartTrimConfig, _more: Mapping[str, Any], _: object) 
     return SmartTrim(settings)
 
 
+def _clear(settings: ClearConfig, _more: Mapping[str, Any], _: object) -> Compactor:
+    return ClearToolResults(settings)
+
+
+def _duplicates(settings: DuplicatesConfig, _more: Mapping[str, Any], _: object) -> Compactor:
+    return DropDuplicateReads(settings)
+
+
 def _emergency(settings: _EmergencySettings, _more: Mapping[str, Any], _: object) -> Compactor:
     return Emergency(
         settings.context_window, estimator=settings.estimator, summary_prefix=settings.summary_prefix
@@ -100,6 +111,8 @@ POLICIES: Final[dict[str, PolicyKind]] = {
     "window": PolicyKind(WindowConfig, _window, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
     "waterfall": PolicyKind(WaterfallConfig, _waterfall, {}, WaterfallConfig.documented),
     "smart-trim": PolicyKind(SmartTrimConfig, _smart_trim, {}, lambda: SmartTrim.documented().config),
+    "clear-tool-results": PolicyKind(ClearConfig, _clear, {}),
+    "drop-duplicate-reads": PolicyKind(DuplicatesConfig, _duplicates, {}),
     "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
     "chain": PolicyKind(_ChainSettings, _chain, {}),
 }

@@ -30,7 +30,7 @@ from siltstone.messages.outline import History, as_history, render_messages, ren
 from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
 from siltstone.messages.read import detect, read_message, read_summary, validate
 from siltstone.messages.repairs import Repaired, repair
-from siltstone.messages.results import read_substitute, with_result_texts, words_alone
+from siltstone.messages.results import read_substitute, with_result_texts, with_results, words_alone
 from siltstone.messages.summaries import summary_level
 from siltstone.messages.summary_mark import SummaryMark, marked, ranges_in_words, read_mark, unmarked
 from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
@@ -115,6 +115,7 @@ __all__ = [
     "validate_history",
     "well_formed",
     "with_result_texts",
+    "with_results",
     "without_own_key",
     "words_alone",
 ]

@@ -10,7 +10,7 @@ from siltstone.messages.message import Message, SubstituteMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import read_message
 
-__all__ = ["read_substitute", "with_result_texts", "words_alone"]
+__all__ = ["read_substitute", "with_result_texts", "with_results", "words_alone"]
 
 _RESULT_ROLES: Final = frozenset({"tool", "function"})
 _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
@@ -22,16 +22,26 @@ def with_result_texts(message: Message, change: Callable[[str], str]) -> dict[st
     Everything else is as it was: ids, words beside the results, media, the order of blocks. What a provider
     answered in a message of the assistant is signed or bound to it, and is never changed.
     """
+    return with_results(message, lambda text, _: change(text))
+
+
+def with_results(message: Message, change: Callable[[str, str | None], str]) -> dict[str, Any] | None:
+    """The same, where *change* is told the id of the call as well; None where the dialect has no ids."""
     if message.role == "assistant" or all(part.kind != "tool_result" for part in message.parts):
         return None
     fields = as_fields(message.raw)
     if fields is None:
         return None
+    one = next((part.call_id for part in message.parts if part.kind == "tool_result"), None)
+
+    def of_one(text: str) -> str:
+        return change(text, one)
+
     if fields.get("role") in _RESULT_ROLES:
-        changed = {**fields, "content": _changed(fields.get("content"), change)}
+        changed = {**fields, "content": _changed(fields.get("content"), of_one)}
     elif fields.get("type") in OUTPUTS:
         changed = (
-            {**fields, "output": _changed(fields["output"], change)} if "output" in fields else {**fields}
+            {**fields, "output": _changed(fields["output"], of_one)} if "output" in fields else {**fields}
         )
     else:
         changed = {**fields, "content": [_block(item, change) for item in fields.get("content") or ()]}
@@ -62,9 +72,12 @@ def read_substitute(original: Message, fields: Mapping[str, Any], kind: str) -> 
     return read_message(SubstituteMessage(fields, kind), original.seq, dialect=original.dialect)
 
 
-def _block(item: Any, change: Callable[[str], str]) -> Any:
+def _block(item: Any, change: Callable[[str, str | None], str]) -> Any:
     fields = as_fields(item) if _is_result(item) else None
-    return item if fields is None else {**fields, "content": _changed(fields.get("content"), change)}
+    if fields is None:
+        return item
+    call_id = fields.get("tool_use_id")
+    return {**fields, "content": _changed(fields.get("content"), lambda text: change(text, call_id))}
 
 
 def _is_result(item: Any) -> bool:

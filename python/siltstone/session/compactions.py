@@ -15,7 +15,7 @@ from siltstone.messages import RawMessage
 from siltstone.session.branches import BRANCH, UNDO
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import all_derived, line_of
-from siltstone.session.range_set import RangeSet, minus
+from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.session.rows import usage_of
 from siltstone.usage import UsageRecord
 
@@ -126,7 +126,10 @@ def view_at(core: SessionCore, n: int) -> list[RawMessage]:
 
 
 def expand(core: SessionCore, compaction_id: int) -> list[dict[str, Any]]:
-    """The messages that a compaction's summaries stand for, in order, those of earlier summaries included."""
+    """The messages that a compaction's texts stand for, in order, those of earlier summaries included.
+
+    Its texts are summaries, and what stands in the place of larger messages.
+    """
     core.check_open()
     rows, _ = core.compactions()
     known = {row.compaction_id: row for row in rows}
@@ -136,7 +139,10 @@ def expand(core: SessionCore, compaction_id: int) -> list[dict[str, Any]]:
             f"session {core.session_id!r} has no compaction {compaction_id!r}", compaction_id=compaction_id
         )
     parent = None if row.parent is None else known[row.parent].compaction
-    return [raw for span in _covers(core, row, parent) for raw in core.log(*span)]
+    brought = core.rows.derived(row.derived_ids)
+    replaced = [(each.seq, each.seq + 1) for each in brought if each.seq is not None]
+    spans = union(_covers(core, row, parent), replaced) if replaced else _covers(core, row, parent)
+    return [raw for span in spans for raw in core.log(*span)]
 
 
 def _is_shown(row: CompactionRow) -> bool:

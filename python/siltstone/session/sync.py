@@ -414,6 +414,8 @@ class Session:
     def expand(self, summary_id: int) -> list[dict[str, Any]]:
         """The original messages that a compaction's summary stands for, through summaries of summaries.
 
+        Where it put shorter messages in the place of larger ones, the larger ones are among them.
+
         Args:
             summary_id: The id of a compaction of this session, undone or not; or of a branch, for the
                 messages that left with it.

@@ -1,0 +1,91 @@
+"""The settings of the cheap steps, each checked when it is set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from siltstone.compaction import checks
+from siltstone.compaction.tool_results import InUse, loads_what_is_used
+from siltstone.compaction.window_config import share_of
+from siltstone.tokens import TokenRule
+
+__all__ = ["ClearConfig", "DuplicatesConfig", "InPlaceConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class InPlaceConfig:
+    """What steps have in common that put shorter results in the place of longer ones.
+
+    Attributes:
+        trigger_fraction: Share of the window from which on the step is due, above 0.
+        trigger_tokens: The same in tokens, where no window is known.
+        min_reclaim: The fewest tokens that a step wins: for less a provider's cached prefix is not changed.
+        least_tokens: A result with fewer stays as it is.
+        estimator: How tokens are counted, as in :class:`CompactionConfig`.
+        in_use: Says of a result that it is still in use, and stays as it is.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    trigger_fraction: float = 0.5
+    trigger_tokens: int = 50_000
+    min_reclaim: int = 2_000
+    least_tokens: int = 100
+    estimator: str | TokenRule = "blocks"
+    in_use: InUse = loads_what_is_used
+
+    def __post_init__(self) -> None:
+        checks.share("trigger_fraction", self.trigger_fraction, above_zero=True)
+        checks.positive("trigger_tokens", self.trigger_tokens)
+        checks.at_least("min_reclaim", self.min_reclaim, 0)
+        checks.positive("least_tokens", self.least_tokens)
+        checks.estimator(self.estimator)
+        if not callable(self.in_use):
+            checks.refuse("in_use", "a function of a result", self.in_use)
+
+    def threshold(self, context_window: int | None) -> int:
+        """The tokens from which on the step is due."""
+        if context_window is None:
+            return self.trigger_tokens
+        return max(1, share_of(context_window, self.trigger_fraction))
+
+
+@dataclass(frozen=True, slots=True)
+class ClearConfig(InPlaceConfig):
+    """When :class:`ClearToolResults` acts, and what it spares. The other settings are those of every step.
+
+    Attributes:
+        keep_results: The newest messages with results that stay as they are.
+        exclude_tools: Tools whose results stay.
+    """
+
+    keep_results: int = 3
+    exclude_tools: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        InPlaceConfig.__post_init__(self)
+        checks.at_least("keep_results", self.keep_results, 0)
+        _names("exclude_tools", self.exclude_tools)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatesConfig(InPlaceConfig):
+    """When :class:`DropDuplicateReads` acts, and which tools read.
+
+    Attributes:
+        tools: Tools that read: of two calls with the same arguments the later answer counts. None: those
+            whose names say so. An answer that is the same text counts once, whatever the tool.
+    """
+
+    tools: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        InPlaceConfig.__post_init__(self)
+        if self.tools is not None:
+            _names("tools", self.tools)
+
+
+def _names(field: str, names: object) -> None:
+    if not isinstance(names, tuple) or not all(isinstance(name, str) and name for name in names):
+        checks.refuse(field, "names of tools", names)
