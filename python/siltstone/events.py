@@ -178,11 +178,12 @@ class HistoryBranched:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenReturned:
-    """A host's list still has messages that were forgotten. They stay out of the session.
+    """A host's list has what was forgotten. It stays out of the session.
 
     Attributes:
         session_id: The session.
-        places: Their places in the host's list.
+        places: Where the list has it: messages, and summaries that were handed out. A place that was told
+            is not told again while the session is open.
     """
 
     session_id: str

@@ -33,7 +33,7 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
-from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, plan
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.vectors import Vectors
@@ -150,7 +150,7 @@ class DatabaseStore(Store):
         chosen = plan(self, [row[0] for row in listed], criteria, self._staged)
         if dry_run:
             return chosen.expected
-        done = self._native.forget([_with_derived(each) for each in chosen.targets], REPLACEMENT)
+        done = self._native.forget(chosen.targets, REPLACEMENT)
         return chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
 
     def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
@@ -223,8 +223,3 @@ class DatabaseStore(Store):
         """There may be entries without vectors; with *anew*, among those that had some."""
         if self._vectors is not None and not self.read_only:
             self._vectors.wake(anew=anew)
-
-
-def _with_derived(target: Target) -> Target:
-    """*target* with the text that takes the place of each derived one."""
-    return target._replace(derived=[(each, REPLACEMENT) for each in target.summaries])

@@ -186,6 +186,14 @@ class DatabaseLog:
         found = self._native.derived_like(self._session_id, list(texts))
         return [[derived_from_row(row) for row in rows] for rows in found]
 
+    def forgotten(self) -> list[tuple[int, bytes]]:
+        """What was forgotten: a message's place, or minus the id of a summary, and its digest from before."""
+        return self._native.forgotten(self._session_id)
+
+    def salt(self) -> bytes:
+        """What these digests are made with: it is the store's own."""
+        return self._native.salt()
+
     def _state(self, row: tuple[Any, ...]) -> LogState:
         (next_seq, head, redactions, counter), clock, settings, namespace, write_id, deleted, title = row
         self._titled = bool(title)

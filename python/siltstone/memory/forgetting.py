@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -16,6 +16,8 @@ from siltstone.memory.log import Derived, LogRow, SessionLog
 from siltstone.memory.renaming import new_names, with_partners
 from siltstone.messages import (
     FORGOTTEN,
+    SummaryMessage,
+    canonical_digest,
     decode,
     encode,
     holds,
@@ -38,17 +40,23 @@ _PAGE = 1_000  #: rows that are held at once
 
 
 class Target(NamedTuple):
-    """What is to be forgotten of one session: messages with their tombstones, and the rest by id.
+    """What is to be forgotten of one session, as the core takes it.
 
-    A store in a database forgets ``derived``, where one in memory forgets ``summaries``: the texts that
-    compactions brought, each with the text that takes its place, and the compactions themselves.
+    Attributes:
+        session_id: The session.
+        messages: Sequence numbers, and the tombstone of each as JSON text.
+        entries: Ids of entries.
+        staged: Ids of entries that wait.
+        derived: Ids of summaries and substitutes that are meant themselves, and what takes the place of each.
+        facts: Ids of facts.
+        digests: Sequence numbers of messages, and minus the ids of summaries, each with the digest by which
+            it is known when it is sent again.
     """
 
     session_id: str
-    messages: list[tuple[int, str]]
-    entries: list[int]
-    summaries: list[int]
-    staged: list[int]
+    messages: Sequence[tuple[int, str]] = ()
+    entries: Sequence[int] = ()
+    staged: Sequence[int] = ()
     derived: Sequence[tuple[int, str]] = ()
     facts: Sequence[int] = ()
     digests: Sequence[tuple[int, bytes]] = ()
@@ -159,8 +167,9 @@ class Criteria:
         )
 
     def summary(self, row: Derived) -> bool:
-        """Whether a summary is meant by what it says; one that covers a forgotten message goes anyway."""
-        said = self.text is not None and holds(row.raw, self.text)
+        """Whether a derived text is meant by what it says; one of a forgotten message goes anyway."""
+        depth = DEEPEST if row.kind == "summary" else DEEPEST + 1  # a substitute is the JSON of a message
+        said = self.text is not None and holds(row.raw, self.text, depth)
         return said and self.entry_ids is None and self.span is None and self.name is None and self._old(row)
 
     def _old(self, row: Derived) -> bool:
@@ -227,9 +236,9 @@ def _of_session(
     for entry in entries + waiting:
         start, end = entry.source_range
         sources.update(range(start, min(end, length)))
-    messages, changed, kept = _messages(log, length, sources, criteria)
+    messages, digests, kept = _messages(log, length, sources, criteria)
     derived = log.derived([each for row in log.compactions() for each in row.derived_ids])
-    summaries = [row.derived_id for row in derived if criteria.summary(row)]
+    meant = {row.derived_id: _replacement(row, dict(messages)) for row in derived if criteria.summary(row)}
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
     # What a damaged entry says cannot be believed, so it may be what is meant.
     damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
@@ -240,10 +249,26 @@ def _of_session(
     replaced = [
         row
         for row in derived
-        if not row.redacted and (row.derived_id in summaries or any(_has(span, seqs) for span in _spans(row)))
+        if not row.redacted and (row.derived_id in meant or any(_has(span, seqs) for span in _spans(row)))
     ]
-    expected = (changed, len(leaving) + len(dropped), len(replaced))
-    return Target(session_id, messages, ids[0], summaries, ids[1]), expected, kept
+    expected = (len(digests), len(leaving) + len(dropped), len(replaced))
+    known = [(seq, digest) for seq, digest in digests if digest]
+    known += [_digest_of(row, log.salt()) for row in replaced]
+    return Target(session_id, messages, ids[0], ids[1], list(meant.items()), digests=known), expected, kept
+
+
+def _replacement(row: Derived, tombstones: Mapping[int, str]) -> str:
+    """What takes the place of a derived text: of a substitute what its message becomes, or would become."""
+    if row.seq is None:
+        return REPLACEMENT
+    return tombstones.get(row.seq) or encode(tombstone(decode(row.raw), row.dialect))
+
+
+def _digest_of(row: Derived, salt: bytes) -> tuple[int, bytes]:
+    """What a host may have taken over in the place of messages, and by what it is known then."""
+    if row.seq is not None:
+        return row.seq, canonical_digest(decode(row.raw), salt)
+    return -row.derived_id, canonical_digest(SummaryMessage(row.raw, row.covers, row.level), salt)
 
 
 def _spans(row: Derived) -> tuple[tuple[int, int], ...]:
@@ -253,16 +278,17 @@ def _spans(row: Derived) -> tuple[tuple[int, int], ...]:
 
 def _messages(
     log: SessionLog, length: int, sources: Collection[int], criteria: Criteria
-) -> tuple[list[tuple[int, str]], int, set[str]]:
-    """The tombstones of what is meant, how many of them are new, and the ids and names that they have."""
+) -> tuple[list[tuple[int, str]], list[tuple[int, bytes]], set[str]]:
+    """The tombstones of what is meant, the digests of what they replace, and the ids and names they have.
+
+    A message that is its tombstone already has no digest; one that cannot be read has an empty one.
+    """
     held: dict[int, dict[str, Any]] = {}  # with identifiers: of all messages, since one names another
-    chosen, known, names = set[int](), dict[int, str](), dict[str, str]()
+    chosen, names = set[int](), dict[str, str]()
     for row in _rows(log, length):
         is_meant = row.seq in sources or criteria.message(row)
         if is_meant or criteria.identifiers:
             held[row.seq] = _tombstone(row)
-            if row.provenance == "placeholder":
-                known[row.seq] = row.raw
         if is_meant:
             chosen.add(row.seq)
     if criteria.identifiers:
@@ -271,8 +297,20 @@ def _messages(
         held = {seq: renamed(held[seq], names) for seq in chosen}
     messages = [(seq, encode(held[seq])) for seq in sorted(chosen)]
     kept = {value for seq in chosen for _, value in identifiers(held[seq])} - set(names.values())
-    changed = sum(raw != known.get(seq) for seq, raw in messages)
-    return messages, changed, {each for each in kept if criteria.text is None or criteria.text in each}
+    salt, digests = log.salt(), list[tuple[int, bytes]]()
+    for seq, raw in messages:
+        (row,) = log.read(seq, seq + 1)
+        if row.provenance != "placeholder" or row.raw != raw:
+            digests.append((seq, _digest(row, salt)))
+    return messages, digests, {each for each in kept if criteria.text is None or criteria.text in each}
+
+
+def _digest(row: LogRow, salt: bytes) -> bytes:
+    """What a message is known by when it is sent again; empty where the log has something else."""
+    try:
+        return canonical_digest(decode(row.raw), salt)
+    except InvalidMessageError:
+        return b""
 
 
 def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:

@@ -337,3 +337,9 @@ class SessionLog(Protocol):
 
     def derived_after(self, derived_id: int) -> list[Derived]:
         """All derived texts of the session with a larger id, ascending."""
+
+    def forgotten(self) -> list[tuple[int, bytes]]:
+        """What was forgotten: a message's place, or minus the id of a summary, and its digest from before."""
+
+    def salt(self) -> bytes:
+        """What these digests are made with (``canonical_digest``): another one in every store."""

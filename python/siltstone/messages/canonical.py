@@ -28,13 +28,17 @@ def canonical_bytes(raw: RawMessage) -> bytes:
     return encode(_plain(_unmarked(decode(encode(raw))))).encode()
 
 
-def canonical_digest(raw: RawMessage) -> bytes:
+def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
     """The 16 bytes by which a message is known again: a digest of :func:`canonical_bytes`.
+
+    Args:
+        raw: The message.
+        salt: At most 64 bytes. Digests of two salts do not compare.
 
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
     """
-    return blake2b(canonical_bytes(raw), digest_size=16).digest()
+    return blake2b(canonical_bytes(raw), digest_size=16, key=salt).digest()
 
 
 def _unmarked(block: dict[str, Any]) -> dict[str, Any]:

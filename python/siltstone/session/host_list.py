@@ -9,14 +9,26 @@ end; either with messages left out before its last one. Any other list has rewri
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from siltstone.memory.log import Derived, LogRow
-from siltstone.messages import RawMessage, SummaryMessage, decode, encode, without_own_key
+from siltstone.messages import (
+    RawMessage,
+    SummaryMessage,
+    canonical_digest,
+    decode,
+    encode,
+    identifiers,
+    read_mark,
+    tombstone,
+    without_own_key,
+)
 from siltstone.session.range_set import RangeSet, numbers, union
 
 __all__ = ["HostList", "Seen"]
@@ -34,12 +46,16 @@ class Seen(NamedTuple):
         raw: The host's own object.
         digest: Its digest when it was first seen.
         stands_for: The digest of the message of the log that it stands for; most stand for themselves.
+        was: The numbers of messages that said this before they were forgotten.
+        is_tied: Of these: others are tied to it, as a result is to its call, so it leaves its tombstone.
     """
 
     place: int
     raw: RawMessage
     digest: bytes
     stands_for: bytes
+    was: tuple[int, ...] = ()
+    is_tied: bool = False
 
 
 def digest(text: str) -> bytes:
@@ -65,16 +81,21 @@ class HostList:
 
     Attributes:
         length: How many messages of the log are known.
-        is_outdated: Something of the log was forgotten since it was read.
+        is_outdated: The log is to be read: it was not yet, or something of it was forgotten since.
     """
 
     length: int = 0
-    is_outdated: bool = False
+    is_outdated: bool = True
     _log: list[bytes] = field(default_factory=list)
     _known: set[bytes] = field(default_factory=set)  # the digests in _log
     _injected: set[bytes] = field(default_factory=set)  # what hooks have added: a list may have it, or not
     _substitutes: dict[bytes, int] = field(default_factory=dict)  # what was handed out for a message
-    _former: dict[bytes, int] = field(default_factory=dict)  # what a message was before it was forgotten
+    _former: dict[bytes, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # forgotten messages, by salted digest
+    _gone: dict[bytes, RangeSet] = field(default_factory=dict)  # forgotten summaries, and what each covers
+    _salt: bytes = b""
+    _told: frozenset[tuple[bytes, int]] = frozenset()  # of these: what hooks were told of, and how often
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # by their texts, those that were asked for
     _asked: set[bytes] = field(default_factory=set)  # digests of messages that are known to stand for none
     _seen: dict[int, Seen] = field(default_factory=dict)  # by the object's id; the object is held with it
@@ -98,12 +119,15 @@ class HostList:
         return [text for text in texts if text and digest(text) not in self._asked]
 
     def told(self, texts: Sequence[str], found: Sequence[Sequence[Derived]]) -> HostList:
-        """With what the log has of *texts*: of two derived texts that say the same, the newest counts."""
+        """With what the log has of *texts*: of those that say the same, the marked one, or the newest."""
         for text, rows in zip(texts, found, strict=True):
             self._asked.add(digest(text))
-            if not rows:
+            mark = read_mark(text)
+            wanted = None if mark is None else union(mark.covers)
+            same = [row for row in rows if wanted is None or union(row.covers) == wanted]
+            if not same:
                 continue
-            newest = rows[0]
+            newest = same[0]
             if newest.kind == "summary":
                 self._summaries[text] = union(newest.covers)
             elif newest.seq is not None:
@@ -114,16 +138,27 @@ class HostList:
         """The same, to be read anew before it is next used: something of the log was forgotten."""
         return replace(self, is_outdated=True)
 
-    def relearned(self, rows: Iterable[LogRow]) -> HostList:
-        """The whole log read anew. The former digests of messages that have changed stay known."""
-        anew = HostList().learned(rows)
-        before = self._log[: min(self.length, anew.length)]
-        changed = {each: seq for seq, each in enumerate(before) if each != anew._log[seq]}
-        return replace(anew, _former=self._former | changed)
+    def relearned(
+        self,
+        rows: Iterable[LogRow],
+        messages: Iterable[tuple[int, bytes]],
+        summaries: Iterable[tuple[RangeSet, bytes]],
+        salt: bytes,
+    ) -> HostList:
+        """The whole log read anew.
 
-    def forgotten(self, former: Iterable[tuple[int, bytes]]) -> HostList:
-        """With digests of messages as they were before they were forgotten."""
-        return replace(self, _former=self._former | {each: seq for seq, each in former})
+        Args:
+            rows: The log.
+            messages: Those that were forgotten, by their digests from before, in the order of the log.
+            summaries: What each that was forgotten stands for, and its digest from before.
+            salt: What these digests were made with.
+        """
+        former = dict[bytes, tuple[int, ...]]()
+        for seq, each in messages:
+            former[each] = (*former.get(each, ()), seq)
+        gone = {each: covers for covers, each in summaries}
+        anew = HostList(is_outdated=False, _former=former, _gone=gone, _salt=salt, _told=self._told)
+        return anew.learned(rows)
 
     def summaries(self, raws: Sequence[RawMessage]) -> dict[int, RangeSet]:
         """The places of summaries that this session has handed out, and what each stands for.
@@ -135,13 +170,24 @@ class HostList:
         found: dict[int, RangeSet] = {}
         for place, raw in enumerate(raws):
             text = _summary_text(raw)
-            covers = self._summaries.get(text) if text else None
+            covers = self._summaries.get(text, self._covers_of_gone(raw)) if text else None
             if covers is not None:
                 if covers not in found.values() and not self._is_behind(raws[:place], covers):
                     found[place] = covers
             elif isinstance(raw, SummaryMessage):
                 found[place] = ()
         return found
+
+    def gone(self, raws: Sequence[RawMessage], summaries: Iterable[int]) -> list[Seen]:
+        """Those of *summaries*, places in *raws*, that say what was forgotten."""
+        found = [self._sighted(place, raws[place]) for place in summaries]
+        return [each for each in found if self._covers_of_gone(each.raw) is not None]
+
+    def _covers_of_gone(self, raw: RawMessage) -> RangeSet | None:
+        """What *raw* stands for, where it is a summary from before it was forgotten."""
+        if not self._gone or read_mark(_summary_text(raw)) is None:
+            return None
+        return self._gone.get(canonical_digest(raw, self._salt))
 
     def _is_behind(self, before: Sequence[RawMessage], covers: RangeSet) -> bool:
         """Whether *before* has a message that was said after the first of those that *covers* has."""
@@ -162,7 +208,7 @@ class HostList:
     def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """How many messages *host* and *said* begin with alike."""
         pairs = zip(host, said, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0].stands_for == self._log[pair[1]], pairs))
+        return sum(1 for _ in takewhile(lambda pair: self._is(*pair), pairs))
 
     def new(self, host: Sequence[Seen], *lines: Sequence[int]) -> int | None:
         """The place in *host* of the first message that is new; None where it goes on from none of *lines*.
@@ -175,9 +221,8 @@ class HostList:
                 return len(said)
         begins = self.common(host, lines[-1])
         least = 1 if all(_is_rule(each.raw) for each in host[:begins]) else 2
-        last = self._log[lines[0][-1]] if lines[0] else None
         for end in range(self._part(host, lines[0]), begins + least - 1, -1):
-            if host[end - 1].stands_for == last:
+            if lines[0] and self._is(host[end - 1], lines[0][-1]):
                 return end
         return None
 
@@ -197,24 +242,60 @@ class HostList:
                 best = begins + run, start + run
         return best
 
-    def kept(self, host: Sequence[Seen]) -> HostList:
-        """With *host* as the list that was seen last: what a host has dropped is not held for it."""
-        return replace(self, _seen={id(each.raw): each for each in host})
+    def kept(self, host: Sequence[Seen], told: Iterable[Seen] = ()) -> HostList:
+        """With *host* as the list that was seen last: what a host has dropped is not held for it.
+
+        *told* are forgotten messages in it that a hook is told of now.
+        """
+        known = self._told | set(_counted(told))
+        return replace(self, _seen={id(each.raw): each for each in host}, _told=known)
 
     def returned(self, host: Iterable[Seen]) -> list[Seen]:
-        """Those of *host* that are messages as they were before they were forgotten."""
-        return [each for each in host if each.digest in self._former]
+        """Those of *host* that say what was forgotten, and what no message of the log says any more."""
+        return [each for each in host if each.was and each.digest not in self._known]
+
+    def placed(self, host: Sequence[Seen], said: Sequence[int]) -> list[Seen]:
+        """*host* without those that say what was forgotten, where *said* has no place for them.
+
+        They were kept out before, or are now: all but those that others are tied to.
+        """
+        returned = {each.place for each in self.returned(host) if not each.is_tied}
+        if not returned:
+            return list(host)
+        found, at = list[Seen](), 0  # said[at:] is what may still come
+        for number, each in enumerate(host):
+            if each.place in returned:
+                places = [place for seq in each.was if (place := _index(said, seq, at)) is not None]
+            else:
+                places = list(islice((at for at in range(at, len(said)) if self._is(each, said[at])), 1))
+                if not places:  # from here on it is new
+                    return found + list(host[number:])
+            if places:
+                found.append(each)
+                at = min(places) + 1
+        return found
+
+    def untold(self, returned: Sequence[Seen]) -> list[Seen]:
+        """Those of *returned* that no hook was told of, or not of as many times as they stand there now."""
+        counted = _counted(returned)
+        return [each for each, key in zip(returned, counted, strict=True) if key not in self._told]
+
+    def _is(self, each: Seen, seq: int) -> bool:
+        """Whether *each* is message *seq* of the log, as it is, or as it was before it was forgotten."""
+        return each.stands_for == self._log[seq] or seq in each.was
 
     def _sighted(self, place: int, raw: RawMessage) -> Seen:
         known = self._seen.get(id(raw))
         if known is not None:  # an object that was changed in place is still itself
             return known._replace(place=place)
         own = message_digest(encode(raw))
+        was = self._former.get(canonical_digest(raw, self._salt), ()) if self._former else ()
         seq = self._substitutes.get(own)
-        if seq is None:
-            seq = self._former.get(own)
-        known_log = seq is not None and seq < self.length
-        return Seen(place, raw, own, self._log[seq] if known_log and seq is not None else own)
+        if seq is None and was and own not in self._known:
+            seq = was[0]
+        stands_for = own if seq is None else self._log[seq]
+        is_tied = bool(was) and any(identifiers(tombstone(decode(encode(raw)))))
+        return Seen(place, raw, own, stands_for, was, is_tied)
 
     def _derived_text(self, raw: RawMessage) -> str:
         """The text under which the log would have *raw* as a derived text; empty where it can be none."""
@@ -225,8 +306,24 @@ class HostList:
 
     def _part(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """How many of the first messages of *host* are in *said*, in its order."""
-        rest = (self._log[seq] for seq in said)
-        return sum(1 for _ in takewhile(lambda each: each.stands_for in rest, host))
+        rest = iter(said)
+        return sum(1 for _ in takewhile(lambda each: any(self._is(each, seq) for seq in rest), host))
+
+
+def _index(said: Sequence[int], seq: int, start: int) -> int | None:
+    """The place of *seq* in *said*, which ascends, from *start* on; None where it has none."""
+    place = bisect_left(said, seq, start)
+    return place if place < len(said) and said[place] == seq else None
+
+
+def _counted(seen: Iterable[Seen]) -> list[tuple[bytes, int]]:
+    """The digest of each, and how many of the same stand before it."""
+    times = Counter[bytes]()
+    keys = list[tuple[bytes, int]]()
+    for each in seen:
+        keys.append((each.digest, times[each.digest]))
+        times[each.digest] += 1
+    return keys
 
 
 def _runs(wanted: Sequence[bytes], text: Sequence[bytes]) -> list[int]:

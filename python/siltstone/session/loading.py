@@ -97,7 +97,7 @@ def with_live_objects(known: Iterable[Item], items: Sequence[Item]) -> list[Item
 def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
     if item.derived_id is not None:
         found = live.get((True, item.derived_id))
-        return found if found is not None and found.message.text == item.message.text else item
+        return found if found is not None and found.message.raw == item.message.raw else item
     if item.message.provenance in _NOT_LIVE:
         return item
     return live.get((False, item.message.seq), item)

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, HistoryConflictError
 from siltstone.events import ForgottenReturned, HistoryBranched, notify
-from siltstone.messages import RawMessage
+from siltstone.memory.log import Derived
+from siltstone.messages import RawMessage, RepairedMessage, decode, unmarked
 from siltstone.session import branches
 from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
@@ -48,9 +49,10 @@ def _observe(
     state = _learn(core, core.followed(), raws)
     host, events = state.host, list[Any]()
     summaries = host.summaries(raws)
-    seen = host.originals(raws, summaries)
+    all_seen = host.originals(raws, summaries)
     line = line_of(core.rows, content_of(state.head), state.end)
     said = host.said(line)
+    seen = host.placed(all_seen, said)
     now_covered = state.head.compaction.covers if state.head else ()
     covered = union(*(covers or now_covered for covers in summaries.values()))
     in_view = host.said(minus(line, covered)) if summaries else said
@@ -59,10 +61,10 @@ def _observe(
         raise core.conflict(state)
     if start is not None:
         core.state = replace(state, own_end=state.end)  # the list has what others appended
-        new, kept_out = _new(core, seen[start:])
+        new, out = _new(core, seen[start:])
         if new:
             begins = state.end == 0 and state.clock == CompactionClock()
-            core.append_now([each.raw for each in new], usage)
+            core.append_now(new, usage)
             if begins:
                 core.infer_clock()
     else:
@@ -70,37 +72,62 @@ def _observe(
         _check_branch(core, raws, on_conflict, minus(covered, line), state)
         retained = union(covered, within(line, 0, in_view[end]) if end < len(in_view) else line)
         position = seen[start].place if start < len(seen) else len(raws)
-        new, kept_out = _new(core, seen[start:])
-        events.append(_branch(core, state, retained, [each.raw for each in new], usage, position))
-    if kept_out:
-        places_out = tuple(each.place for each in kept_out)
-        events.append(ForgottenReturned(core.session_id, places_out))
+        new, out = _new(core, seen[start:])
+        events.append(_branch(core, state, retained, new, usage, position))
+    returned = host.returned(all_seen) + host.gone(raws, summaries)
+    untold = host.untold(returned)
+    if untold:
+        events.append(ForgottenReturned(core.session_id, tuple(each.place for each in untold)))
     after = core.state
     learned = after.host.learned(core.rows.read(after.host.length, after.end))
-    out = {id(each) for each in kept_out}
-    core.state = replace(after, host=learned.kept([each for each in seen if id(each) not in out]))
+    core.state = replace(after, host=learned.kept([each for each in seen if each.place not in out], returned))
     return len(new), events
 
 
-def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:
-    """Those that are new, and those that were forgotten, and stay out though the host has them still."""
-    forgotten = {id(each) for each in core.state.host.returned(seen)}
-    new = [each for each in seen if id(each) not in forgotten]
-    return new, [each for each in seen if id(each) in forgotten]
+def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[RawMessage], set[int]]:
+    """The messages that are new, and the places of those that were forgotten, and stay out.
+
+    One that others are tied to, as a result is to its call, leaves its tombstone in its place.
+    """
+    new, out = list[RawMessage](), set[int]()
+    forgotten = {each.place for each in core.state.host.returned(seen)}
+    for each in seen:
+        if each.place not in forgotten:
+            new.append(each.raw)
+        elif each.is_tied:
+            (row,) = core.rows.read(each.was[0], each.was[0] + 1)
+            new.append(RepairedMessage(decode(row.raw)))
+        else:
+            out.add(each.place)
+    return new, out
 
 
 def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -> SessionState:
     """Takes in what the log has beyond what is known of it, and which of *raws* were handed out."""
     host = state.host
     if host.is_outdated:
-        host = host.relearned(core.rows.read(0, state.end))
+        forgotten, log = core.rows.forgotten(), core.rows.read(0, state.end)
+        gone = core.rows.derived([-place for place, _ in forgotten if place < 0])
+        covers = {-row.derived_id: union(row.covers) for row in gone}
+        summaries = [(covers[place], each) for place, each in forgotten if place < 0]
+        messages = [(place, each) for place, each in forgotten if place >= 0]
+        host = host.relearned(log, messages, summaries, core.rows.salt())
     else:
         host = host.learned(core.rows.read(host.length, state.end))
     texts = host.unknown(raws)
     if texts:
-        host = host.told(texts, core.rows.derived_like(texts))
+        host = host.told(texts, _derived_like(core, texts))
     core.state = replace(state, host=host)
     return core.state
+
+
+def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]]:
+    """Of each text the derived texts that say it; what took the place of one has no mark in the log."""
+    found = core.rows.derived_like(texts)
+    bare = {text: unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
+    asked = [text for text in bare if bare[text] != text]
+    known = dict(zip(asked, core.rows.derived_like([bare[text] for text in asked]), strict=True))
+    return [rows or known.get(text, []) for text, rows in zip(texts, found, strict=True)]
 
 
 def _check_branch(

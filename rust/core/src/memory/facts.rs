@@ -65,7 +65,8 @@ impl Store {
         self.database.meta(meta::SALT)
     }
 
-    /// The digests of messages that were forgotten in the session, each with the message's place, in its order.
+    /// The digests of what was forgotten in the session: of a message with its place, of a summary with its id
+    /// as a negative number, in that order.
     ///
     /// # Errors
     ///

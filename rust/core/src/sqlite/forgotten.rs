@@ -1,7 +1,8 @@
 //! Which messages were forgotten? Salted digests of them, so that one that is sent again is known.
 //!
 //! The digests are the caller's, of whatever it takes for the same message; the salt is the store's
-//! (`meta.rs`), so that those of two stores do not compare.
+//! (`meta.rs`), so that those of two stores do not compare. A summary that was forgotten stands beside them
+//! with its id as a negative number: a host may have taken it over into its list.
 
 use rusqlite::{Connection, Row, Transaction, params};
 

@@ -1,0 +1,154 @@
+"""``erased=True`` is true: no piece of what was forgotten is in a file, whatever order it came in."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conversations import Raw, assistant, user
+from siltstone import Compacted, CompactionConfig, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor
+from siltstone.memory import Entry
+from storing import database
+
+ROUNDS = int(os.environ.get("SILTSTONE_ERASED_ROUNDS", "1"))  # the long form: 100
+PIECE = 12  # bytes in a row that count as a piece: by chance none is anywhere
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000, max_summary_tokens=200))
+
+
+class Embedder:
+    """Vectors that no two texts share, so that the bytes of one can be looked for."""
+
+    id = "test/unique"
+    dimension = 8
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return np.stack([self.row(text) for text in texts])
+
+    def embed_query(self, text: str) -> Any:
+        return self.row(text)
+
+    def row(self, text: str) -> Any:
+        drawn = np.frombuffer(blake2b(text.encode(), digest_size=32).digest(), dtype=np.uint32)
+        row = drawn.astype(np.float64) / 2**32 + 0.01
+        return (row / np.linalg.norm(row)).astype(np.float32)
+
+
+def pieces(secret: str) -> list[bytes]:
+    """What must not be left of *secret*: each run of bytes of it, in either width."""
+    forms = secret.encode(), secret.encode("utf-16-le")
+    found = [form[at : at + PIECE] for form in forms for at in range(0, len(form) - PIECE + 1, PIECE // 2)]
+    vector = Embedder().row(secret)
+    return [*found, struct.pack(f"<{Embedder.dimension}f", *vector)]
+
+
+def said(chance: random.Random, secret: str, size: int) -> list[Raw]:
+    """*secret* in one of the places where a message may have it, between so many words."""
+    filler = " ".join(chance.choice(("silt", "mud", "clay", "é", "gravel\n")) for _ in range(size))
+    text = filler.join((secret, secret)) if chance.random() < 0.2 else f"{filler} {secret} {filler}"
+    call_id = f"call_{chance.randrange(10**9)}"
+    function = {"name": "run", "arguments": json.dumps({"at": [{"key": text}]})}
+    call = {"id": call_id, "type": "function", "function": function}
+    nested = json.dumps({"body": json.dumps({"key": text})})
+    return chance.choice(
+        [
+            [user(text)],
+            [assistant(text)],
+            [user([{"type": "text", "text": filler}, {"type": "text", "text": text}])],  # type: ignore[arg-type]
+            [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": call_id, "content": nested},
+            ],
+        ]
+    )
+
+
+def found_in(path: Path, secrets: Sequence[str]) -> list[str]:
+    """The files that have a piece of one of *secrets*, and the piece."""
+    found = []
+    for file in path.rglob("*"):
+        if file.is_file():
+            held = file.read_bytes()
+            found += [
+                f"{file.name}: {piece!r}" for each in secrets for piece in pieces(each) if piece in held
+            ]
+    return found
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+@pytest.mark.parametrize("kind", ["lexical", "fused", "hnsw"])
+def test_no_piece_of_what_was_forgotten_is_in_a_file(tmp_path: Path, kind: str, round_: int) -> None:
+    """Writes of all kinds and sizes in random order, between them forgetting, compacting and reopening."""
+    chance = random.Random(f"{kind} {round_}")
+    embedder = Embedder() if kind == "fused" else None
+
+    def opened() -> tuple[MemoryStore, list[Session]]:
+        if kind == "hnsw":
+            store: MemoryStore = HnswMemoryStore.open(tmp_path)
+        else:
+            store = MemoryStore.open(tmp_path, embedder=embedder)
+        options: dict[str, Any] = {"memory": store, "policy": POLICY, "context_window": 4_000}
+        names = ("one", "two", "three")
+        return store, [Session.open(None, name, model=told_of, **options) for name in names]
+
+    def told_of(request: object) -> str:
+        return f"They spoke of {chance.choice(sorted(kept))}. " + "so " * 90
+
+    secrets = [f"{chance.getrandbits(160):040x}" for _ in range(20)]
+    kept, gone, told = set(secrets), set[str](), set[str]()
+    store, sessions = opened()
+    compacted = erased = 0
+    for step in range(120):
+        secret, session = chance.choice(secrets), chance.choice(sessions)
+        does = chance.choice(("say",) * 6 + ("index", "index", "stage", "search", "compact", "undo"))
+        size = chance.choice((0, 3, 40, 400, 2_500))
+        if secret in gone and does in ("say", "index", "stage"):
+            continue
+        if does == "say":
+            session.append(*said(chance, secret, size))
+            told.add(secret)
+        elif does in ("index", "stage"):
+            entry = Entry(chance.choice((secret, f"{'word ' * size}{secret}")), name=f"by {secret}")
+            if does == "index":
+                store.index(session.session_id, [entry])
+            else:
+                store.stage(session.session_id, [entry], f"fingerprint {step}")
+            told.add(secret)
+        elif does == "search":
+            store.search(session.session_id, secret)
+        elif does == "compact":
+            compacted += isinstance(session.compact(), Compacted)
+        else:
+            session.undo_compaction()
+        if step % 12 == 11:
+            if chance.random() < 0.3:
+                for each in sessions:
+                    each.close()
+                if embedder is not None:
+                    assert store.flush(60)
+                store.close()
+                store, sessions = opened()
+            forgotten = chance.choice(sorted(kept & told) or [secret])
+            report = store.forget(text=forgotten)
+            assert report.erased, report.remaining
+            erased += report.messages + report.entries
+            kept.discard(forgotten)
+            gone.add(forgotten)
+            assert found_in(tmp_path, [forgotten]) == []
+    assert found_in(tmp_path, sorted(gone)) == []
+    held = database(tmp_path).read_bytes() + database(tmp_path).with_suffix(".sqlite3-wal").read_bytes()
+    assert any(each.encode() in held for each in kept & told), "what was not forgotten can be found like this"
+    assert store.check() == []
+    store.close()
+    assert found_in(tmp_path, sorted(gone)) == []
+    assert compacted > 2
+    assert erased > 20
