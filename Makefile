@@ -7,7 +7,7 @@ SHELL := bash
 
 PYTHON ?= python3
 CARGO_FLAGS ?=
-PYTEST_FLAGS ?=
+PYTEST_FLAGS ?= -n 2 --dist worksteal
 SLOW_CASES ?= 10000
 TORTURE_RUNS ?= 1000
 POWER_CUTS ?= 20000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.base import RULE_ROLES, SAID, Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.documented_bm25 import documented_scores
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
 from siltstone.compaction.query import recent_query
@@ -131,7 +131,7 @@ class SmartTrim:
         run = _Trim(read, self.config, self._token_rule, limit, trigger)
         reason = run.reason()
         if not reason:
-            kept = run.kept(int(limit * self.config.target_share)) - superseded(read, trigger)
+            kept = run.kept_opened(int(limit * self.config.target_share)) - superseded(read, trigger)
             if len(kept) < len(read):
                 return layered(history, kept_apart(history, read, kept), (), "")
             reason = "all_protected"
@@ -202,7 +202,21 @@ class _Trim:
 
         Groups leave until what is left has *target* tokens at most.
         """
-        loose = self._loose()
+        return self._chosen(target, self._protected())
+
+    def kept_opened(self, target: int) -> set[int]:
+        """The same, and where the user has opened the history, the user opens what stays.
+
+        A provider refuses a request that begins with an answer.
+        """
+        fixed = self._protected()
+        kept = self._chosen(target, fixed)
+        opening = self._opening(kept)
+        return kept if opening is None else self._chosen(target, {*fixed, opening})
+
+    def _chosen(self, target: int, fixed: set[int]) -> set[int]:
+        """The positions that stay, where all of *fixed* does."""
+        loose = self._loose(fixed)
         texts = [self._text(positions) for positions in loose]
         scored = [at for at, text in enumerate(texts) if text.strip()]
         scores = self._scores([texts[at] for at in scored])
@@ -235,9 +249,17 @@ class _Trim:
             scores[at] = score
         return scores
 
-    def _loose(self) -> list[list[int]]:
+    def _opening(self, kept: set[int]) -> int | None:
+        """The user's message that has to stay, so that *kept* begin with one; None where nothing has to."""
+        read = self._read
+        spoken = [at for at in range(len(read)) if read[at].role not in RULE_ROLES]
+        first = next((at for at in spoken if at in kept), None)
+        if first is None or read[first].role == "user" or read[spoken[0]].role != "user":
+            return None
+        return max(at for at in spoken if at < first and _is_said(read[at]) and read[at].role == "user")
+
+    def _loose(self, fixed: set[int]) -> list[list[int]]:
         """The groups that may go, the one that begins first before the others."""
-        fixed = self._protected()
         ending = map(self._read.outline.group_ending_at, range(len(self._read)))
         return sorted(group for group in ending if group and fixed.isdisjoint(group))
 
