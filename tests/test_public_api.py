@@ -37,7 +37,7 @@ PROMISED = {
     "ThresholdCompactor",
     "TokenizerRule", "Tool", "ToolError", "ToolNotFoundError", "Trigger", "UsageRecord",
     "UserMessagesSummarised", "ForgottenReturned", "WindowLearned", "SessionBusyError",
-    "StoreForkedError", "StoreReplacedError",
+    "StoreForkedError", "StoreReplacedError", "ExtractionFailed", "Fact", "FactsUpdated", "KnowledgeConfig",
     "WaterfallCompactor", "WaterfallConfig", "WindowCompactor", "WindowConfig", "__version__", "acompact",
     "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip

@@ -88,6 +88,8 @@ if TYPE_CHECKING:
         ContextWarning,
         EmbeddingFailed,
         EntriesQuarantined,
+        ExtractionFailed,
+        FactsUpdated,
         ForgottenReturned,
         HistoryBranched,
         MemoryExpired,
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     )
     from siltstone.hooks import Guidance
     from siltstone.index import Bm25Index, Bm25Params, FlatIndex, HashedTfIndex, HnswIndex, HnswParams
+    from siltstone.knowledge import Fact, KnowledgeConfig
     from siltstone.llm import Completion, CompletionRequest
     from siltstone.memory import (
         Decay,
@@ -165,7 +168,10 @@ __all__ = [
     "EntriesQuarantined",
     "Entry",
     "EntryNotFoundError",
+    "ExtractionFailed",
     "ExtractiveModel",
+    "Fact",
+    "FactsUpdated",
     "Failed",
     "Finding",
     "FlatIndex",
@@ -184,6 +190,7 @@ __all__ = [
     "InvalidArgumentsError",
     "InvalidEntryError",
     "InvalidMessageError",
+    "KnowledgeConfig",
     "Limits",
     "MemoryExpired",
     "MemoryIndexed",
@@ -285,7 +292,10 @@ _HOMES = {
     "EntriesQuarantined": "siltstone.events",
     "Entry": "siltstone.memory",
     "EntryNotFoundError": "siltstone.errors",
+    "ExtractionFailed": "siltstone.events",
     "ExtractiveModel": "siltstone.models",
+    "Fact": "siltstone.knowledge",
+    "FactsUpdated": "siltstone.events",
     "Failed": "siltstone.outcome",
     "Finding": "siltstone.memory",
     "FlatIndex": "siltstone.index",
@@ -304,6 +314,7 @@ _HOMES = {
     "InvalidArgumentsError": "siltstone.errors",
     "InvalidEntryError": "siltstone.errors",
     "InvalidMessageError": "siltstone.errors",
+    "KnowledgeConfig": "siltstone.knowledge",
     "Limits": "siltstone.memory",
     "MemoryExpired": "siltstone.events",
     "MemoryIndexed": "siltstone.events",

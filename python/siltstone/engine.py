@@ -439,6 +439,14 @@ def default_model() -> Model:
     return ExtractiveModel()
 
 
+def can_extract(model: object) -> bool:
+    """Whether *model*, or one of several, can be asked for facts: the extractive one selects lines alone."""
+    from siltstone.models import ExtractiveModel
+
+    models = model if isinstance(model, Sequence) else () if model is None else (model,)
+    return bool(models) and not isinstance(models[0], ExtractiveModel)
+
+
 def _raised(error: BaseException) -> str:
     """The class of what the caller's model, hook or curator raised, or of the error itself.
 

@@ -18,6 +18,8 @@ __all__ = [
     "EmbeddingFailed",
     "EntriesQuarantined",
     "Event",
+    "ExtractionFailed",
+    "FactsUpdated",
     "ForgottenReturned",
     "HistoryBranched",
     "Hook",
@@ -247,6 +249,47 @@ class MemoryExpired:
 
 
 @dataclass(frozen=True, slots=True)
+class FactsUpdated:
+    """Facts were learned, or saved.
+
+    Attributes:
+        session_id: The session.
+        source: ``patterns``, ``model``, or ``saved``: by the host, or by a tool.
+        added: Facts that are new, those that took the place of another included.
+        updated: Facts that are better said now.
+        superseded: Facts that are history now.
+        known: How many were known already.
+    """
+
+    session_id: str
+    source: Literal["patterns", "model", "saved"]
+    added: int = 0
+    updated: int = 0
+    superseded: int = 0
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionFailed:
+    """Facts were not found in what was discarded. The compaction stands, and the log has all of it.
+
+    Attributes:
+        session_id: The session.
+        reason: What happened first, in a sentence.
+        failed: How many calls of a model gave nothing; 0 where the store failed.
+        calls: Of how many.
+        will_retry: The text is read again, after the next compaction or when the session is next opened;
+            else its facts are lost.
+    """
+
+    session_id: str
+    reason: str
+    failed: int = 0
+    calls: int = 0
+    will_retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingFailed:
     """An embedder made no vectors. Nothing is lost: entries are found by their words, and tried again.
 
@@ -295,6 +338,8 @@ Event: TypeAlias = (
     | ForgottenReturned
     | WindowLearned
     | UserMessagesSummarised
+    | FactsUpdated
+    | ExtractionFailed
 )
 Hook: TypeAlias = Callable[[Event], Any]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from siltstone.knowledge import (
     Correction,
     Fact,
     FactRow,
+    Marked,
     StoredFacts,
     correction_of,
     fact_of,
@@ -19,6 +22,7 @@ from siltstone.knowledge import (
     learn,
     new_fact,
 )
+from siltstone.knowledge.stored import NewFactRow
 from siltstone.redaction import redact
 
 KEY = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"
@@ -32,21 +36,21 @@ class Table:
         self.rows: dict[int, tuple[str, FactRow]] = {}
         self.writes = 0
 
-    def put_facts(self, session: str, facts: list[tuple[int | None, str, str, str]], now: int) -> list[int]:
+    def put_facts(self, session_id: str, facts: Sequence[NewFactRow]) -> list[int]:
         self.writes += 1
         ids = []
         for given, key, state, body in facts:
             row_id = len(self.rows) + 1 if given is None else given
             assert given is None or given in self.rows
-            owner = session if given is None else self.rows[given][0]
-            self.rows[row_id] = owner, (row_id, self._namespaces.get(owner, ""), state, key, body, now, now)
+            owner = session_id if given is None else self.rows[given][0]
+            self.rows[row_id] = owner, (row_id, self._namespaces.get(owner, ""), state, key, body, 1, 1)
             ids.append(row_id)
         return ids
 
-    def facts(self, session: str, state: str | None) -> list[FactRow]:
-        return [row for owner, row in self.rows.values() if owner == session and state in (None, row[2])]
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        return [row for owner, row in self.rows.values() if owner == session_id and state in (None, row[2])]
 
-    def namespace_facts(self, namespace: str, state: str | None) -> list[FactRow]:
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         return [row for _, row in self.rows.values() if row[1] == namespace and state in (None, row[2])]
 
 
@@ -77,9 +81,24 @@ def test_oc_50_facts_are_of_their_session_or_by_choice_of_its_namespace() -> Non
         StoredFacts(table, session).put([new_fact("fact", f"the fact of {session}", session_id=session)])
     assert [fact.content for fact in StoredFacts(table, "a").facts()] == ["the fact of a"]
     shared = StoredFacts(table, "a", namespace="team")
-    assert [fact.session_id for fact in shared.facts()] == ["a", "b"]
-    learn(shared, [new_fact("fact", "the fact of b, said again at length by a", session_id="a")])
-    assert len(table.rows) == 3
+    assert [fact.session_id for fact in shared.facts()] == ["a"], "b has shared nothing"
+    StoredFacts(table, "b", namespace="team").put([new_fact("fact", "what b shares", session_id="b")])
+    assert [fact.content for fact in shared.facts()] == ["the fact of a", "what b shares"]
+    assert [fact.content for fact in StoredFacts(table, "a").facts()] == ["the fact of a"]
+
+
+def test_what_another_session_says_better_leaves_each_fact_to_one_session() -> None:
+    table = Table({"a": "team", "b": "team"})
+    first, second = (StoredFacts(table, each, namespace="team") for each in "ab")
+    learn(first, [new_fact("config", "Webhook endpoint is ready", session_id="a", source_ranges=((1, 2),))])
+    longer = "Webhook endpoint is ready behind the proxy of the office"
+    learn(second, [new_fact("config", longer, session_id="b", source_ranges=((5, 6),))])
+    old, new = second.facts()
+    assert (old.session_id, old.source_ranges, old.superseded_by) == ("a", ((1, 2),), new.id)
+    assert (new.session_id, new.source_ranges, new.content) == ("b", ((5, 6),), longer)
+    learn(first, [new_fact("config", longer, session_id="a", source_ranges=((9, 10),))])
+    again = first.facts()[1]
+    assert (again.support, again.source_ranges) == (2, ((5, 6),))
 
 
 def test_oc_59_no_secret_is_written() -> None:
@@ -121,10 +140,30 @@ def test_a_row_that_cannot_be_read_is_counted_and_stops_no_other() -> None:
     store = StoredFacts(table, "s")
     store.put([new_fact("fact", "the good one")])
     table.put_facts(
-        "s", [(None, "k", "active", "{"), (None, "l", "active", "[]"), (None, "m", "active", "{}")], 1
+        "s", [(None, "k", "active", "{"), (None, "l", "active", "[]"), (None, "m", "active", "{}")]
     )
     assert [fact.content for fact in store.facts()] == ["the good one"]
     assert store.damaged == 3
+
+
+def test_how_far_was_read_is_written_in_the_same_step_and_is_no_fact() -> None:
+    table = Table()
+    store = StoredFacts(table, "s")
+    learn(Marked(store, {"model": [[0, 4]]}), [new_fact("fact", "the first")])
+    assert table.writes == 1
+    assert (store.progress(), len(store.facts())) == ({"model": [[0, 4]]}, 1)
+    learn(Marked(store, {"model": [[0, 9]]}), [])
+    assert store.progress() == {"model": [[0, 9]]}
+    assert (len(table.rows), store.corrections()) == (2, [])
+
+
+def test_a_batch_that_is_learned_twice_changes_nothing() -> None:
+    store = StoredFacts(Table(), "s")
+    batch = [new_fact("config", "API runs on port 3000", session_id="s", source_ranges=((3, 4),))]
+    learn(store, batch)
+    before = store.facts()
+    learned = learn(store, [replace(each, id="another") for each in batch])
+    assert (store.facts(), learned.known) == (before, 1)
 
 
 def test_a_bound_below_one_is_refused() -> None:

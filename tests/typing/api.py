@@ -78,7 +78,9 @@ def on_event(
     | MemoryExpired
     | siltstone.ForgottenReturned
     | siltstone.UserMessagesSummarised
-    | siltstone.WindowLearned,
+    | siltstone.WindowLearned
+    | siltstone.FactsUpdated
+    | siltstone.ExtractionFailed,
 ) -> None:
     if isinstance(event, CompactionCompleted):
         assert_type(event.tokens_after, int)
@@ -184,6 +186,9 @@ def level_3(path: str) -> None:
         assert_type(session.memory_search.definition("anthropic"), dict[str, Any])
         assert_type(session.memory_search.call({"query": "text"}), str)
         assert_type(session.memory_instructions, str)
+        assert_type(session.facts("ports", types=["config"]), list[siltstone.Fact])
+        assert_type(session.save("Use tabs", "preference"), siltstone.Fact)
+        assert_type(session.tools, list[Tool])
 
 
 async def level_3_async(path: str) -> None:

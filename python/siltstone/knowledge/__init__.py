@@ -13,10 +13,11 @@ from siltstone.knowledge.base import (
     fact_of,
     new_fact,
 )
+from siltstone.knowledge.config import KnowledgeConfig
 from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
 from siltstone.knowledge.extract import Extraction, extraction_flow, parse_facts, pattern_facts
 from siltstone.knowledge.search import find_facts, find_text, history_of
-from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, StoredFacts
+from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, Marked, StoredFacts
 from siltstone.knowledge.topics import Entity, entities_of, topics_of
 from siltstone.knowledge.update import Learned, decide, learn
 
@@ -35,8 +36,10 @@ __all__ = [
     "FactStore",
     "FactType",
     "InMemoryFacts",
+    "KnowledgeConfig",
     "KnowledgeDistiller",
     "Learned",
+    "Marked",
     "MemoryType",
     "Rule",
     "StoredFacts",

@@ -6,10 +6,10 @@ import json
 import os
 import tempfile
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
@@ -84,9 +84,10 @@ class KnowledgeDistiller:
         min_entries: Entries that must be new; fewer wait for more.
         path: A JSON file that keeps the rules; none is kept without one. A missing file is empty.
         tool_rules: Three results of one tool become a rule.
+        kept: What an earlier distiller had in ``kept``, for those who keep it elsewhere; empty for nothing.
 
     Raises:
-        ConfigError: *max_rules* or *min_entries* is below 1, or the file is not one of ours.
+        ConfigError: *max_rules* or *min_entries* is below 1, or the file, or *kept*, is not one of ours.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class KnowledgeDistiller:
         min_entries: int = 3,
         path: str | os.PathLike[str] | None = None,
         tool_rules: bool = True,
+        kept: Mapping[str, Any] | None = None,
     ) -> None:
         for name, value in (("max_rules", max_rules), ("min_entries", min_entries)):
             if type(value) is not int or value < 1:
@@ -106,8 +108,15 @@ class KnowledgeDistiller:
         self._tool_rules = tool_rules
         self._rules: dict[str, Rule] = {}
         self._seen: set[str] = set()
+        if kept:
+            self._take_over(kept, "what was kept")
         if self._path is not None and self._path.exists():
             self._load(self._path)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """All that it has learned, as JSON can hold it."""
+        return {"rules": [asdict(rule) for rule in self._ordered()], "seen": sorted(self._seen)}
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -136,6 +145,11 @@ class KnowledgeDistiller:
             self._save(self._path)
         return self.rules
 
+    def withdraw(self, contents: Iterable[str]) -> None:
+        """Drops the rules that facts of these contents have made: they hold no more."""
+        for content in contents:
+            self._rules.pop(_key_of(content), None)
+
     def addendum(self) -> str:
         """The rules as a piece of a system prompt: a heading, a line, the numbered rules; empty for none."""
         if not self._rules:
@@ -158,10 +172,7 @@ class KnowledgeDistiller:
 
     def _save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(
-            {"rules": [asdict(rule) for rule in self._ordered()], "seen": sorted(self._seen)},
-            ensure_ascii=False,
-        )
+        text = json.dumps(self.kept, ensure_ascii=False)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -176,13 +187,21 @@ class KnowledgeDistiller:
     def _load(self, path: Path) -> None:
         try:
             saved = json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise _not_ours(str(path), error) from error
+        self._take_over(saved, str(path))
+
+    def _take_over(self, saved: Mapping[str, Any], where: str) -> None:
+        try:
             rules = [Rule(**rule) for rule in saved["rules"]]
             self._seen = set(map(str, saved["seen"]))
-        except (ValueError, TypeError, KeyError) as error:
-            raise ConfigError(
-                f"{path} holds no rules of ours: {error}", field="path", value=str(path)
-            ) from error
+        except (TypeError, KeyError) as error:
+            raise _not_ours(where, error) from error
         self._rules = {rule.key: rule for rule in rules}
+
+
+def _not_ours(where: str, error: Exception) -> ConfigError:
+    return ConfigError(f"{where} holds no rules of ours: {error}", field="path", value=where)
 
 
 def _of_corrections(corrections: Sequence[Correction]) -> Iterable[Rule]:
@@ -208,11 +227,15 @@ def _of_facts(facts: Sequence[Fact], *, tools: bool) -> Iterable[Rule]:
         if fact.source.startswith("tool:"):
             by_tool.setdefault(fact.source[5:], []).append(fact)
         elif "preference" in (*fact.tags, fact.type) or fact.content.lower().startswith(_BEGINNINGS):
-            yield Rule(f"fact:{fact.content.strip().lower()}", fact.content.strip(), 1, fact.created_at)
+            yield Rule(_key_of(fact.content), fact.content.strip(), 1, fact.created_at)
     for tool, results in by_tool.items():
         if tools and len(results) >= _TIMES:
             text = f"The tool {tool} works here; its last result: {results[-1].content}"
             yield Rule(f"tool:{tool}", text, len(results), max(fact.created_at for fact in results))
+
+
+def _key_of(content: str) -> str:
+    return f"fact:{content.strip().lower()}"
 
 
 def _counted(rule: Rule, support: int) -> Rule:

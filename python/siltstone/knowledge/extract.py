@@ -16,7 +16,15 @@ from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message
 from siltstone.usage import UsageRecord
 
-__all__ = ["Extraction", "extraction_flow", "parse_facts", "pattern_facts", "pieces_of"]
+__all__ = [
+    "Extraction",
+    "extraction_flow",
+    "is_enough",
+    "parse_facts",
+    "pattern_facts",
+    "pieces_of",
+    "spoken_text",
+]
 
 PIECE: Final = 8_000  #: characters of a conversation in one call
 MOST: Final = 15  #: facts of one call
@@ -51,6 +59,7 @@ def extraction_flow(
     redact: Redact = str,
     prompt: str = EXTRACTION,
     focus: str | None = None,
+    deadline: float | None = None,
 ) -> Flow[Extraction]:
     """Asks a model for the facts in *messages*, in pieces of 8,000 characters that cover all of their text.
 
@@ -63,9 +72,10 @@ def extraction_flow(
         redact: Takes secrets out of what is sent, and of what comes back.
         prompt: The instruction.
         focus: What to look for in particular.
+        deadline: Seconds that a call may take; None for any time.
     """
-    spoken = [(message, text) for message in messages if (text := _spoken(message))]
-    if len(spoken) < _MESSAGES or sum(len(text) for _, text in spoken) < _CHARS:
+    spoken = [(message, text) for message in messages if (text := spoken_text(message))]
+    if not is_enough(spoken):
         return Extraction()
     facts: list[Fact] = []
     failures: list[str] = []
@@ -76,7 +86,10 @@ def extraction_flow(
         asked += 1
         material = {"role": "user", "content": redact(text)}
         request = CompletionRequest(
-            (material, {"role": "user", "content": instruction}), _ANSWER_TOKENS, purpose="facts"
+            (material, {"role": "user", "content": instruction}),
+            _ANSWER_TOKENS,
+            purpose="facts",
+            deadline=deadline,
         )
         try:
             completion = yield request
@@ -93,6 +106,11 @@ def extraction_flow(
         for kind, content, context in found:
             facts.append(_fact(kind, redact(content), session_id, ranges, "model", context=redact(context)))
     return Extraction(tuple(facts), asked, tuple(failures), tuple(usage))
+
+
+def is_enough(spoken: Sequence[tuple[Message, str]]) -> bool:
+    """Whether a model is asked for the facts of so little: 5 messages, and 50 characters."""
+    return len(spoken) >= _MESSAGES and sum(len(text) for _, text in spoken) >= _CHARS
 
 
 def parse_facts(text: str) -> list[tuple[str, str, str]]:
@@ -217,7 +235,7 @@ def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: 
     """
     facts: list[Fact] = []
     for message in messages:
-        for kind, content in _stated(_CODE.sub("\n", _spoken(message))):
+        for kind, content in _stated(_CODE.sub("\n", spoken_text(message))):
             ranges = ((message.seq, message.seq + 1),)
             facts.append(_fact(kind, redact(content), session_id, ranges, "pattern"))
     return facts
@@ -260,7 +278,7 @@ def _fact(
     )
 
 
-def _spoken(message: Message) -> str:
+def spoken_text(message: Message) -> str:
     """What a user or the assistant has said in *message*; nothing of what we placed there."""
     if message.provenance != "original" or message.role not in ("user", "assistant"):
         return ""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from typing import Final, Protocol, TypeAlias
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from threading import RLock
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.errors import ConfigError
-from siltstone.knowledge.base import Correction, Fact, fact_of, now_ms
+from siltstone.knowledge.base import Correction, Fact, fact_of
 from siltstone.messages.json_text import dump
 
-__all__ = ["MAX_CORRECTIONS", "MAX_FACTS", "FactRow", "FactRows", "StoredFacts"]
+__all__ = ["MAX_CORRECTIONS", "MAX_FACTS", "FactRow", "FactRows", "Marked", "NewFactRow", "StoredFacts"]
 
 MAX_FACTS: Final = 10_000
 MAX_CORRECTIONS: Final = 1_000
@@ -19,32 +21,43 @@ MAX_CORRECTIONS: Final = 1_000
 FactRow: TypeAlias = tuple[int, str, str, str, str, int, int]
 """Id, namespace, state, key, body as JSON, when it was made and changed (ms)."""
 
+NewFactRow: TypeAlias = tuple[int | None, str, str, str]
+"""Id (None for a new row), key, state, body as JSON."""
+
+_FACTS: Final = frozenset({"active", "superseded", "deleted"})  #: the states of facts
 _CORRECTION: Final = "correction"
+_NOTE: Final = "note"  #: what was worked out, under a key of its own
 _GONE: Final = "gone"  #: a row without a text, that the next new fact takes
+_SHARED: Final = "shared"  #: in the body of a row that all sessions of the namespace read
+_SHARED_END: Final = dump({_SHARED: True})[1:]
+_PROGRESS, _RULES = "progress", "rules"
 
 
+@runtime_checkable
 class FactRows(Protocol):
     """What a store has of facts: rows that it gives no meaning."""
 
-    def put_facts(self, session: str, facts: list[tuple[int | None, str, str, str]], now: int) -> list[int]:
+    def put_facts(self, session_id: str, facts: Sequence[NewFactRow]) -> list[int]:
         """Writes ``(id, key, state, body)`` in one transaction; their ids."""
 
-    def facts(self, session: str, state: str | None) -> list[FactRow]:
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
         """The rows of the session, in the order of their first writes."""
 
-    def namespace_facts(self, namespace: str, state: str | None) -> list[FactRow]:
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         """The rows of all sessions of the namespace."""
 
 
 class StoredFacts:
     """A :class:`FactStore` over the rows of a store.
 
-    A row that cannot be read is left out and counted in ``damaged``; it stops no other.
+    A row that cannot be read is left out and counted in ``damaged``; it stops no other. Calls of several
+    threads are made one after the other.
 
     Args:
         rows: The store.
         session_id: Whose facts are written.
-        namespace: Where it is given, the facts of all its sessions are read, and changed in place.
+        namespace: Where it is given, the facts of all its sessions that were written with it are read
+            beside the session's own, and changed in place.
         redact: Takes the secrets out of every text before it is written.
         max_facts: The most facts; above it history leaves first, then the oldest, and their texts with them.
         max_corrections: The most corrections; the oldest leave first.
@@ -69,6 +82,7 @@ class StoredFacts:
         self._rows, self._session, self._namespace = rows, session_id, namespace
         self._redact = redact
         self._most, self._most_corrections = max_facts, max_corrections
+        self.lock: Final = RLock()
         self.damaged = 0
 
     def facts(self) -> Sequence[Fact]:
@@ -77,24 +91,23 @@ class StoredFacts:
 
     def put(self, facts: Sequence[Fact]) -> None:
         """Writes *facts* in one step, without secrets; those above the bound leave in the same step."""
-        if not facts:
+        self.put_all(facts)
+
+    def put_all(self, facts: Sequence[Fact], progress: Mapping[str, Any] | None = None) -> None:
+        """Writes *facts*, and in the same step how far the session has been read."""
+        if not facts and progress is None:
             return
-        rows = self._all()
-        ids = {key: row_id for row_id, _, state, key, *_ in rows if state not in (_CORRECTION, _GONE)}
-        known = self._read_facts(rows)
-        new = {fact.id: self._redacted(fact) for fact in facts}
-        known.update(new)
-        leaving = sorted(known.values(), key=_stays)[: max(0, len(known) - self._most)]
-        gone = {fact.id for fact in leaving}
-        free = [row_id for row_id, _, state, *_ in rows if state == _GONE]
-        written: list[tuple[int | None, str, str, str]] = [
-            (ids[name], name, _GONE, "{}") for name in gone if name in ids
-        ]
-        for fact in new.values():
-            if fact.id not in gone:
-                row_id = ids.get(fact.id) or (free.pop() if free else None)
-                written.append((row_id, fact.id, _state(fact), dump(asdict(fact))))
-        self._rows.put_facts(self._session, written, now_ms())
+        with self.lock:
+            rows = self._all() if facts else []
+            written = self._fact_rows(rows, facts) if facts else []
+            if progress is not None:
+                row_id = self._own_note(_PROGRESS)[0]
+                written.append((row_id, _PROGRESS, _NOTE, dump(dict(progress))))
+            self._rows.put_facts(self._session, written)
+
+    def progress(self) -> dict[str, Any]:
+        """How far the session has been read, as :meth:`put_all` was told; empty for one that was not."""
+        return self._own_note(_PROGRESS)[1]
 
     def corrections(self) -> list[Correction]:
         """What users would not have, oldest first."""
@@ -102,26 +115,76 @@ class StoredFacts:
 
     def put_correction(self, correction: Correction) -> None:
         """Writes *correction*, without secrets; the oldest leave above the bound."""
-        rows = self._all()
-        kept = self._read_corrections(rows)
-        free = [row_id for row_id, _, state, *_ in rows if state == _GONE]
-        spare = max(0, len(kept) + 1 - self._most_corrections)
-        written: list[tuple[int | None, str, str, str]] = [
-            (row_id, old.id, _GONE, "{}") for old, row_id in kept[:spare]
-        ]
-        clean = replace(
-            correction,
-            original=self._redact(correction.original),
-            corrected=self._redact(correction.corrected),
-            context=self._redact(correction.context),
-        )
-        row = (free.pop() if free else None, clean.id, _CORRECTION, dump(asdict(clean)))
-        self._rows.put_facts(self._session, [*written, row], now_ms())
+        with self.lock:
+            rows = self._all()
+            kept = self._read_corrections(rows)
+            spare = max(0, len(kept) + 1 - self._most_corrections)
+            written: list[NewFactRow] = [(row_id, old.id, _GONE, "{}") for old, row_id in kept[:spare]]
+            clean = replace(
+                correction,
+                original=self._redact(correction.original),
+                corrected=self._redact(correction.corrected),
+                context=self._redact(correction.context),
+            )
+            row = (_free(rows), clean.id, _CORRECTION, self._body(clean))
+            self._rows.put_facts(self._session, [*written, row])
+
+    def rules(self) -> dict[str, Any]:
+        """What a distiller has kept, as :meth:`put_rules` was told; empty for nothing."""
+        kept = self._note(_RULES, self._all())[1]
+        kept.pop(_SHARED, None)
+        return kept
+
+    def put_rules(self, kept: Mapping[str, Any]) -> None:
+        """Keeps what a distiller has learned, in the place of what it had."""
+        with self.lock:
+            row_id = self._note(_RULES, self._all())[0]
+            body = dict(kept) | ({_SHARED: True} if self._namespace else {})
+            self._rows.put_facts(self._session, [(row_id, _RULES, _NOTE, dump(body))])
+
+    def _fact_rows(self, rows: Sequence[FactRow], facts: Sequence[Fact]) -> list[NewFactRow]:
+        ids = {key: row_id for row_id, _, state, key, *_ in rows if state in _FACTS}
+        known = self._read_facts(rows)
+        new = {fact.id: self._redacted(fact) for fact in facts}
+        known.update(new)
+        leaving = sorted(known.values(), key=_stays)[: max(0, len(known) - self._most)]
+        gone = {fact.id for fact in leaving}
+        written: list[NewFactRow] = [(ids[name], name, _GONE, "{}") for name in gone if name in ids]
+        taken: set[int] = set()
+        for fact in new.values():
+            if fact.id not in gone:
+                row_id = ids.get(fact.id) or _free(rows, taken)
+                taken.add(row_id or 0)
+                written.append((row_id, fact.id, _state(fact), self._body(fact)))
+        return written
+
+    def _body(self, known: Fact | Correction) -> str:
+        return dump(asdict(known) | ({_SHARED: True} if self._namespace else {}))
 
     def _all(self) -> list[FactRow]:
-        if self._namespace:
-            return self._rows.namespace_facts(self._namespace, None)
-        return self._rows.facts(self._session, None)
+        own = self._rows.facts(self._session, None)
+        if not self._namespace:
+            return own
+        mine = {row[0] for row in own}
+        others = self._rows.namespace_facts(self._namespace, None)
+        shared = [row for row in others if row[0] not in mine and _is_shared(row)]
+        return sorted([*own, *shared])
+
+    def _own_note(self, key: str) -> tuple[int | None, dict[str, Any]]:
+        return self._note(key, self._rows.facts(self._session, _NOTE))
+
+    def _note(self, key: str, rows: Sequence[FactRow]) -> tuple[int | None, dict[str, Any]]:
+        """The row of *key*, and what it says: of several the one that the namespace shares."""
+        found = [row for row in rows if row[2] == _NOTE and row[3] == key]
+        found.sort(key=lambda row: (_is_shared(row) == bool(self._namespace), row[0]))
+        if not found:
+            return None, {}
+        try:
+            body = json.loads(found[-1][4])
+        except ValueError:
+            self.damaged += 1
+            body = {}
+        return found[-1][0], body if isinstance(body, dict) else {}
 
     def _read_corrections(self, rows: Sequence[FactRow]) -> list[tuple[Correction, int]]:
         """The corrections, oldest first, each with its row."""
@@ -130,8 +193,10 @@ class StoredFacts:
         for row_id, _, state, _, body, *_ in rows:
             if state == _CORRECTION:
                 try:
-                    found.append((Correction(**json.loads(body)), row_id))
-                except (ValueError, TypeError):
+                    fields = json.loads(body)
+                    fields.pop(_SHARED, None)
+                    found.append((Correction(**fields), row_id))
+                except (ValueError, TypeError, AttributeError):
                     self.damaged += 1
         return sorted(found, key=lambda each: (each[0].created_at, each[0].id))
 
@@ -139,7 +204,7 @@ class StoredFacts:
         found: dict[str, Fact] = {}
         self.damaged = 0
         for _, _, state, _, body, *_ in rows:
-            if state in (_CORRECTION, _GONE):
+            if state not in _FACTS:
                 continue
             try:
                 fact = fact_of(json.loads(body))
@@ -158,6 +223,37 @@ class StoredFacts:
             tags=tuple(map(self._redact, fact.tags)),
             source=self._redact(fact.source),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A :class:`FactStore` that notes with what it writes, in the same step, how far was read.
+
+    So whatever ends the work, what was read is learned from once: the facts and the note are there, or
+    neither is.
+    """
+
+    store: StoredFacts
+    progress: Mapping[str, Any]
+
+    def facts(self) -> Sequence[Fact]:
+        """Those of the store."""
+        return self.store.facts()
+
+    def put(self, facts: Sequence[Fact]) -> None:
+        """Writes *facts* and the note."""
+        self.store.put_all(facts, self.progress)
+
+
+def _free(rows: Sequence[FactRow], taken: set[int] | None = None) -> int | None:
+    """A row without a text, any of them, so that two processes rarely choose the same; None for none."""
+    free = [row_id for row_id, _, state, *_ in rows if state == _GONE and row_id not in (taken or ())]
+    return random.choice(free) if free else None  # noqa: S311 - nothing secret hangs on it
+
+
+def _is_shared(row: FactRow) -> bool:
+    """Whether the last field of the body says so: no body is parsed for it."""
+    return row[4].endswith(_SHARED_END)
 
 
 def _state(fact: Fact) -> str:

@@ -116,6 +116,9 @@ _STOP: Final = frozenset(
         "replaced",
         "new",
         "old",
+        "user",
+        "users",
+        "user's",
     ]
 )
 _CHANGE: Final = re.compile(

@@ -176,6 +176,7 @@ class Store(Protocol):
         name: str | None = None,
         before: datetime | float | None = None,
         text: str | None = None,
+        fact_ids: Collection[str] | None = None,
         identifiers: bool = False,
         dry_run: bool = False,
     ) -> ForgetReport:
@@ -196,6 +197,9 @@ class Store(Protocol):
             text: What has this text in it, compared exactly, also where it is written as JSON, in whatever
                 text and up to 8 times over. Summaries that have it go as well. Base64, the escapes of
                 addresses and markup, and what is compressed are not read.
+            fact_ids: Facts, with nothing else but a session. Otherwise a fact goes with a message that it
+                was taken from, or where it is meant by what it says itself. The rules that were made of it
+                go too, and are made anew of what is left.
             identifiers: The names of tools and the ids of calls of what is forgotten go too, with *text*
                 those that have it. Both halves of a pair get the same new one, so a message that has such an
                 id is forgotten with the others.

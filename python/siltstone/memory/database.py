@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from siltstone import _native
-from siltstone.errors import EntryNotFoundError
+from siltstone.errors import ConfigError, EntryNotFoundError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -34,6 +34,7 @@ from siltstone.memory.entry import (
     StoreStats,
 )
 from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan
+from siltstone.memory.forgetting_facts import FactRow, facts_alone, with_facts
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.vectors import Vectors
@@ -133,9 +134,14 @@ class DatabaseStore(Store):
         name: str | None = None,
         before: datetime | float | None = None,
         text: str | None = None,
+        fact_ids: Collection[str] | None = None,
         identifiers: bool = False,
         dry_run: bool = False,
     ) -> ForgetReport:
+        if fact_ids is not None:
+            return self._forget_facts(
+                fact_ids, session_id, dry_run, (entry_ids, start, end, name, before, text)
+            )
         criteria = Criteria.of(
             entry_ids=entry_ids,
             session_id=session_id,
@@ -146,12 +152,56 @@ class DatabaseStore(Store):
             text=text,
             identifiers=identifiers,
         )
-        listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
-        chosen = plan(self, [row[0] for row in listed], criteria, self._staged)
+        sessions = self._names()
+        chosen = with_facts(plan(self, sessions, criteria, self._staged), self, sessions, criteria)
         if dry_run:
             return chosen.expected
         done = self._native.forget(chosen.targets, REPLACEMENT)
         return chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
+
+    def _names(self) -> list[str]:
+        """The ids of all sessions."""
+        listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
+        return [row[0] for row in listed]
+
+    def _forget_facts(
+        self, fact_ids: Collection[str], session_id: str | None, dry_run: bool, others: tuple[Any, ...]
+    ) -> ForgetReport:
+        if any(each is not None for each in others):
+            raise ConfigError(
+                "fact_ids goes with session_id alone: forget the rest in a call of its own",
+                field="fact_ids",
+                value=fact_ids,
+            )
+        sessions = self._names() if session_id is None else [session_id]
+        chosen = facts_alone(self, sessions, fact_ids)
+        if dry_run:
+            return chosen.expected
+        done = self._native.forget(chosen.targets, REPLACEMENT)
+        return chosen.report(done.sessions, 0, 0, 0, done.erased)
+
+    def put_facts(self, session_id: str, facts: Sequence[tuple[int | None, str, str, str]]) -> list[int]:
+        """Writes facts ``(id, key, state, body)`` of the session in one transaction; their ids.
+
+        One with an id takes the place of that one, of the session or its namespace. What key, state and body
+        (JSON) mean is the caller's business: ``siltstone.knowledge.StoredFacts`` gives them a meaning. A
+        session that was deleted takes none.
+
+        Raises:
+            InvalidEntryError: neither the session nor its namespace has a fact of such an id.
+        """
+        return self._native.put_facts(session_id, list(facts), milliseconds(None))
+
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        """The facts of the session, in the order of their first writes; those of one *state*, if given.
+
+        Each is its id, namespace, state, key, body, and when it was made and changed in ms since 1970.
+        """
+        return self._native.facts(session_id, state)
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
+        """The facts of every session of the namespace, as :meth:`facts` gives those of one."""
+        return self._native.namespace_facts(namespace, state)
 
     def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
         rows, next_offset = self._native.sessions(

@@ -279,6 +279,7 @@ class ForgetReport:
             ``"files"``, another process was using the store, and they go with the next ``forget``, or when
             the store is next opened.
         dry_run: Nothing was done: the figures are those of a ``forget`` at this moment.
+        facts: Facts and corrections that were deleted.
     """
 
     sessions: int
@@ -290,6 +291,7 @@ class ForgetReport:
     kept: tuple[str, ...] = ()
     remaining: tuple[Literal["identifiers", "files"], ...] = ()
     dry_run: bool = False
+    facts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,16 @@ from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
+from siltstone.session.aio_facts import AsyncSessionFacts
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
+from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.repeats import Call
 from siltstone.tools import Tool, context_compact
-from siltstone.tools.memory_search import INSTRUCTIONS
 from siltstone.usage import UsageRecord
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound="AsyncSession")
 
 
-class AsyncSession:
+class AsyncSession(AsyncSessionFacts):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
     Calls are served in the order in which they were made. Writes and compactions run in worker threads,
@@ -48,6 +49,7 @@ class AsyncSession:
         self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
+        self._learning = LearningTask(self._calls, opened.model)
         self._made_queue: Queue | None = None
 
     @classmethod
@@ -90,8 +92,8 @@ class AsyncSession:
 
     @property
     def memory_instructions(self) -> str:
-        """Optional text for the system prompt: teaches a model when to use ``memory_search``."""
-        return INSTRUCTIONS
+        """Optional text for the system prompt: when to use which of ``tools``, and the rules."""
+        return self._calls.instructions()
 
     @property
     def memory_search(self) -> Tool:
@@ -130,7 +132,9 @@ class AsyncSession:
         self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY, request_bytes: int | None = None
     ) -> Prepared:
         """What to send to the model now. Call it before every model call."""
-        return await self._run(self._calls.boundary(policy, request_bytes))
+        answer = await self._run(self._calls.boundary(policy, request_bytes))
+        self._learning.start()
+        return answer
 
     async def plan(self) -> Plan:
         """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed."""
@@ -139,9 +143,11 @@ class AsyncSession:
     async def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not."""
         try:
-            return await self._run(self._calls.compaction(focus), now=True)
+            outcome = await self._run(self._calls.compaction(focus), now=True)
         except SessionBusyError:
             return await self._step(self._calls.in_flight)
+        self._learning.start()
+        return outcome
 
     async def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view anew, from the messages that they stand for."""
@@ -213,6 +219,7 @@ class AsyncSession:
 
     async def close(self) -> None:
         """Writes what is left to write, and closes the store where the session opened it."""
+        await self._learning.end()
         await self._step(partial(self._core.close, self._owns_store))
 
     async def __aenter__(self) -> Self:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.compaction.base import Compactor, Reason, Resummarizer, Trigger
+from siltstone.engine import can_extract
 from siltstone.errors import ConfigError, SessionBusyError
+from siltstone.knowledge import Correction, Fact, Rule
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import ForgetReport, SearchHit
 from siltstone.outcome import Outcome, Plan, Skipped
@@ -14,12 +16,23 @@ from siltstone.overflow import provider_limit
 from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
 from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
+from siltstone.session.learning import find, forget_known, history, record_denial, retract, rules, save
 from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.recovery import recovery
 from siltstone.session.repeats import Call
 from siltstone.session.rewriting import undo
 from siltstone.session.state import SessionState
-from siltstone.tools import Tool, answer_budget, memory_get, memory_search
+from siltstone.tools import (
+    SavedMemory,
+    Tool,
+    answer_budget,
+    context_compact,
+    memory_forget,
+    memory_get,
+    memory_save,
+    memory_search,
+    skill,
+)
 
 __all__ = ["OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
@@ -48,6 +61,7 @@ class SessionCalls:
         self.policy = opened.policy
         self.has_model = opened.model is not None
         self._answer_budget = opened.answer_budget
+        self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and how many there were since
@@ -58,7 +72,7 @@ class SessionCalls:
         if not isinstance(policy, OwnPolicy) or last is None:
             return None
         self.core.check_open()
-        return again(last[1]) if self.core.follow() is last[0] else None
+        return again(last[1]) if _is_as_before(self.core.follow(), last[0]) else None
 
     def boundary(
         self, policy: Compactor | OwnPolicy | None, request_bytes: int | None = None
@@ -150,6 +164,93 @@ class SessionCalls:
         self.core.check_open()
         return memory_get(self.core.text_of, budget=self._budget(), count=self.core.view.rule.count_text)
 
+    def facts(self, query: str | None, limit: int, **filters: Any) -> list[Fact]:
+        """``facts``."""
+        self.check_facts()
+        return find(self.core, query, limit, **filters)
+
+    def fact_history(self, fact_id: str) -> list[Fact]:
+        """``fact_history``."""
+        self.check_facts()
+        return history(self.core, fact_id)
+
+    def save(self, text: str, memory_type: str, **known: Any) -> Fact:
+        """``save``."""
+        self.check_facts()
+        return save(self.core, text, memory_type, **known)
+
+    def retract(self, fact_id: str) -> bool:
+        """``retract``."""
+        self.check_facts()
+        return retract(self.core, fact_id)
+
+    def record_denial(self, tool: str, arguments: str, reason: str, goal: str) -> Correction:
+        """``record_denial``."""
+        self.check_facts()
+        return record_denial(self.core, tool, arguments, reason, goal)
+
+    def rules(self) -> tuple[Rule, ...]:
+        """``rules``."""
+        self.check_facts()
+        return rules(self.core)[0]
+
+    def extraction_model(self, model: Any) -> Any:
+        """The model that is asked for facts; None where there is none, or only the extractive one."""
+        chosen = self.core.knowing.config.extraction_model or model
+        return chosen if can_extract(chosen) else None
+
+    def check_facts(self) -> None:
+        """Refuses facts where nothing is kept to be found, and in a session that was closed."""
+        self.check_memory()
+        self.core.check_open()
+
+    def memory_save(self) -> Tool:
+        """The tool ``memory_save``: what the model saves is a fact of this session, or of its namespace."""
+        self.check_memory()
+
+        def keep(memory: SavedMemory) -> str:
+            return save(
+                self.core,
+                memory.content,
+                memory.memory_type,
+                importance=memory.importance,
+                source=memory.source,
+                tags=[f"{relation or 'related'}:{target}" for target, relation in memory.associations],
+            ).id
+
+        return memory_save(keep)
+
+    def memory_forget(self) -> Tool:
+        """The tool ``memory_forget``, where the host allows it."""
+        self.check_memory()
+        if not self._allow_forget:
+            raise ConfigError(
+                f"session {self.core.session_id!r} lets no model forget: open it with allow_forget=True",
+                field="allow_forget",
+                value=False,
+            )
+        return memory_forget(lambda ids: forget_known(self.core, ids))
+
+    def tools(self) -> list[Tool]:
+        """All tools that the session offers."""
+        self.core.check_open()
+        offered = [self.memory_get(), context_compact(self.wish)]
+        if self.core.indexed:
+            offered = [self.memory_search(), *offered]
+            if self.core.knowing.keeps_facts:
+                offered.append(self.memory_save())
+                if self._allow_forget:
+                    offered.append(self.memory_forget())
+        return offered
+
+    def instructions(self) -> str:
+        """What a system prompt says of the tools, and the rules that earlier work has made."""
+        told = skill(self.tools())
+        if not (self.core.indexed and self.core.knowing.keeps_facts):
+            return told
+        _, addendum = rules(self.core)
+        return f"{told}\n\n{addendum}" if addendum else told
+
     def search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
         """``search``, and whoever listens is told of damaged entries."""
         self.check_memory()
@@ -200,6 +301,14 @@ class SessionCalls:
         return Trigger(
             reason, focus=focus, context_window=core.context_window, reserved_tokens=core.reserved_tokens
         )
+
+
+def _is_as_before(state: SessionState, before: SessionState) -> bool:
+    """Whether nothing has happened but that a call of a model beside the conversation was counted."""
+    now, then = state.clock, before.clock
+    return state is before or (
+        state.view is before.view and now == replace(then, usage=now.usage) and state.head is before.head
+    )
 
 
 def _check_bytes(request_bytes: int | None) -> None:

@@ -13,6 +13,7 @@ from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
 from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.core import SessionCore, is_at
+from siltstone.session.learning import learn_patterns
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import minus, union
 from siltstone.session.state import SessionState
@@ -45,6 +46,7 @@ def commit(
     if core.indexed:
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
         core.retain()
+        learn_patterns(core)
     return compaction_id
 
 

@@ -32,11 +32,13 @@ from siltstone.events import (
     notify,
 )
 from siltstone.hooks import NO_GUARDS, Guards
+from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, SessionVersion
 from siltstone.messages import Message, RawMessage, decode, read_message
 from siltstone.session import rows
 from siltstone.session.clock import CompactionClock
+from siltstone.session.knowing import Knowing
 from siltstone.session.lineage import PolicyStates
 from siltstone.session.loading import content_of, line_of, load, shown
 from siltstone.session.range_set import RangeSet
@@ -87,6 +89,7 @@ class SessionCore:
         context_window: int | None = None,
         reserved_tokens: int = 0,
         retention: Retention | None = None,
+        knowledge: KnowledgeConfig | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
@@ -108,6 +111,7 @@ class SessionCore:
                 "begin it anew with store.revive(session_id)",
                 session_id=session_id,
             )
+        self.knowing = Knowing(store, session_id, stored.namespace, knowledge, self.redact_text)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
         if not stored.clock and stored.next_seq:
             self.infer_clock()
@@ -141,6 +145,10 @@ class SessionCore:
     def usage(self) -> UsageRecord:
         """The sum of every model call of ours, those of earlier runs included."""
         return self.state.clock.usage or total(())
+
+    def redact_text(self, text: str) -> str:
+        """*text* as it may be written, and sent to a model of ours."""
+        return text
 
     def check_open(self) -> None:
         """Refuses the use of a closed session."""

@@ -13,6 +13,7 @@ from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
 from siltstone.memory.entry import ForgetReport
 from siltstone.session.core import SessionCore
+from siltstone.session.learning import forget_progress
 from siltstone.session.loading import all_derived, covered
 
 __all__ = ["Criteria", "forgetting"]
@@ -29,6 +30,7 @@ class Criteria(TypedDict, total=False):
     name: str | None
     before: datetime | float | None
     text: str | None
+    fact_ids: Collection[str] | None
     identifiers: bool
     dry_run: bool
 
@@ -39,10 +41,13 @@ def forgetting(
     """Forgets, lets go of it in this memory, and with *renew* asks for summaries of what is left."""
     core.check_open()
     core.follow()
+    known = core.knowing.facts.facts() if core.knowing.keeps_facts else ()
     report = core.store.forget(session_id=core.session_id, **criteria)
     if report.dry_run:
         return report
     core.follow()
+    if report.facts:
+        forget_progress(core, known)
     renewed = 0
     if renew and isinstance(policy, Resummarizer):
         renewed = yield from _renew(core, policy)

@@ -13,9 +13,11 @@ from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
 from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
+from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.session.core import SessionCore
+from siltstone.session.learning import check_due
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
 
@@ -49,6 +51,8 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     namespace: str
     index_tools: bool
     recall: bool
+    knowledge: bool | KnowledgeConfig
+    allow_forget: bool
     hooks: Sequence[Hook]
     on_before_compact: BeforeT | None
     on_after_compact: AfterT | None
@@ -75,6 +79,7 @@ class Opened:
     owns_store: bool
     timeout: float | None
     answer_budget: int | None
+    allow_forget: bool = False
 
 
 def open_session(
@@ -117,6 +122,14 @@ def open_session(
         options.get("check", False),
     )
     memory = options.get("memory", True)
+    knowledge = _knowledge(options)
+    allow_forget = options.get("allow_forget", False)
+    if not isinstance(allow_forget, bool):
+        raise ConfigError(
+            f"allow_forget must be True or False, got {allow_forget!r}",
+            field="allow_forget",
+            value=allow_forget,
+        )
     store, owned = _store(path, memory)
     try:
         core = SessionCore(
@@ -131,12 +144,39 @@ def open_session(
             context_window=window,
             reserved_tokens=reserved,
             retention=options.get("retention"),
+            knowledge=knowledge,
         )
+        check_due(core)
     except BaseException:
         if owned:
             store.close()
         raise
-    return Opened(core, policy, model, owned, timeout, budget)
+    return Opened(core, policy, model, owned, timeout, budget, allow_forget)
+
+
+def _knowledge(options: Options[Any, Any, Any]) -> KnowledgeConfig | None:
+    """How the session learns facts; None where it learns none by itself."""
+    recall = options.get("recall", False)
+    given = options.get("knowledge", bool(recall) and options.get("memory", True) is not False)
+    if isinstance(given, KnowledgeConfig):
+        config = given
+    elif isinstance(given, bool):
+        config = KnowledgeConfig(knowledge_extraction=getattr(recall, "knowledge_extraction", True))
+    else:
+        raise ConfigError(
+            f"knowledge must be True, False or a KnowledgeConfig, got {given!r}",
+            field="knowledge",
+            value=given,
+        )
+    if given is False:
+        return None
+    if options.get("memory", True) is False:
+        raise ConfigError(
+            "knowledge needs memory: open the session with memory=True, or with knowledge=False",
+            field="knowledge",
+            value=given,
+        )
+    return config
 
 
 def check_policy(policy: Any) -> None:

@@ -20,11 +20,12 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
+from siltstone.session.learning_thread import LearningThread
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
 from siltstone.session.slot import Claim
+from siltstone.session.sync_facts import SessionFacts
 from siltstone.tools import Tool, context_compact
-from siltstone.tools.memory_search import INSTRUCTIONS
 from siltstone.usage import UsageRecord
 
 __all__ = ["Session", "StoreOptions"]
@@ -34,7 +35,7 @@ StoreOptions: TypeAlias = SessionOptions[Models, BeforeCompact, AfterCompact]
 """What :meth:`Session.open` takes beside the store."""
 
 
-class Session:
+class Session(SessionFacts):
     """One conversation: appended message by message, prepared before every model call.
 
     Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
@@ -45,6 +46,7 @@ class Session:
         self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
+        self._learning = LearningThread(self._calls, opened.model)
 
     @classmethod
     def open(
@@ -75,6 +77,12 @@ class Session:
             index_tools: False leaves the names, arguments and results of tools out of what is searchable.
                 They are half of what agents are asked about.
             recall: Only False is part of this version.
+            knowledge: Whether the session learns facts from what it discards. True: by patterns at each
+                compaction, and by its model, beside the conversation, where that is not the extractive one. A
+                ``siltstone.knowledge.KnowledgeConfig``: the same, as it says. Left out: where it recalls.
+                Facts that are saved are kept in either case.
+            allow_forget: Whether the model is offered the tool ``memory_forget``. What may forget can be
+                talked into it.
             hooks: Called with each event. One that raises is logged and breaks nothing.
             on_before_compact: Told the :class:`Plan` of a compaction that is due; may veto it, pin messages
                 for it or add instructions: :class:`Guidance`. None goes on.
@@ -121,8 +129,12 @@ class Session:
 
     @property
     def memory_instructions(self) -> str:
-        """Optional text for the system prompt: teaches a model when to use ``memory_search``."""
-        return INSTRUCTIONS
+        """Optional text for the system prompt: when to use which of ``tools``, and the rules.
+
+        The rules are those that corrections and preferences have made: see :meth:`record_denial`. For other
+        tools there is ``siltstone.tools.skill``.
+        """
+        return self._calls.instructions()
 
     @property
     def memory_search(self) -> Tool:
@@ -246,7 +258,9 @@ class Session:
                 ``check=True``. It was illegal when it came: nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        return self._calls.known(policy) or self._run(self._calls.boundary(policy, request_bytes))
+        answer = self._calls.known(policy) or self._run(self._calls.boundary(policy, request_bytes))
+        self._learning.start()
+        return answer
 
     def plan(self) -> Plan:
         """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed.
@@ -271,9 +285,11 @@ class Session:
         """
         flow = self._calls.compaction(focus)
         try:
-            return self._run(flow, timeout=0)
+            outcome = self._run(flow, timeout=0)
         except SessionBusyError:
             return self._calls.in_flight()
+        self._learning.start()
+        return outcome
 
     def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view anew, from the messages that they stand for.
@@ -352,7 +368,8 @@ class Session:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files.
 
         Criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``, ``end``,
-        ``name``, ``before``, ``text``; all that are given must hold, and none means all of the session.
+        ``name``, ``before``, ``text``, ``fact_ids``; all that are given must hold, and none means all of the
+        session.
         ``identifiers`` and ``dry_run`` are those of the store.
         Summaries that covered it are made anew of what is left, by the session's model; where it has
         none, or it fails, a sentence stands in their place. The view is rid of it when this returns.
@@ -426,7 +443,12 @@ class Session:
         return compactions.expand(self._core, summary_id)
 
     def close(self) -> None:
-        """Writes what is left to write, and closes the store where the session opened it."""
+        """Writes what is left to write, and closes the store where the session opened it.
+
+        A model that reads for facts is waited for, up to 10 seconds; what it has not read then is read when
+        the session is next opened.
+        """
+        self._learning.end()
         self._core.close(self._owns_store)
 
     def __enter__(self) -> Self:

@@ -19,7 +19,7 @@ from siltstone.hooks import HookCall, HookError
 from siltstone.llm import AsyncModels, CompletionRequest, Steps
 from siltstone.session.slot import Claim, Slot
 
-__all__ = ["Done", "Queue", "in_thread"]
+__all__ = ["Done", "Queue", "alone", "in_thread"]
 
 T = TypeVar("T")
 
@@ -112,6 +112,22 @@ class Queue:
             return step
         finally:
             self._flows.release()
+
+
+async def alone(flow: Steps[T], model: AsyncModels | None) -> T:
+    """Drives *flow* beside the calls of its session: its steps wait for none, and none waits for it."""
+    step: _Asked | Done[T] = await in_thread(partial(_step, partial(next, flow)))
+    try:
+        while isinstance(step, _Asked):
+            try:
+                said = await llm.answer_async(model, step.asked)
+            except (ModelError, HookError) as error:
+                step = await in_thread(partial(_step, partial(flow.throw, error)))
+            else:
+                step = await in_thread(partial(_step, partial(flow.send, said)))
+        return step.result
+    finally:
+        flow.close()
 
 
 @dataclass(frozen=True, slots=True)

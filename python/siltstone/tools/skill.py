@@ -10,10 +10,14 @@ from siltstone.tools.base import Tool
 __all__ = ["skill"]
 
 _HEADING: Final = "## Memory"
+_BEFORE: Final = (
+    "Older parts of this conversation may have been compacted: replaced by a summary that begins with "
+    "[Context compacted]. Their full text is kept in memory. As far as you have these tools:"
+)
 _LINES: Final = {
     "memory_search": (
-        "Before you say that you do not know something that was said earlier, call memory_search with the "
-        "words that the text is likely to contain."
+        "Before you ask the user to repeat something, say that you do not know it, or guess at a detail that "
+        "the summary leaves out, call memory_search with the words that the text is likely to contain."
     ),
     "memory_get": "To read one message of the log whole, call memory_get with the handle that names it.",
     "memory_save": (
@@ -35,4 +39,4 @@ def skill(tools: Iterable[Tool]) -> str:
     """A short text on *tools*, for the system prompt; empty where none of them is ours."""
     offered = {tool.name for tool in tools}
     lines = [f"- {line}" for name, line in _LINES.items() if name in offered]
-    return "\n".join([_HEADING, *lines, f"- {_DATA}"]) if lines else ""
+    return "\n".join([_HEADING, _BEFORE, *lines, f"- {_DATA}"]) if lines else ""

@@ -1,0 +1,170 @@
+"""What a session knows beside what was said: its facts, corrections and rules, and how far it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from siltstone.errors import ConfigError
+from siltstone.knowledge import Fact, FactRows, KnowledgeConfig, Marked, StoredFacts
+from siltstone.memory.base import Store
+from siltstone.session.range_set import RangeSet, common, minus, union
+from siltstone.session.slot import Slot
+
+__all__ = ["Knowing", "OnLine", "Progress"]
+
+TRIES: Final = 3  #: of a model that gives nothing at all, before its text is passed over
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session has been read for facts, as sequence numbers of its log.
+
+    Attributes:
+        patterns: What was read by patterns.
+        model: What a model was asked about, or was discarded while none was to be asked.
+        tries: How often the model has failed on what comes next.
+    """
+
+    patterns: RangeSet = ()
+    model: RangeSet = ()
+    tries: int = 0
+
+    @classmethod
+    def of(cls, kept: dict[str, Any]) -> Progress:
+        """As it was kept; what cannot be read is nothing, and is read again."""
+        try:
+            return cls(_ranges(kept.get("patterns")), _ranges(kept.get("model")), int(kept.get("tries", 0)))
+        except (TypeError, ValueError):
+            return cls()
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "patterns": [list(span) for span in self.patterns],
+            "model": [list(span) for span in self.model],
+            "tries": self.tries,
+        }
+
+    def without(self, spans: RangeSet) -> Progress:
+        """As if *spans* had not been read."""
+        return replace(self, patterns=minus(self.patterns, spans), model=minus(self.model, spans))
+
+
+class Knowing:
+    """Where a session keeps what it knows.
+
+    Args:
+        store: The session's store.
+        session_id: The session.
+        namespace: Its namespace, ``""`` for none.
+        config: How it learns; None where it learns nothing by itself.
+        redact: Takes the secrets out of what is written.
+
+    Raises:
+        ConfigError: facts are to be shared, and the session has no namespace; or they are to be kept, and
+            the store keeps none.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        namespace: str,
+        config: KnowledgeConfig | None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        self.config: Final = config or KnowledgeConfig()
+        self.is_learning: Final = config is not None
+        self.slot: Final = Slot()  # for the one who asks a model
+        self.is_due = False  # a model has something to read
+        if self.config.scope == "namespace" and not namespace:
+            raise ConfigError(
+                f"session {session_id!r} has no namespace to share facts in: open it with one, or with "
+                "KnowledgeConfig(scope='session')",
+                field="scope",
+                value="namespace",
+            )
+        self._facts: StoredFacts | None = None
+        if isinstance(store, FactRows):
+            self._facts = StoredFacts(
+                store,
+                session_id,
+                namespace=namespace if self.config.scope == "namespace" else "",
+                redact=redact,
+                max_facts=self.config.max_facts,
+                max_corrections=self.config.max_corrections,
+            )
+        elif config is not None:
+            raise _no_rows(store)
+
+    @property
+    def keeps_facts(self) -> bool:
+        """Whether the store keeps facts."""
+        return self._facts is not None
+
+    @property
+    def facts(self) -> StoredFacts:
+        """The facts.
+
+        Raises:
+            ConfigError: the store keeps none.
+        """
+        if self._facts is None:
+            raise _no_rows(None)
+        return self._facts
+
+    @property
+    def progress(self) -> Progress:
+        """How far the session has been read."""
+        return Progress.of(self.facts.progress())
+
+    def marked(self, progress: Progress) -> Marked:
+        """The facts, for a write that notes *progress* in the same step."""
+        return Marked(self.facts, progress.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class OnLine:
+    """The facts as the current line of a session has them.
+
+    What was said on a branch that was left, or in messages that were undone, is not known on this line; and
+    what it had superseded holds again. Facts without a place, and those of other sessions, are known on all.
+    """
+
+    store: StoredFacts
+    session_id: str
+    line: RangeSet
+
+    def facts(self) -> Sequence[Fact]:
+        """Those that are known on the line."""
+        found = self.store.facts()
+        hidden = {fact.id for fact in found if not self._is_known(fact)}
+        return [
+            replace(fact, superseded_by=None, superseded_at=None) if fact.superseded_by in hidden else fact
+            for fact in found
+            if fact.id not in hidden
+        ]
+
+    def put(self, facts: Sequence[Fact]) -> None:
+        """Writes *facts*."""
+        self.store.put(facts)
+
+    def _is_known(self, fact: Fact) -> bool:
+        if fact.session_id != self.session_id or not fact.source_ranges:
+            return True
+        return bool(common(union(fact.source_ranges), self.line))
+
+
+def _ranges(kept: Any) -> RangeSet:
+    return union((int(start), int(end)) for start, end in kept or ())
+
+
+def _no_rows(store: Any) -> ConfigError:
+    return ConfigError(
+        "the store keeps no facts: use a MemoryStore, or any store with put_facts, facts and namespace_facts",
+        field="memory",
+        value=store,
+    )

@@ -1,0 +1,423 @@
+"""Learns from what was discarded: by patterns after each commit, by a model beside the conversation.
+
+What was read is noted in the same write as the facts that it gave. Whoever is interrupted has learned and
+noted it, or neither; then the next one reads it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from siltstone.errors import ConfigError, StoreError
+from siltstone.events import ExtractionFailed, FactsUpdated, notify
+from siltstone.knowledge import (
+    Correction,
+    Extraction,
+    Fact,
+    KnowledgeDistiller,
+    Learned,
+    Rule,
+    correction_of,
+    entities_of,
+    extraction_flow,
+    find_facts,
+    find_text,
+    history_of,
+    learn,
+    new_fact,
+    pattern_facts,
+    tool_fact,
+    topics_of,
+)
+from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
+from siltstone.llm import Steps
+from siltstone.memory.convert import milliseconds
+from siltstone.messages import Message
+from siltstone.messages.own_tools import names_own_tool
+from siltstone.session import rows
+from siltstone.session.core import SessionCore
+from siltstone.session.knowing import TRIES, OnLine, Progress
+from siltstone.session.range_set import RangeSet, minus, union
+
+__all__ = [
+    "extraction",
+    "find",
+    "forget_known",
+    "forget_progress",
+    "history",
+    "known",
+    "learn_patterns",
+    "record_denial",
+    "retract",
+    "rules",
+    "save",
+]
+
+_log = logging.getLogger("siltstone")
+
+MOST: Final = 2_000  #: messages that are read by patterns in one go: a session that was long when it began
+BATCH: Final = 8 * PIECE  #: characters that a model reads before it is noted
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Messages to be read, the numbers that are read with them, and when each was said (ms)."""
+
+    messages: Sequence[Message]
+    read: RangeSet
+    said_at: dict[int, int]
+
+
+def learn_patterns(core: SessionCore) -> None:
+    """Learns what was stated in so many words in what has left the view. It never fails a compaction."""
+    if not core.knowing.is_learning:
+        return
+    try:
+        _learn_patterns(core)
+    except StoreError as error:
+        _log.exception("what session %r has discarded was not read for facts", core.session_id)
+        notify(core.hooks, ExtractionFailed(core.session_id, str(error), will_retry=True))
+
+
+def extraction(core: SessionCore) -> Steps[Learned]:
+    """Asks a model for the facts in what has left the view, a batch after the other; what they came to.
+
+    What failed is told, as ``ExtractionFailed``, and stops nothing: where no call of a batch gave anything
+    it is read again the next time, and passed over after three.
+    """
+    config, done = core.knowing.config, Learned()
+    while True:
+        progress = core.knowing.progress
+        batch = _next(core, progress)
+        if batch is None:
+            core.knowing.is_due = False
+            return done
+        found = yield from extraction_flow(
+            batch.messages,
+            session_id=core.session_id,
+            redact=core.redact_text,
+            focus=config.extraction_focus,
+            deadline=config.extraction_timeout,
+        )
+        core.charge(found.usage)
+        nothing = len(found.failures) == found.pieces > 0
+        will_retry = nothing and progress.tries + 1 < TRIES
+        after = replace(progress, model=union(progress.model, batch.read), tries=0)
+        if will_retry:
+            after = replace(progress, tries=progress.tries + 1)
+        learned = _learned(core, [] if will_retry else _stamped(core, found.facts, batch), after, "model")
+        done = _sum(done, learned)
+        _tell_failures(core, found, will_retry=will_retry)
+        if will_retry:
+            core.knowing.is_due = False  # until the next compaction, or the next start
+            return done
+
+
+def check_due(core: SessionCore) -> None:
+    """Finds out whether a model has something to read, where a session is opened."""
+    if core.knowing.is_learning and core.knowing.config.knowledge_extraction:
+        core.knowing.is_due = bool(minus(_discarded(core), core.knowing.progress.model))
+
+
+def known(core: SessionCore) -> OnLine:
+    """The facts that are known on the current line."""
+    return OnLine(core.knowing.facts, core.session_id, core.line())
+
+
+def find(
+    core: SessionCore,
+    query: str | None,
+    limit: int,
+    *,
+    as_of: datetime | float | None = None,
+    types: Sequence[str] = (),
+    topic: str | None = None,
+    entity: str | None = None,
+    everything: bool = False,
+) -> list[Fact]:
+    """Facts: those that fit *query*, best first, or the newest where there is none."""
+    if type(limit) is not int or limit < 0:
+        raise ConfigError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
+    store = known(core)
+    moment = core.milliseconds() if as_of is None else milliseconds(as_of)
+    if query is not None and query.strip() and not everything:
+        found = find_facts(store, query, limit, as_of=moment, types=types, topic=topic, entity=entity)
+        if found or as_of is not None or types or topic is not None or entity is not None:
+            return [fact for fact, _ in found]
+        return find_text(store, query, limit)
+    chosen = [
+        fact
+        for fact in store.facts()
+        if (everything or fact.holds_at(moment))
+        and (not types or fact.type in types)
+        and (topic is None or topic in fact.topics)
+        and (entity is None or _has_entity(fact, entity))
+    ]
+    return sorted(chosen, key=lambda fact: -fact.created_at)[:limit]
+
+
+def history(core: SessionCore, fact_id: str) -> list[Fact]:
+    """The facts that came one in the place of the other, oldest first."""
+    return history_of(known(core), fact_id)
+
+
+def save(
+    core: SessionCore,
+    content: str,
+    memory_type: str = "fact",
+    *,
+    importance: float | None = None,
+    context: str = "",
+    source: str = "",
+    tags: Sequence[str] = (),
+    valid_until: datetime | float | None = None,
+) -> Fact:
+    """Keeps *content* as a fact, at once. The one that says the same and holds, where there is one."""
+    core.check_open()
+    stamp = core.milliseconds()
+    text = core.redact_text(content)
+    fact = new_fact(
+        memory_type,
+        text,
+        context=context,
+        source=source or "memory_save",
+        tags=tuple(tags),
+        session_id=core.session_id,
+        created_at=stamp,
+        valid_until=None if valid_until is None else milliseconds(valid_until),
+        topics=topics_of(text),
+        entities=tuple(f"{entity.kind}:{entity.text}" for entity in entities_of(text)),
+    )
+    if importance is not None:
+        if isinstance(importance, bool) or not 0 <= importance <= 1:
+            raise ConfigError(
+                f"importance must be in 0..1, got {importance!r}", field="importance", value=importance
+            )
+        fact = replace(fact, importance=float(importance))
+    with core.knowing.facts.lock:
+        folded = fact.content.lower()
+        for old in known(core).facts():
+            if old.holds_at(stamp) and old.type == fact.type and old.content.lower() == folded:
+                return old
+        core.knowing.facts.put([fact])
+    notify(core.hooks, FactsUpdated(core.session_id, "saved", added=1))
+    return fact
+
+
+def retract(core: SessionCore, fact_id: str) -> bool:
+    """Takes a fact back: it holds no more, and stays as history. Whether there was one that held."""
+    core.check_open()
+    stamp = core.milliseconds()
+    with core.knowing.facts.lock:
+        for fact in core.knowing.facts.facts():
+            if fact.id == fact_id and fact.holds_at(max(stamp, fact.created_at)):
+                core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
+                return True
+    return False
+
+
+def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
+    """Forgets facts for good, those that the session can see alone; how many there were."""
+    core.check_open()
+    seen = {fact.id for fact in core.knowing.facts.facts()}
+    chosen = [each for each in fact_ids if each in seen]
+    return core.store.forget(fact_ids=chosen).facts if chosen else 0
+
+
+def record_denial(core: SessionCore, tool: str, arguments: str, reason: str, goal: str) -> Correction:
+    """Keeps what a denied action teaches."""
+    core.check_open()
+    correction = correction_of(
+        core.redact_text(tool), core.redact_text(arguments), core.redact_text(reason), core.redact_text(goal)
+    )
+    correction = replace(correction, created_at=core.milliseconds())
+    core.knowing.facts.put_correction(correction)
+    return correction
+
+
+def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
+    """The rules, made anew where enough is new, and how they stand in a system prompt."""
+    config = core.knowing.config
+    if not config.rules:
+        return (), ""
+    facts = core.knowing.facts
+    kept = facts.rules()
+    try:
+        distiller = _distiller(core, kept)
+    except ConfigError:  # damaged: they are made anew of what they were made of
+        distiller = _distiller(core, {})
+    stamp = core.milliseconds()
+    every = known(core).facts()
+    held = [fact for fact in every if fact.holds_at(stamp)]
+    texts = {fact.content.strip().lower() for fact in held}
+    distiller.withdraw(fact.content for fact in every if fact.content.strip().lower() not in texts)
+    made = distiller.distill(facts.corrections(), held)
+    if distiller.kept != kept and (kept or made):
+        try:
+            facts.put_rules(distiller.kept)
+        except StoreError:
+            _log.warning("the rules of session %r were made, and could not be kept", core.session_id)
+    return made, distiller.addendum()
+
+
+def forget_progress(core: SessionCore, before: Sequence[Fact]) -> None:
+    """Has what is left of the places of forgotten facts read again. *before* are the facts from before."""
+    left = {fact.id for fact in core.knowing.facts.facts()}
+    own = [fact for fact in before if fact.id not in left and fact.session_id == core.session_id]
+    places = union(*(fact.source_ranges for fact in own))
+    if places:
+        core.knowing.facts.put_all((), core.knowing.progress.without(places).kept)
+        check_due(core)
+
+
+def _learn_patterns(core: SessionCore) -> None:
+    config, progress = core.knowing.config, core.knowing.progress
+    discarded = _discarded(core)
+    unread = minus(discarded, progress.patterns)
+    if unread:
+        batch = _batch(core, unread, most=MOST)
+        facts = list(pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text))
+        if not config.patterns:
+            facts = []
+        if config.tool_facts:
+            facts += _tool_facts(core, batch.messages)
+        model = progress.model
+        if not config.knowledge_extraction:  # nobody asked for it: a later session does not ask for all
+            model = union(model, batch.read)
+        after = Progress(union(progress.patterns, batch.read), model, progress.tries)
+        _learned(core, _stamped(core, facts, batch), after, "patterns")
+        progress = after
+    core.knowing.is_due = config.knowledge_extraction and bool(minus(discarded, progress.model))
+
+
+def _learned(
+    core: SessionCore, facts: Sequence[Fact], progress: Progress, source: Literal["patterns", "model"]
+) -> Learned:
+    with core.knowing.facts.lock:
+        learned = learn(core.knowing.marked(progress), facts)
+    if learned.added or learned.updated or learned.superseded:
+        notify(
+            core.hooks,
+            FactsUpdated(
+                core.session_id,
+                source,
+                added=len(learned.added),
+                updated=len(learned.updated),
+                superseded=len(learned.superseded),
+                known=learned.known,
+            ),
+        )
+    return learned
+
+
+def _tell_failures(core: SessionCore, found: Extraction, *, will_retry: bool) -> None:
+    if found.failures:
+        _log.warning("facts of session %r were not found: %s", core.session_id, found.failures[0])
+        notify(
+            core.hooks,
+            ExtractionFailed(
+                core.session_id, found.failures[0], len(found.failures), found.pieces, will_retry=will_retry
+            ),
+        )
+
+
+def _discarded(core: SessionCore) -> RangeSet:
+    head = core.follow().head
+    return () if head is None else head.compaction.covers
+
+
+def _next(core: SessionCore, progress: Progress) -> _Batch | None:
+    """What a model reads next; None where that is too little to ask for."""
+    batch = _batch(core, minus(_discarded(core), progress.model), characters=BATCH)
+    spoken = [(message, text) for message in batch.messages if (text := spoken_text(message))]
+    return batch if is_enough(spoken) else None
+
+
+def _batch(
+    core: SessionCore, spans: RangeSet, *, most: int | None = None, characters: int | None = None
+) -> _Batch:
+    messages: list[Message] = []
+    said_at: dict[int, int] = {}
+    length = 0
+    for message, stamp in _messages(core, spans):
+        if len(said_at) == most or (characters is not None and length >= characters):
+            break
+        said_at[message.seq] = stamp
+        if message.provenance != "placeholder":
+            messages.append(message)
+            length += len(spoken_text(message))
+    return _Batch(messages, union((seq, seq + 1) for seq in said_at), said_at)
+
+
+def _messages(core: SessionCore, spans: RangeSet) -> Iterator[tuple[Message, int]]:
+    """The messages of the log in *spans*, in order, read as they are asked for; and when each was said."""
+    for start, end in spans:
+        for first in range(start, end, 500):
+            for row in core.rows.read(first, min(first + 500, end)):
+                yield rows.message_of(row), row.created_at
+
+
+def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fact]:
+    """*facts* from the time when they were said, and to the end of the time to live."""
+    now, ttl = core.milliseconds(), core.knowing.config.ttl
+    stamped = []
+    for fact in facts:
+        seqs = [end - 1 for _, end in fact.source_ranges]
+        said = max((batch.said_at[seq] for seq in seqs if seq in batch.said_at), default=now)
+        until = None if ttl is None else said + round(ttl.total_seconds() * 1000)
+        stamped.append(replace(fact, created_at=said, valid_until=until))
+    return stamped
+
+
+def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[Fact]:
+    """What the tools that succeeded have given; nothing of our own tools."""
+    config, names = core.knowing.config, dict[str, str]()
+    facts = []
+    for message in messages:
+        for part in message.parts:
+            if part.kind == "tool_call" and part.call_id and part.name:
+                names[part.call_id] = part.name
+            if part.kind != "tool_result" or part.is_error:
+                continue
+            name = part.name or names.get(part.call_id or "", "")
+            if not name or names_own_tool(name):
+                continue
+            fact = tool_fact(
+                name,
+                core.redact_text(part.text),
+                least=config.fact_min,
+                most=config.fact_max,
+                unit=config.fact_unit,
+                inclusive=config.fact_inclusive,
+                session_id=core.session_id,
+                source_ranges=((message.seq, message.seq + 1),),
+            )
+            if fact is not None:
+                facts.append(fact)
+    return facts
+
+
+def _distiller(core: SessionCore, kept: dict[str, Any]) -> KnowledgeDistiller:
+    config = core.knowing.config
+    return KnowledgeDistiller(
+        max_rules=config.max_rules, min_entries=config.min_entries, tool_rules=config.tool_rules, kept=kept
+    )
+
+
+def _has_entity(fact: Fact, entity: str) -> bool:
+    return any(entity in (each, each.partition(":")[2]) for each in fact.entities)
+
+
+def _sum(one: Learned, other: Learned) -> Learned:
+    return Learned(
+        one.added + other.added,
+        one.updated + other.updated,
+        one.superseded + other.superseded,
+        one.known + other.known,
+    )

@@ -1,0 +1,87 @@
+"""Asks a model for facts beside an async session: in a task of its event loop, one at a time."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from siltstone.errors import StoreError
+from siltstone.knowledge import Learned
+from siltstone.llm import AsyncModels
+from siltstone.session.calls import SessionCalls
+from siltstone.session.learning import extraction
+from siltstone.session.slot import Claim
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["LearningTask"]
+
+_CLOSING_SECONDS: Final = 10.0
+
+_log = logging.getLogger("siltstone")
+
+
+class LearningTask:
+    """Reads what was discarded for facts, when there is something to read and a model that can."""
+
+    def __init__(self, calls: SessionCalls, model: AsyncModels | None) -> None:
+        self._calls, self._given = calls, model
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Starts to read, where something is due and nobody reads. It waits for nothing."""
+        knowing = self._calls.core.knowing
+        if not knowing.is_due or knowing.slot.is_held or (self._task and not self._task.done()):
+            return
+        if self._calls.extraction_model(self._given) is None:
+            knowing.is_due = False
+            return
+        import asyncio
+
+        self._task = asyncio.create_task(self._work(), name="siltstone-facts")
+
+    async def run(self) -> Learned:
+        """Reads now, after whoever reads already."""
+        import asyncio
+
+        self._calls.check_facts()
+        if self._task is not None and not self._task.done():
+            await asyncio.shield(self._task)
+        return await self._read()
+
+    async def end(self) -> None:
+        """Waits for whoever reads, up to ten seconds, and ends it then; not from inside of it."""
+        task = self._task
+        if task is None or task.done() or self._calls.core.knowing.slot.is_own:
+            return
+        import asyncio
+
+        done, _ = await asyncio.wait([task], timeout=_CLOSING_SECONDS)
+        if not done:
+            task.cancel()
+            _log.warning("facts of session %r are read when it is next opened", self._calls.core.session_id)
+
+    async def _work(self) -> None:
+        try:
+            await self._read()
+        except StoreError as error:  # it was closed, most often: what was not noted is read again
+            _log.warning("facts of session %r are read later: %s", self._calls.core.session_id, error)
+        except Exception:
+            _log.exception("facts of session %r were not read", self._calls.core.session_id)
+
+    async def _read(self) -> Learned:
+        from siltstone.session.threads import alone
+
+        core, model = self._calls.core, self._calls.extraction_model(self._given)
+        if model is None:
+            return Learned()
+        flow = extraction(core)
+        slot, claim = core.knowing.slot, Claim(flow)
+        try:
+            if not slot.take(claim, 0):
+                return Learned()
+            return await alone(flow, model)
+        finally:
+            slot.holder = None if slot.holder is claim else slot.holder
+            flow.close()

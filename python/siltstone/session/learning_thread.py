@@ -1,0 +1,86 @@
+"""Asks a model for facts beside a session: in a thread of its own, one at a time."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from typing import Any, Final
+
+from siltstone import llm
+from siltstone.background import TooManyThreads, started
+from siltstone.errors import StoreError
+from siltstone.knowledge import Learned
+from siltstone.llm import Models
+from siltstone.session.calls import SessionCalls
+from siltstone.session.learning import extraction
+from siltstone.session.slot import Claim
+
+__all__ = ["CLOSING_SECONDS", "LearningThread"]
+
+CLOSING_SECONDS: Final = 10.0  #: that a session which is closed waits
+
+_log = logging.getLogger("siltstone")
+
+
+class LearningThread:
+    """Reads what was discarded for facts, when there is something to read and a model that can."""
+
+    def __init__(self, calls: SessionCalls, model: Models | None) -> None:
+        self._calls, self._given = calls, model
+        self._job: Future[Any] | None = None
+
+    def start(self) -> None:
+        """Starts to read, where something is due and nobody reads. It waits for nothing."""
+        knowing = self._calls.core.knowing
+        if not knowing.is_due or knowing.slot.is_held or not self._is_idle:
+            return
+        model = self._calls.extraction_model(self._given)
+        if model is None:
+            knowing.is_due = False
+            return
+        try:
+            self._job = started(self._work, model, "siltstone-facts")
+        except TooManyThreads:
+            _log.warning("facts of session %r are read later: too many threads", self._calls.core.session_id)
+
+    def run(self, timeout: float | None) -> Learned:
+        """Reads in the caller's own thread, after whoever reads now."""
+        self._calls.check_facts()
+        model = self._calls.extraction_model(self._given)
+        return Learned() if model is None else self._read(model, timeout) or Learned()
+
+    def end(self) -> None:
+        """Waits for whoever reads, up to ten seconds; not from inside of it."""
+        job = self._job
+        if job is None or job.done() or self._calls.core.knowing.slot.is_own:
+            return
+        try:
+            job.result(CLOSING_SECONDS)
+        except TimeoutError:
+            _log.warning("facts of session %r are read when it is next opened", self._calls.core.session_id)
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._job is None or self._job.done()
+
+    def _work(self, model: Models) -> None:
+        try:
+            self._read(model, 0)
+        except StoreError as error:  # it was closed, most often: what was not noted is read again
+            _log.warning("facts of session %r are read later: %s", self._calls.core.session_id, error)
+        except Exception:
+            _log.exception("facts of session %r were not read", self._calls.core.session_id)
+
+    def _read(self, model: Models, timeout: float | None) -> Learned | None:
+        """What came of it; None where somebody else reads for longer than *timeout* seconds."""
+        core = self._calls.core
+        flow = extraction(core)
+        slot, claim = core.knowing.slot, Claim(flow)
+        try:
+            if not slot.take(claim, timeout):
+                return None
+            return llm.run(flow, model)
+        finally:
+            slot.holder = None if slot.holder is claim else slot.holder
+            flow.close()
+            slot.wake()

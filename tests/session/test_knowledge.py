@@ -1,0 +1,539 @@
+"""Facts in a session: what is learned when, from what, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, exchange, small, user
+from siltstone import (
+    AsyncSession,
+    Compacted,
+    Completion,
+    CompletionRequest,
+    ConfigError,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    UsageRecord,
+)
+from siltstone.errors import InvalidArgumentsError, StoreIoError
+from siltstone.events import ExtractionFailed, FactsUpdated
+from siltstone.knowledge import KnowledgeConfig
+from siltstone.testing import RecordingHook
+
+Raw = dict[str, Any]
+PATTERNS = KnowledgeConfig(knowledge_extraction=False)
+FACT = {"type": "decision", "content": "Webhooks are verified with signatures", "context": "payment"}
+
+
+def told(*texts: str) -> list[Raw]:
+    """Turns that say *texts*, each long enough to be discarded soon."""
+    return [
+        message for text in texts for message in (user(f"{text} {'pad ' * 30}"), assistant("Done. " * 20))
+    ]
+
+
+def filler(count: int = 8) -> list[Raw]:
+    return [message for number in range(count) for message in told(f"What of step {number}?")]
+
+
+def contents(session: Session, **options: Any) -> list[str]:
+    return [fact.content for fact in session.facts(**options)]
+
+
+class Model:
+    """Writes summaries, and gives *facts* where it is asked for some."""
+
+    def __init__(self, facts: Any = (FACT,), hold: threading.Event | None = None) -> None:
+        self.facts, self.hold = facts, hold
+        self.asked: list[str] = []
+        self.started = threading.Event()
+
+    def __call__(self, request: CompletionRequest) -> Completion:
+        if request.purpose != "facts":
+            return Completion("What was said.", UsageRecord("m", 10, 5, 0, request.purpose))
+        self.asked.append(request.messages[0]["content"])
+        self.started.set()
+        if self.hold is not None:
+            assert self.hold.wait(20)
+        if isinstance(self.facts, Exception):
+            raise self.facts
+        return Completion(json.dumps(list(self.facts)), UsageRecord("m", 100, 20, 0, "facts"))
+
+
+def opened(path: Path | None, session_id: str = "s", **options: Any) -> Session:
+    options.setdefault("policy", small())
+    options.setdefault("model", Model())
+    options.setdefault("knowledge", True)
+    return Session.open(path, session_id, **options)
+
+
+def compacted(session: Session, *messages: Raw) -> None:
+    session.append(*messages, *filler())
+    assert isinstance(session.compact(), Compacted)
+
+
+def test_what_is_stated_is_a_fact_as_soon_as_it_has_left_the_context(tmp_path: Path) -> None:
+    hook = RecordingHook()
+    with opened(tmp_path, knowledge=PATTERNS, hooks=[hook]) as session:
+        compacted(session, *told("Remember that the API is running on port 3000."))
+        (fact,) = session.facts()
+        assert fact.content.startswith("The API is running on port 3000")
+        assert (fact.type, fact.session_id, fact.source_ranges) == ("config", "s", ((0, 1),))
+        (event,) = [each for each in hook.events if isinstance(each, FactsUpdated)]
+        assert event == FactsUpdated("s", "patterns", added=1)
+    with opened(tmp_path, knowledge=PATTERNS) as session:
+        assert session.facts() == [fact]
+
+
+def test_a_change_is_history_and_as_of_a_time_the_old_one_holds(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=PATTERNS) as session:
+        compacted(session, *told("Remember: the API is running on port 3000."))
+        compacted(session, *told("Remember: the API is running on port 4000."))
+        old, new = session.fact_history(session.facts()[0].id)
+        assert ["3000" in old.content, "4000" in new.content] == [True, True]
+        assert contents(session) == [new.content]
+        assert session.facts(as_of=(new.created_at - 1) / 1000) == [old]
+        assert {each.id for each in session.facts(history=True)} == {old.id, new.id}
+        assert session.facts("API port") == [new]
+
+
+def test_nothing_is_learned_without_being_asked_for(tmp_path: Path) -> None:
+    model = Model()
+    with Session.open(tmp_path, "s", policy=small(), model=model) as session:
+        compacted(session, *told("Remember that the API is running on port 3000."))
+        assert (session.facts(), model.asked) == ([], [])
+
+
+def test_oc_53_a_model_is_asked_beside_the_conversation_and_nobody_waits(tmp_path: Path) -> None:
+    gate, hook = threading.Event(), RecordingHook()
+    model = Model(hold=gate)
+    with opened(tmp_path, model=model, hooks=[hook]) as session:
+        compacted(session)  # it returns while the model is held
+        assert model.started.wait(20)
+        session.append(user("more"))
+        session.prepare()
+        assert session.facts() == []
+        before = session.usage.input_tokens
+        gate.set()
+        session.learn()
+        (fact,) = session.facts(types=["decision"])
+        assert (fact.content, fact.context, fact.source) == (FACT["content"], "payment", "model")
+        assert session.usage.input_tokens == before + 100
+        assert len(model.asked) == 1
+        assert FactsUpdated("s", "model", added=1) in hook.events
+
+
+def test_a_repeated_prepare_is_the_same_boundary_though_a_model_was_counted_meanwhile(tmp_path: Path) -> None:
+    gate = threading.Event()
+    with opened(tmp_path, model=Model(hold=gate)) as session:
+        compacted(session)
+        session.prepare()
+        at = session._core.clock.boundary
+        gate.set()
+        session.learn()
+        session.prepare()
+        assert session._core.clock.boundary == at
+
+
+def test_oc_53_without_a_model_nothing_is_asked_and_the_extractive_one_is_none(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small(), knowledge=True) as session:
+        compacted(session, *told("Remember that the API is running on port 3000."))
+        assert session.learn().added == ()
+        assert len(session.facts()) == 1
+    with Session.open(tmp_path, "t", policy=small(), model=None, knowledge=True) as session:
+        session.append(*filler())
+        session.prepare()
+        assert session.learn().added == ()
+
+
+def test_oc_53_a_failing_extraction_fails_no_compaction_and_is_tried_three_times(tmp_path: Path) -> None:
+    hook, model = RecordingHook(), Model(RuntimeError("down"))
+    with opened(tmp_path, model=model, hooks=[hook]) as session:
+        compacted(session)
+        for _ in range(4):
+            session.learn()
+        failed = [each for each in hook.events if isinstance(each, ExtractionFailed)]
+        assert [each.will_retry for each in failed] == [True, True, False]
+        assert "down" in failed[0].reason
+        assert len(model.asked) == 3
+        assert session.facts() == []
+        compacted(session)
+        model.facts = [FACT]
+        session.learn()
+        assert contents(session) == [FACT["content"]], "what came later is read all the same"
+
+
+def test_what_was_not_read_is_read_when_the_session_is_next_opened(tmp_path: Path) -> None:
+    with opened(tmp_path, model=Model(KeyboardInterrupt("killed"))) as session:  # type: ignore[arg-type]
+        session.append(*filler(10))
+        session._calls.known(None)
+        session._run(session._calls.compaction(None))  # a process that ends before a model was asked
+    model = Model()
+    with opened(tmp_path, model=model) as session:
+        session.prepare()
+        session.learn()
+        assert contents(session) == [FACT["content"]]
+        assert len(model.asked) == 1
+    with opened(tmp_path, model=model) as session:
+        session.learn()
+        assert len(model.asked) == 1, "and once alone"
+
+
+def test_an_extraction_that_is_interrupted_has_noted_nothing_and_is_made_again(tmp_path: Path) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    model = Model(Interrupted())  # type: ignore[arg-type]
+    with opened(tmp_path, model=model) as session:
+        session._learning.start = lambda: None  # type: ignore[method-assign]
+        compacted(session)
+        model.facts = Interrupted()
+
+        def ask(request: CompletionRequest) -> Completion:
+            raise Interrupted
+
+        session._learning._given = ask
+        with pytest.raises(Interrupted):
+            session.learn()
+        session._learning._given = Model()
+        assert [fact.content for fact in session.learn().added] == [FACT["content"]]
+
+
+def test_a_write_that_fails_fails_no_compaction_and_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = RecordingHook()
+    with opened(tmp_path, knowledge=PATTERNS, hooks=[hook]) as session:
+        put = MemoryStore.put_facts
+
+        def full(*args: Any) -> list[int]:
+            raise StoreIoError("the disk is full")
+
+        monkeypatch.setattr(MemoryStore, "put_facts", full)
+        compacted(session, *told("Remember that the API is running on port 3000."))
+        assert session.facts() == []
+        assert [each.will_retry for each in hook.events if isinstance(each, ExtractionFailed)] == [True]
+        monkeypatch.setattr(MemoryStore, "put_facts", put)
+        compacted(session)
+        assert len(session.facts()) == 1
+
+
+def test_oc_51_a_long_past_is_read_in_batches_and_all_of_it(tmp_path: Path) -> None:
+    model = Model(facts=[])
+    with opened(tmp_path, model=model) as session:
+        session._learning.start = lambda: None  # type: ignore[method-assign]
+        texts = [f"word{number} " * 900 for number in range(40)]
+        session.append(*(user(text) for text in texts), *filler())
+        assert isinstance(session.compact(), Compacted)
+        session.learn()
+        assert len(model.asked) > 8
+        asked = "".join(model.asked)
+        assert [len(re.findall(rf"word{number}\b", asked)) for number in range(40)] == [900] * 40
+
+
+def test_what_undo_brings_back_into_context_is_learned_once(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=PATTERNS) as session:
+        compacted(session, *told("Remember that the API is running on port 3000."))
+        session.undo_compaction()
+        assert isinstance(session.compact(), Compacted)
+        (fact,) = session.facts()
+        assert fact.support == 1
+
+
+def test_what_was_said_on_a_branch_that_was_left_is_not_known(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=PATTERNS) as session:
+        first = told("Remember: the API is running on port 3000.")
+        session.observe([*first, *filler()])
+        session.compact()
+        session.observe([*first, *filler(), *told("Remember: the API is running on port 4000."), *filler(9)])
+        session.compact()
+        assert "4000" in contents(session)[0]
+        session.observe([*first, *filler(), user("And now something else.")])
+        assert ["3000" in each for each in contents(session)] == [True]
+
+
+def test_oc_50_facts_are_of_their_session_or_of_its_namespace_by_choice(tmp_path: Path) -> None:
+    shared = KnowledgeConfig(scope="namespace")
+    with opened(tmp_path, "own", namespace="team") as session:
+        session.save("Only here")
+    with opened(tmp_path, "one", namespace="team", knowledge=shared) as session:
+        session.save("Use tabs", "preference")
+        assert contents(session) == ["Use tabs"]
+    with opened(tmp_path, "two", namespace="team", knowledge=shared) as session:
+        assert contents(session) == ["Use tabs"]
+    for other in ({}, {"namespace": "other", "knowledge": shared}):
+        with opened(tmp_path, f"else{len(other)}", **other) as session:
+            assert session.facts() == []
+    with pytest.raises(ConfigError, match="no namespace to share facts in"):
+        opened(tmp_path, "three", knowledge=shared)
+
+
+def test_ru_61_a_second_process_has_the_facts_and_rules_of_the_first(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    config = KnowledgeConfig(scope="namespace", min_entries=1)
+    with opened(tmp_path, "one", namespace="team", knowledge=config) as session:
+        session.save("Deploys happen on Fridays")
+        session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
+    script = (
+        "import sys, siltstone; from siltstone.knowledge import KnowledgeConfig as K\n"
+        "s = siltstone.Session.open(sys.argv[1], 'two', namespace='team', "
+        "knowledge=K(scope='namespace', min_entries=1))\n"
+        "print([f.content for f in s.facts()], [r.text for r in s.rules]); s.close()"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
+    ).stdout
+    assert "Deploys happen on Fridays" in out
+    assert "Instead of shell rm -rf build, prefer: use make clean." in out
+
+
+def test_ru_63_a_denial_is_a_rule_of_the_next_system_prompt_and_idempotent(tmp_path: Path) -> None:
+    config = KnowledgeConfig(min_entries=2)
+    with opened(tmp_path, knowledge=config) as session:
+        assert "Learned" not in session.memory_instructions
+        session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
+        assert session.rules == (), "fewer than min_entries wait for more"
+        session.record_denial("shell", "rm -rf dist", "use make clean", "tidy up")
+        text = session.memory_instructions
+        assert "1. For shell: tidy up, prefer: use make clean. (2 corrections)" in text
+        assert session.memory_instructions == text
+    with opened(tmp_path, knowledge=config) as session:
+        assert session.memory_instructions == text
+        assert [rule.support for rule in session.rules] == [2]
+
+
+def test_a_rule_of_a_preference_that_was_taken_back_goes(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=KnowledgeConfig(min_entries=1)) as session:
+        fact = session.save("Always use tabs", "preference")
+        assert [rule.text for rule in session.rules] == ["Always use tabs"]
+        assert session.retract(fact.id)
+        assert not session.retract(fact.id)
+        assert session.rules == ()
+        assert session.facts() == []
+        assert contents(session, history=True) == ["Always use tabs"]
+
+
+def test_ru_32_results_of_tools_are_facts_where_that_is_asked_for(tmp_path: Path) -> None:
+    config = KnowledgeConfig(knowledge_extraction=False, tool_facts=True)
+    with opened(tmp_path, knowledge=config) as session:
+        sizes = {1: "x" * 10, 2: "y" * 11, 3: "z" * 4_999, 4: "w" * 5_000}
+        for number, output in sizes.items():
+            session.append(user("go"), *exchange(number, output), assistant("ok"))
+        compacted(session)
+        found = sorted(contents(session), key=len)
+        assert found == ["run: " + "y" * 11, "run: " + "z" * 200 + "..."]
+        (fact,) = session.facts("y" * 11)
+        assert (fact.source, fact.tags) == ("tool:run", ("tool_result", "run"))
+
+
+def test_a_saved_fact_is_found_alone_and_so_is_chinese(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        first = session.save("The staging database is PostgreSQL 16", "fact", tags=["db"])
+        assert session.facts("staging database") == [first]
+        assert session.facts("PostgreSQL") == [first]
+        chinese = session.save("数据库的端口是5432", "fact")
+        assert session.facts("端口") == [chinese]
+        assert session.save("the staging database is postgresql 16").id == first.id
+        assert session.facts(topic="database") == [chinese, first]
+        assert session.facts(types=["preference"]) == []
+        mail = session.save("Ask ann@example.org about the invoices", "human")
+        assert (
+            session.facts(entity="ann@example.org") == [mail] == session.facts(entity="email:ann@example.org")
+        )
+        assert session.facts("nothing of the kind") == []
+        assert session.facts(limit=0) == []
+
+
+def test_a_fact_holds_until_its_end(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        fact = session.save("The demo is tomorrow", valid_until=4_000_000_000)
+        assert session.facts() == [fact]
+        assert session.facts(as_of=3_999_999_999) == [fact]
+        assert session.facts(as_of=4_000_000_000) == []
+        ended = session.save("The demo was yesterday", valid_until=1_000)
+        assert ended not in session.facts()
+        assert ended in session.facts(history=True)
+
+
+def test_a_time_to_live_ends_what_was_learned(tmp_path: Path) -> None:
+    config = KnowledgeConfig(knowledge_extraction=False, ttl=timedelta(days=30))
+    with opened(tmp_path, knowledge=config) as session:
+        compacted(session, *told("Remember that the API is running on port 3000."))
+        (fact,) = session.facts()
+        assert fact.valid_until == fact.created_at + 30 * 86_400_000
+        assert session.facts(as_of=fact.valid_until / 1000) == []
+
+
+def test_what_is_forgotten_takes_its_facts_with_it(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=PATTERNS) as session:
+        compacted(
+            session,
+            *told("Remember that the API is running on port 3000.", "Remember that walrus is the mascot."),
+        )
+        session.save("The walrus likes fish")
+        session.record_denial("shell", "feed walrus", "no")
+        assert session.forget(text="walrus", dry_run=True).facts == 3
+        assert len(session.facts()) == 3
+        assert session.forget(text="walrus").facts == 3
+        assert ["API" in each for each in contents(session)] == [True]
+        assert session.forget(start=0, end=1).facts == 1
+        assert session.facts(history=True) == []
+    assert not any(b"walrus" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_what_is_left_of_a_forgotten_piece_is_read_again(tmp_path: Path) -> None:
+    model = Model()
+    with opened(tmp_path, model=model) as session:
+        session._learning.start = lambda: None  # type: ignore[method-assign]
+        compacted(session, *told("The key word is walrus."))
+        session.learn()
+        assert len(model.asked) == 1
+        session.forget(text="walrus")
+        assert session.facts() == []
+        session.learn()
+        assert len(model.asked) == 2
+        assert "walrus" not in model.asked[1]
+        assert contents(session) == [FACT["content"]]
+
+
+def test_a_deleted_session_has_no_facts_and_takes_none(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store, opened(None, memory=store) as session:
+        session.save("The first")
+        store.delete_session("s")
+        session.save("The second")
+        assert store.facts("s") == []
+
+
+def test_the_tools_of_a_session(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        names = [tool.name for tool in session.tools]
+        assert names == ["memory_search", "memory_get", "context_compact", "memory_save"]
+        assert all(f"call {name}" in session.memory_instructions for name in names if name != "memory_get")
+        assert "memory_forget" not in session.memory_instructions
+        with pytest.raises(ConfigError, match="allow_forget"):
+            _ = session.memory_forget
+        answer = json.loads(
+            session.memory_save.call({"content": "Ann prefers short answers", "memory_type": "preference"})
+        )
+        (fact,) = session.facts("short answers")
+        assert (answer["id"], answer["importance"], fact.importance) == (fact.id, 0.7, 0.7)
+        with pytest.raises(InvalidArgumentsError):
+            session.memory_save.call({"content": ""})
+    with opened(tmp_path, allow_forget=True) as session:
+        assert "memory_forget" in [tool.name for tool in session.tools]
+        assert json.loads(session.memory_forget.call({"ids": [fact.id, "unknown"]})) == {"forgotten": 1}
+        assert session.facts(history=True) == []
+    assert not any(b"short answers" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_ru_61_a_model_may_forget_what_another_session_of_the_namespace_has_saved(tmp_path: Path) -> None:
+    shared = KnowledgeConfig(scope="namespace")
+    with opened(tmp_path, "one", namespace="team", knowledge=shared) as session:
+        fact = session.save("Use tabs", "preference")
+    with opened(tmp_path, "two", namespace="team", allow_forget=True) as session:
+        assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 0}, "not its own"
+    options: dict[str, Any] = {"namespace": "team", "knowledge": shared, "allow_forget": True}
+    with opened(tmp_path, "three", **options) as session:
+        assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 1}
+        assert session.facts(history=True) == []
+
+
+def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="knowledge needs memory"):
+        opened(tmp_path, memory=False)
+    with opened(tmp_path, memory=False, knowledge=False) as session:
+        assert [tool.name for tool in session.tools] == ["memory_get", "context_compact"]
+        with pytest.raises(ConfigError, match="memory=False"):
+            session.facts()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scope": "all"}, "scope must be one of"),
+        ({"fact_min": 10, "fact_max": 5}, "fact_min must be <= fact_max"),
+        ({"max_facts": 0}, "max_facts must be an integer >= 1"),
+        ({"ttl": timedelta(0)}, "ttl must be None or a timedelta > 0"),
+        ({"patterns": 1}, "patterns must be true or false"),
+        ({"extraction_timeout": 0}, "extraction_timeout must be"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        KnowledgeConfig(**change)
+
+
+def test_an_option_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="knowledge must be True, False or a KnowledgeConfig"):
+        opened(tmp_path, knowledge="yes")
+    with pytest.raises(ConfigError, match="allow_forget must be True or False"):
+        opened(tmp_path, allow_forget="yes")
+    with opened(tmp_path) as session, pytest.raises(ConfigError, match="limit must be"):
+        session.facts(limit=-1)
+
+
+def asynchronously(
+    play: Callable[[AsyncSession, Model], Any], path: Path, model: Model, **options: Any
+) -> None:
+    async def run() -> None:
+        async def ask(request: CompletionRequest) -> Completion:
+            return await asyncio.to_thread(model, request)
+
+        options.setdefault("policy", small())
+        async with AsyncSession.open(path, "s", model=ask, knowledge=True, **options) as session:
+            await play(session, model)
+
+    asyncio.run(run())
+
+
+def test_oc_53_an_async_session_learns_in_a_task_of_its_own(tmp_path: Path) -> None:
+    gate = threading.Event()
+
+    async def play(session: AsyncSession, model: Model) -> None:
+        await session.append(*filler(10))
+        assert isinstance(await session.compact(), Compacted)
+        assert await asyncio.to_thread(model.started.wait, 20)
+        await session.append(user("more"))
+        await session.prepare()
+        assert await session.facts() == []
+        gate.set()
+        await session.learn()
+        assert [fact.content for fact in await session.facts("webhooks signatures")] == [FACT["content"]]
+        saved = await session.save("Use tabs", "preference")
+        assert await session.fact_history(saved.id) == [saved]
+        assert await session.retract(saved.id)
+        await session.record_denial("shell", "rm", "no")
+        assert session.rules == ()
+        assert "memory_save" in session.memory_instructions
+
+    asynchronously(play, tmp_path, Model(hold=gate))
+
+
+def test_an_async_session_that_is_closed_waits_for_the_model_that_reads(tmp_path: Path) -> None:
+    model = Model()
+
+    async def play(session: AsyncSession, model: Model) -> None:
+        await session.append(*filler(10))
+        assert isinstance(await session.compact(), Compacted)
+
+    asynchronously(play, tmp_path, model)
+    with opened(tmp_path) as session:
+        assert contents(session) == [FACT["content"]]
+
+
+def test_facts_live_in_a_store_of_the_process_too() -> None:
+    with opened(None, memory=SimpleMemoryStore()) as session:
+        fact = session.save("Here and now")
+        assert session.facts() == [fact]
