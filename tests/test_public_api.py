@@ -37,7 +37,8 @@ PROMISED = {
     "ThresholdCompactor",
     "TokenizerRule", "Tool", "ToolError", "ToolNotFoundError", "Trigger", "UsageRecord",
     "UserMessagesSummarised", "ForgottenReturned", "WindowLearned", "SessionBusyError",
-    "StoreForkedError", "StoreReplacedError", "ExtractionFailed", "Fact", "FactsUpdated", "KnowledgeConfig",
+    "StoreForkedError", "StoreReplacedError", "RecallConfig", "RecallFailed", "RecallInjected",
+    "ExtractionFailed", "Fact", "FactsUpdated", "KnowledgeConfig",
     "WaterfallCompactor", "WaterfallConfig", "WindowCompactor", "WindowConfig", "__version__", "acompact",
     "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip

@@ -94,6 +94,8 @@ if TYPE_CHECKING:
         HistoryBranched,
         MemoryExpired,
         MemoryIndexed,
+        RecallFailed,
+        RecallInjected,
         SearchDegraded,
         UserMessagesSummarised,
         WindowLearned,
@@ -118,6 +120,7 @@ if TYPE_CHECKING:
     )
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
+    from siltstone.recall import RecallConfig
     from siltstone.session import (
         AsyncSession,
         CompactionRecord,
@@ -202,6 +205,9 @@ __all__ = [
     "Plan",
     "Prepared",
     "ReadOnlyStoreError",
+    "RecallConfig",
+    "RecallFailed",
+    "RecallInjected",
     "Report",
     "Retention",
     "SearchDegraded",
@@ -326,6 +332,9 @@ _HOMES = {
     "Plan": "siltstone.outcome",
     "Prepared": "siltstone.session",
     "ReadOnlyStoreError": "siltstone.errors",
+    "RecallConfig": "siltstone.recall",
+    "RecallFailed": "siltstone.events",
+    "RecallInjected": "siltstone.events",
     "Report": "siltstone.evaluation",
     "Retention": "siltstone.session",
     "SearchDegraded": "siltstone.events",

@@ -25,6 +25,8 @@ __all__ = [
     "Hook",
     "MemoryExpired",
     "MemoryIndexed",
+    "RecallFailed",
+    "RecallInjected",
     "SearchDegraded",
     "StoreEvent",
     "StoreHook",
@@ -249,6 +251,42 @@ class MemoryExpired:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallInjected:
+    """What was recalled for a turn; told once for all calls of the turn that have the same.
+
+    Attributes:
+        session_id: The session.
+        tokens: What the block counts, by the session's rule; 0 where nothing was placed.
+        cap: What it could have counted.
+        knowledge_count: Facts in it.
+        detail_count: Earlier messages in it.
+        reason: Why nothing was placed: ``off``, ``short_query``, ``no_hits`` or ``no_room``; else empty.
+    """
+
+    session_id: str
+    tokens: int
+    cap: int
+    knowledge_count: int
+    detail_count: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallFailed:
+    """Nothing was recalled, since something failed. The request is what it is without recall.
+
+    Attributes:
+        session_id: The session.
+        reason: What happened, in a sentence.
+        error_class: The name of the class of what was raised.
+    """
+
+    session_id: str
+    reason: str
+    error_class: str
+
+
+@dataclass(frozen=True, slots=True)
 class FactsUpdated:
     """Facts were learned, or saved.
 
@@ -338,6 +376,8 @@ Event: TypeAlias = (
     | ForgottenReturned
     | WindowLearned
     | UserMessagesSummarised
+    | RecallInjected
+    | RecallFailed
     | FactsUpdated
     | ExtractionFailed
 )

@@ -94,7 +94,7 @@ FAMILIES = {
         "learning",
         "committing compactions forgetting rewriting",
         "boundary observing opening",
-        "recovery",
+        "recalling recovery",
         "calls",
         "learning_task learning_thread",
         "aio_facts sync_facts",

@@ -72,7 +72,8 @@ def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
         ({"context_window": 1.5}, "context_window must be an integer > 0, got 1.5"),
         ({"policy": ThresholdCompactor}, "policy must be a policy"),
         ({"policy": "threshold"}, "policy must be a policy"),
-        ({"recall": True}, "recall=True is not part of this version"),
+        ({"recall": "yes"}, "recall must be True, False or a RecallConfig"),
+        ({"recall": True, "memory": False}, "recall needs a memory"),
     ],
 )
 def test_a_switch_that_cannot_be_is_refused_by_name(

@@ -79,6 +79,8 @@ def on_event(
     | siltstone.ForgottenReturned
     | siltstone.UserMessagesSummarised
     | siltstone.WindowLearned
+    | siltstone.RecallInjected
+    | siltstone.RecallFailed
     | siltstone.FactsUpdated
     | siltstone.ExtractionFailed,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
 from siltstone.recall.block import build_block, parse_block
-from siltstone.recall.place import is_recalled, position, without_recalled
+from siltstone.recall.place import is_recalled, may_be_recalled, position, without_recalled
 from siltstone.recall.query import query_of
 from siltstone.recall.turn import Recall, Sources
 
@@ -15,6 +15,7 @@ __all__ = [
     "Sources",
     "build_block",
     "is_recalled",
+    "may_be_recalled",
     "parse_block",
     "position",
     "query_of",

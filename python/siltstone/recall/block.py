@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from siltstone.recall.base import Detail, FactLine, RecallBlock
 
-__all__ = ["CUT", "KNOWLEDGE_PERCENT", "build_block", "frame", "parse_block", "safe"]
+__all__ = ["CUT", "KNOWLEDGE_PERCENT", "OPEN", "build_block", "frame", "parse_block", "safe"]
 
 KNOWLEDGE_PERCENT: Final = 30  #: of the cap; details have the rest
 CUT: Final = " [… cut]"  #: where an entry was too large
@@ -19,7 +19,7 @@ CUT: Final = " [… cut]"  #: where an entry was too large
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", FactLine, Detail)
 
-_OPEN: Final = '<recalled-context source="memory-context">'
+OPEN: Final = '<recalled-context source="memory-context">'  #: how every block begins
 _CLOSE: Final = "</recalled-context>"
 _TAGS: Final = ("recalled-context", "knowledge", "detail")
 _AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
@@ -29,7 +29,7 @@ _HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])
 _WORD: Final = re.compile(r"[^\w-]+")
 #: Letters of other scripts that are drawn as letters of our tags.
 _LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
-_BRACKETS: Final = frozenset("<＜﹤‹⟨〈〈˂ᐸ❮❰")
+_BRACKETS: Final = re.compile("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
 
 
 def build_block(
@@ -79,10 +79,10 @@ def parse_block(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str, 
 
     It reads what :func:`build_block` has written, with or without the sentence before it, and nothing else.
     """
-    start = text.find(_OPEN)
+    start = text.find(OPEN)
     if start < 0 or (start and text[:start] != frame(text[start:])) or not text.endswith(_CLOSE):
         return None
-    body = text[start + len(_OPEN) : -len(_CLOSE)]
+    body = text[start + len(OPEN) : -len(_CLOSE)]
     shape = r"\n\n(?:<knowledge>\n(?P<k>.*?)\n</knowledge>\n\n)?(?:<detail>\n(?P<d>.*?)\n</detail>\n\n)?"
     found = re.fullmatch(shape, body, re.DOTALL)
     if found is None or any(f"<{tag}" in (found[part] or "") for part in "kd" for tag in _TAGS):
@@ -120,13 +120,11 @@ def safe(content: str) -> str:
     A bracket before the name of one of our tags becomes ``&lt;``, however the name is disguised, and a line
     that begins as a detail does gets a backslash. Everything else stays.
     """
-    if _BRACKETS.isdisjoint(content):
-        escaped = content
-    else:
-        escaped = "".join(
-            "&lt;" if char in _BRACKETS and _names_a_tag(content[place + 1 : place + 1 + _AHEAD]) else char
-            for place, char in enumerate(content)
-        )
+
+    def bracket(found: re.Match[str]) -> str:
+        return "&lt;" if _names_a_tag(content[found.end() : found.end() + _AHEAD]) else found[0]
+
+    escaped = _BRACKETS.sub(bracket, content)
     escaped = _BREAKS.sub("\n", escaped)  # what some reader takes for the end of a line is one here
     return _HEADER.sub(lambda _: "\\", escaped)
 
@@ -163,7 +161,7 @@ def _oldest_first(details: list[tuple[str, Detail]]) -> list[str]:
 
 
 def _written(facts: list[str], details: list[str], *, framed: bool) -> str:
-    sections = [_OPEN]
+    sections = [OPEN]
     if facts:
         sections.append("<knowledge>\n" + "\n".join(facts) + "\n</knowledge>")
     if details:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from siltstone.messages import Message, groups, opens_turn
-from siltstone.recall.block import parse_block
+from siltstone.messages import Message, RawMessage, RecalledMessage, groups, opens_turn
+from siltstone.messages.groups import call_key
+from siltstone.recall.block import OPEN, parse_block
 
-__all__ = ["is_recalled", "position", "without_recalled"]
+__all__ = ["is_recalled", "may_be_recalled", "position", "without_recalled"]
 
 
 def is_recalled(message: Message) -> bool:
@@ -24,6 +25,23 @@ def is_recalled(message: Message) -> bool:
     if any(part.kind != "text" for part in message.parts):
         return False
     return parse_block(message.text) is not None
+
+
+def may_be_recalled(raw: RawMessage) -> bool:
+    """Whether it is worth reading *raw* to ask :func:`is_recalled`: a look at its type and its text."""
+    if isinstance(raw, RecalledMessage):
+        return True
+    if not isinstance(raw, Mapping):
+        return hasattr(raw, "model_dump")
+    if raw.get("role") != "user":
+        return False
+    content = raw.get("content")
+    texts = [content] if isinstance(content, str) else content if isinstance(content, Sequence) else ()
+    return any(
+        OPEN in (each if isinstance(each, str) else str(each.get("text") or ""))
+        for each in texts
+        if isinstance(each, str | Mapping)
+    )
 
 
 def without_recalled(history: Iterable[Message]) -> list[Message]:
@@ -48,6 +66,24 @@ def position(history: Sequence[Message], placement: Literal["head", "tail"] = "t
     return _before_groups(history, place)
 
 
+def _is_within(history: Sequence[Message], place: int) -> bool:
+    """Whether a group may reach over *place*: what follows answers a call, or goes on an answer, before it.
+
+    It looks at what follows alone, which is one turn where *place* is its request.
+    """
+    calls: set[Hashable] = set()
+    for message in history[place:]:
+        for part in message.parts:
+            if part.kind == "tool_call":
+                calls.add(call_key(part))
+            elif part.kind == "tool_result":
+                if call_key(part) not in calls:
+                    return True
+            elif part.kind == "other":
+                return True
+    return 0 < place < len(history) and history[place].role == "assistant"
+
+
 def _leads(message: Message) -> bool:
     return message.role in ("system", "developer") or message.provenance == "compaction_summary"
 
@@ -61,6 +97,8 @@ def _words_beside_results(message: Message) -> bool:
 
 
 def _before_groups(history: Sequence[Message], place: int) -> int:
+    if not _is_within(history, place):
+        return place
     spans = [(group.positions[0], group.positions[-1]) for group in groups(history)]
     moved = True
     while moved:

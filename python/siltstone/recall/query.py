@@ -8,7 +8,7 @@ from typing import Final
 
 from siltstone.messages import Message, opens_turn
 
-__all__ = ["LEAST", "query_of", "without_prefix"]
+__all__ = ["LEAST", "queries_of", "query_of", "without_prefix"]
 
 LEAST: Final = 3  #: characters of the shortest query that is searched for
 _MESSAGES: Final = 3  #: user messages that a query is made of, at most
@@ -23,13 +23,28 @@ def query_of(history: Sequence[Message]) -> str:
     Of each, the run of lines at its beginning that a host has written is skipped; such lines further down
     are the user's, as in a pasted log.
     """
+    return " ".join(_asked(history))
+
+
+def queries_of(history: Sequence[Message]) -> list[str]:
+    """What to search for, one after the other until something is found: the newest message, then all three.
+
+    The newest one by itself says best what is asked. Where it says too little ("and the second one?"), those
+    before it help. Other words in a query would only lower the score of what answers it.
+    """
+    texts = _asked(history)
+    return list(dict.fromkeys([texts[-1], " ".join(texts)])) if texts else []
+
+
+def _asked(history: Sequence[Message]) -> list[str]:
+    """The words of the last user messages, three at most, oldest first."""
     texts: list[str] = []
     for message in reversed(history):
         if opens_turn(message) and (text := without_prefix(message.text).strip()):
             texts.append(text)
             if len(texts) == _MESSAGES:
                 break
-    return " ".join(reversed(texts))
+    return texts[::-1]
 
 
 def without_prefix(text: str) -> str:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Protocol
+from typing import Final, Protocol, TypeAlias
 
 from siltstone.messages import Message, opens_turn
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
-from siltstone.recall.block import build_block
-from siltstone.recall.query import LEAST, query_of
+from siltstone.recall.block import KNOWLEDGE_PERCENT, build_block
+from siltstone.recall.query import LEAST, queries_of, query_of
 
-__all__ = ["FACT_LIMIT", "Recall", "Sources"]
+__all__ = ["FACT_LIMIT", "Excerpt", "Recall", "Sources"]
 
 FACT_LIMIT = 10  #: facts that are looked for
+WITH_THE_BEST: Final = 0.5  #: of the least score: what comes with a hit that has it
 _NEIGHBOUR = 0.15  #: what a step away from a hit takes of its score
+_HEADER: Final = 12  #: tokens of what stands before the text of a detail
+_SHORTEST: Final = 240  #: tokens of a detail that is cut, where there is room for them
+
+Excerpt: TypeAlias = Callable[[str, str, int], str]
+"""Of a text the stretch that says most of what a query asks, in so many tokens at most."""
 
 
 class Sources(Protocol):
@@ -37,6 +43,7 @@ class _Worked:
 
     turn: Hashable
     block: RecallBlock
+    left_out: RecallBlock = field(default_factory=lambda: RecallBlock(reason="no_room"))
 
 
 class Recall:
@@ -46,12 +53,21 @@ class Recall:
         config: How much, of what, where.
         sources: Where to look.
         count: The tokens of a text, by the session's own counter.
+        excerpt: How a detail is cut that is larger than its share, where ``config.cut`` says so. Without it
+            its beginning stays.
     """
 
-    def __init__(self, config: RecallConfig, sources: Sources, count: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        config: RecallConfig,
+        sources: Sources,
+        count: Callable[[str], int],
+        excerpt: Excerpt | None = None,
+    ) -> None:
         self.config = config
         self._sources = sources
         self._count = count
+        self._excerpt = excerpt
         self._worked: _Worked | None = None
 
     def block(
@@ -61,8 +77,11 @@ class Recall:
         context_window: int | None = None,
         room: int | None = None,
         query: str | None = None,
+        version: Hashable = None,
     ) -> RecallBlock:
         """The block for the next call: worked out once a turn, and given back until the next one begins.
+
+        Through a turn it is the same object.
 
         Args:
             history: The view, without blocks of earlier calls.
@@ -70,38 +89,65 @@ class Recall:
             room: Tokens that are left in the request. A block that does not fit is left out of this call,
                 and comes back in the next one that has room.
             query: What to search for; else the last user messages.
+            version: Of what is stored. With another one the block is worked out anew.
         """
-        turn = _turn(history, query)
-        if self._worked is None or self._worked.turn != turn:
-            self._worked = _Worked(turn, self._work(history, context_window, query))
-        block = self._worked.block
-        if room is not None and block.tokens > room:
-            return RecallBlock(reason="no_room")
-        return block
+        turn = _turn(history, query, version)
+        worked = self._worked
+        if worked is None or worked.turn != turn:
+            worked = _Worked(turn, self.search(history, context_window=context_window, query=query))
+            self._worked = worked
+        if room is not None and worked.block.tokens > room:
+            return worked.left_out
+        return worked.block
+
+    def leave_out(self, history: Sequence[Message], version: Hashable = None) -> None:
+        """The turn of *history* goes on without a block: the provider found its request too large."""
+        self._worked = _Worked(_turn(history, None, version), RecallBlock(reason="no_room"))
 
     def forget(self) -> None:
         """The next call works its block out anew: what is in memory has changed."""
         self._worked = None
 
-    def _work(self, history: Sequence[Message], window: int | None, query: str | None) -> RecallBlock:
-        cap = self.config.cap(window)
+    def search(
+        self, history: Sequence[Message], *, context_window: int | None = None, query: str | None = None
+    ) -> RecallBlock:
+        """The block for *query*, or for the last user messages, worked out now. Any thread may ask."""
+        cap = self.config.cap(context_window)
         if not self.config.enabled or cap == 0:
             return RecallBlock(reason="off")
-        asked = query_of(history) if query is None else query
-        if len(asked.strip()) < LEAST:
+        queries = [each for each in self._queries(history, query) if len(each.strip()) >= LEAST]
+        if not queries:
             return RecallBlock(reason="short_query")
         limit = max(8, ceil(cap / 500))
-        floor = self.config.min_score
-        hits = [hit for hit in self._sources.details(asked, limit) if hit.score >= floor]
-        facts = self._sources.facts(asked, FACT_LIMIT)
+        for asked in queries:
+            hits = self._relevant(self._sources.details(asked, limit))
+            facts = self._sources.facts(asked, FACT_LIMIT)
+            if hits or facts:
+                break
         return build_block(
             facts,
-            self._with_neighbours(hits),
+            self._fitted(self._with_neighbours(hits), asked, cap),
             cap,
             self._count,
             framed=self.config.recall_frame,
             cut=self.config.cut,
         )
+
+    def _queries(self, history: Sequence[Message], query: str | None) -> Sequence[str]:
+        if query is not None:
+            return [query]
+        return [query_of(history)] if self.config.score_filter == "documented" else queries_of(history)
+
+    def _relevant(self, hits: Sequence[Detail]) -> list[Detail]:
+        """Those of *hits* that may be placed.
+
+        By the measured rule the best hit decides whether any is, and what comes with it has at least a share
+        of the same score: a detail of an answer says less of the question than the sentence that names it.
+        """
+        least = self.config.min_score
+        if self.config.score_filter == "calibrated" and any(hit.score >= least for hit in hits):
+            least *= WITH_THE_BEST
+        return [hit for hit in hits if hit.score >= least]
 
     def _with_neighbours(self, hits: Sequence[Detail]) -> list[Detail]:
         if not self.config.expand_neighbors:
@@ -115,10 +161,28 @@ class Recall:
                     best[near.entry_id] = replace(near, score=score)
         return list(best.values())
 
+    def _fitted(self, details: Sequence[Detail], query: str, cap: int) -> Sequence[Detail]:
+        """*details*, the best first: none takes more than half of what those before it have left."""
+        if self._excerpt is None or not self.config.cut:
+            return details
+        room = cap - cap * KNOWLEDGE_PERCENT // 100
+        fitted: list[Detail] = []
+        for detail in sorted(details, key=lambda each: -each.score):
+            if room <= _HEADER:
+                break
+            share = max(room // 2, min(room, _SHORTEST))
+            size = self._count(detail.content) + _HEADER
+            if size > share:
+                cut = self._excerpt(detail.content, query, share - _HEADER)
+                detail, size = replace(detail, content=cut), share
+            fitted.append(detail)
+            room -= size
+        return fitted
 
-def _turn(history: Sequence[Message], query: str | None) -> Hashable:
+
+def _turn(history: Sequence[Message], query: str | None, version: Hashable) -> Hashable:
     """What tells one turn from another: its request, and a query of the caller's own."""
     for message in reversed(history):
         if opens_turn(message):
-            return message.seq, message.text, query
-    return -1, "", query
+            return message.seq, message.text, query, version
+    return -1, "", query, version

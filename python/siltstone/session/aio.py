@@ -129,12 +129,22 @@ class AsyncSession(AsyncSessionFacts):
         return await self._step(partial(observe, self._core, history, usage, on_conflict))
 
     async def prepare(
-        self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY, request_bytes: int | None = None
+        self,
+        *,
+        policy: Compactor | OwnPolicy | None = OWN_POLICY,
+        request_bytes: int | None = None,
+        recall: bool = True,
     ) -> Prepared:
         """What to send to the model now. Call it before every model call."""
-        answer = await self._run(self._calls.boundary(policy, request_bytes))
+        answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         self._learning.start()
         return answer
+
+    async def recall(self, query: str | Sequence[RawMessage]) -> str:
+        """The block that would be recalled for *query*, or for the last user messages of a list."""
+        from siltstone.session.threads import in_thread
+
+        return await in_thread(partial(self._calls.recall, query))  # it changes nothing
 
     async def plan(self) -> Plan:
         """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed."""

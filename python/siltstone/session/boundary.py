@@ -39,17 +39,22 @@ class Prepared:
     """What to send to the model.
 
     Attributes:
-        messages: The current view: the caller's own objects, and the summary where there is one.
-        history: The same, in a list of its own: what a host may store.
-        tokens: The view, by the policy's estimator.
+        messages: The current view: the caller's own objects, the summary where there is one, and what was
+            recalled.
+        history: The same without what was recalled, in a list of its own: what a host may store.
+        tokens: The messages, by the policy's estimator.
         outcomes: What was attempted at this boundary: the policy's compaction where one was due, and
             the emergency net's where the window was still exceeded.
+        recalled: The content of the message that was recalled; empty where none was.
+        told: Events of this boundary that belong to no attempt: what came of recall.
     """
 
     messages: list[Any]
     history: list[Any]
     tokens: int
     outcomes: tuple[Outcome, ...] = ()
+    recalled: str = ""
+    told: tuple[Event, ...] = ()
 
     @property
     def compaction(self) -> Outcome | None:
@@ -59,7 +64,7 @@ class Prepared:
     @property
     def events(self) -> tuple[Event, ...]:
         """The events of this boundary, in order."""
-        return tuple(event for outcome in self.outcomes for event in outcome.events)
+        return (*(event for outcome in self.outcomes for event in outcome.events), *self.told)
 
 
 def boundary(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import ForgetReport, SearchHit
+from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan, Skipped
 from siltstone.overflow import provider_limit
 from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
@@ -18,6 +20,7 @@ from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
 from siltstone.session.learning import find, forget_known, history, record_denial, retract, rules, save
 from siltstone.session.opening import Opened, check_overhead, check_policy
+from siltstone.session.recalling import Recalling
 from siltstone.session.recovery import recovery
 from siltstone.session.repeats import Call
 from siltstone.session.rewriting import undo
@@ -61,25 +64,29 @@ class SessionCalls:
         self.policy = opened.policy
         self.has_model = opened.model is not None
         self._answer_budget = opened.answer_budget
+        self.recalling = None if opened.recall is None else Recalling(opened.core, opened.recall)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and how many there were since
 
-    def known(self, policy: Compactor | OwnPolicy | None) -> Prepared | None:
+    def known(self, policy: Compactor | OwnPolicy | None, recall: bool = True) -> Prepared | None:
         """The last answer of ``prepare``, where nothing has happened since."""
         last = self._last
         if not isinstance(policy, OwnPolicy) or last is None:
             return None
         self.core.check_open()
-        return again(last[1]) if _is_as_before(self.core.follow(), last[0]) else None
+        return self._answer(*last, recall) if _is_as_before(self.core.follow(), last[0]) else None
 
     def boundary(
-        self, policy: Compactor | OwnPolicy | None, request_bytes: int | None = None
+        self,
+        policy: Compactor | OwnPolicy | None,
+        request_bytes: int | None = None,
+        recall: bool = True,
     ) -> Steps[Prepared]:
         """``prepare``."""
         _check_bytes(request_bytes)
-        if (answer := self.known(policy)) is not None:  # somebody else's, for which this call waited
+        if (answer := self.known(policy, recall)) is not None:  # somebody else's, for which this call waited
             return answer
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
@@ -90,7 +97,23 @@ class SessionCalls:
             self._asked = None
         state, prepared = yield from boundary(self.core, chosen, asked, request_bytes)
         self._last = (state, prepared) if own else None
-        return again(prepared)
+        return self._answer(state, prepared, recall)
+
+    def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
+        """*prepared* in lists of its own, with what is recalled."""
+        answer = again(prepared)
+        return self.recalling.placed(state, answer) if self.recalling and recall else answer
+
+    def recall(self, asked: str | Sequence[RawMessage]) -> str:
+        """``recall``."""
+        self.core.check_open()
+        if self.recalling is None:
+            raise ConfigError(
+                f"session {self.core.session_id!r} was opened without recall; open it with recall=True",
+                field="recall",
+                value=False,
+            )
+        return self.recalling.text(asked)
 
     def plan(self) -> Plan:
         """``plan``."""
@@ -106,11 +129,20 @@ class SessionCalls:
         state, prepared = yield from recovery(self.core, self.policy, error, retries)
         self._retried = (self.core.next_seq, retries + 1)
         self._last = (state, prepared)
+        if self.recalling is not None:
+            self.recalling.leave_out(state)
         return again(prepared)
 
     def forgetting(self, criteria: Criteria) -> Flow[ForgetReport]:
         """``forget``."""
-        return forgetting(self.core, self.policy, renew=self.has_model, **criteria)
+        report = yield from forgetting(self.core, self.policy, renew=self.has_model, **criteria)
+        self._recall_anew()
+        return report
+
+    def _recall_anew(self) -> None:
+        """The next request has a block that is worked out anew: what is remembered has changed."""
+        if self.recalling is not None:
+            self.recalling.forget()
 
     def wish(self, focus: str | None) -> dict[str, Any]:
         """Notes that the model asked for a compaction; the answer of its tool."""
@@ -177,11 +209,13 @@ class SessionCalls:
     def save(self, text: str, memory_type: str, **known: Any) -> Fact:
         """``save``."""
         self.check_facts()
+        self._recall_anew()
         return save(self.core, text, memory_type, **known)
 
     def retract(self, fact_id: str) -> bool:
         """``retract``."""
         self.check_facts()
+        self._recall_anew()
         return retract(self.core, fact_id)
 
     def record_denial(self, tool: str, arguments: str, reason: str, goal: str) -> Correction:
@@ -262,6 +296,7 @@ class SessionCalls:
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""
         row = undo(self.core, call)
+        self._recall_anew()
         return None if row is None else record(self.core, row, undone=True)
         yield
 

@@ -35,7 +35,7 @@ from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, SessionVersion
-from siltstone.messages import Message, RawMessage, decode, read_message
+from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message
 from siltstone.session import rows
 from siltstone.session.clock import CompactionClock
 from siltstone.session.knowing import Knowing
@@ -350,6 +350,7 @@ class SessionCore:
     def append_now(self, raws: Sequence[RawMessage], usage: Any, call: Call | None = None) -> range:
         """:meth:`append_as`, by whoever has the lock."""
         self.check_open()
+        raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # it is of one request alone
         for _ in range(TRIES):
             state = self.followed()
             if call is not None and call.write_id and (answer := self._appended_before(call, len(raws))):

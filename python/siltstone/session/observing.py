@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 from siltstone.errors import ConfigError, HistoryConflictError
 from siltstone.events import ForgottenReturned, HistoryBranched, notify
 from siltstone.memory.log import Derived
-from siltstone.messages import RawMessage, RepairedMessage, decode, unmarked
+from siltstone.messages import RawMessage, RepairedMessage, decode, read_message, unmarked
+from siltstone.recall import is_recalled, may_be_recalled
 from siltstone.session import branches
 from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
@@ -49,7 +50,7 @@ def _observe(
     state = _learn(core, core.followed(), raws)
     host, events = state.host, list[Any]()
     summaries = host.summaries(raws)
-    all_seen = host.originals(raws, summaries)
+    all_seen = host.originals(raws, {*summaries, *_recalled(raws)})
     line = line_of(core.rows, content_of(state.head), state.end)
     said = host.said(line)
     seen = host.placed(all_seen, said)
@@ -82,6 +83,15 @@ def _observe(
     learned = after.host.learned(core.rows.read(after.host.length, after.end))
     core.state = replace(after, host=learned.kept([each for each in seen if each.place not in out], returned))
     return len(new), events
+
+
+def _recalled(raws: Sequence[RawMessage]) -> list[int]:
+    """The places of blocks that were recalled for an earlier request: nobody said them."""
+    return [
+        place
+        for place, raw in enumerate(raws)
+        if may_be_recalled(raw) and is_recalled(read_message(raw, place))
+    ]
 
 
 def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[RawMessage], set[int]]:

@@ -16,6 +16,7 @@ from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
+from siltstone.recall import RecallConfig
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import check_due
 from siltstone.session.retention import Retention
@@ -50,7 +51,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     reserved_tokens: int
     namespace: str
     index_tools: bool
-    recall: bool
+    recall: bool | RecallConfig
     knowledge: bool | KnowledgeConfig
     allow_forget: bool
     hooks: Sequence[Hook]
@@ -79,6 +80,7 @@ class Opened:
     owns_store: bool
     timeout: float | None
     answer_budget: int | None
+    recall: RecallConfig | None
     allow_forget: bool = False
 
 
@@ -106,12 +108,7 @@ def open_session(
     check_model(model, is_async=is_async)
     timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
     _check_seconds("compaction_timeout", timeout)
-    if options.get("recall", False):
-        raise ConfigError(
-            "recall=True is not part of this version; give the model the tool session.memory_search",
-            field="recall",
-            value=options.get("recall"),
-        )
+    recall = _recall(options.get("recall", False), options.get("memory", True))
     budget = options.get("answer_budget")
     if budget is not None:
         check_budget(budget, "answer_budget")
@@ -151,7 +148,7 @@ def open_session(
         if owned:
             store.close()
         raise
-    return Opened(core, policy, model, owned, timeout, budget, allow_forget)
+    return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget)
 
 
 def _knowledge(options: Options[Any, Any, Any]) -> KnowledgeConfig | None:
@@ -237,6 +234,34 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
             field="context_window",
             value=context_window,
         )
+
+
+def _recall(asked: Any, memory: Any) -> RecallConfig | None:
+    """What *asked* says of recall; None where it is off."""
+    if asked is False or asked is None:
+        return None
+    config = RecallConfig() if asked is True else asked
+    if not isinstance(config, RecallConfig):
+        raise ConfigError(
+            f"recall must be True, False or a RecallConfig, got {asked!r}", field="recall", value=asked
+        )
+    if not config.enabled:
+        return None
+    if memory is False:
+        raise ConfigError(
+            "recall needs a memory to look into: open the session without memory=False",
+            field="recall",
+            value=asked,
+        )
+    for name, value in (("cross_session", False), ("score_filter", "calibrated")):
+        if getattr(config, name) != value:
+            raise ConfigError(
+                f"{name} of the recall of a session must be {value!r} in this version, got "
+                f"{getattr(config, name)!r}",
+                field=name,
+                value=getattr(config, name),
+            )
+    return config
 
 
 def _check_seconds(field: str, seconds: Any) -> None:

@@ -76,7 +76,9 @@ class Session(SessionFacts):
                 session is first opened; another one later is an error. "" is none, left out any.
             index_tools: False leaves the names, arguments and results of tools out of what is searchable.
                 They are half of what agents are asked about.
-            recall: Only False is part of this version.
+            recall: True: before each model call, what was compacted away and fits the last user messages
+                is placed before the model, within ``min(4,000 tokens, a tenth of the window)``. A
+                :class:`RecallConfig` says how much, of what, and where. False: nothing is.
             knowledge: Whether the session learns facts from what it discards. True: by patterns at each
                 compaction, and by its model, beside the conversation, where that is not the extractive one. A
                 ``siltstone.knowledge.KnowledgeConfig``: the same, as it says. Left out: where it recalls.
@@ -238,7 +240,11 @@ class Session(SessionFacts):
         return observe(self._core, history, usage, on_conflict)
 
     def prepare(
-        self, *, policy: Compactor | OwnPolicy | None = OWN_POLICY, request_bytes: int | None = None
+        self,
+        *,
+        policy: Compactor | OwnPolicy | None = OWN_POLICY,
+        request_bytes: int | None = None,
+        recall: bool = True,
     ) -> Prepared:
         """What to send to the model now. Call it before every model call.
 
@@ -250,6 +256,7 @@ class Session(SessionFacts):
             policy: For this call alone: another policy, or None for no compaction.
             request_bytes: The size of the whole request in bytes, where the host knows it; otherwise it is
                 reckoned from the messages.
+            recall: False leaves out of this call what the session would recall.
 
         Raises:
             ContextOverflowError: the system prompt, the request in flight and pending calls alone
@@ -258,9 +265,20 @@ class Session(SessionFacts):
                 ``check=True``. It was illegal when it came: nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        answer = self._calls.known(policy) or self._run(self._calls.boundary(policy, request_bytes))
+        known = self._calls.known(policy, recall)
+        answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
         self._learning.start()
         return answer
+
+    def recall(self, query: str | Sequence[RawMessage]) -> str:
+        """The block that would be recalled for *query*, or for the last user messages of a list.
+
+        It is worked out now and changes nothing; empty where nothing is relevant.
+
+        Raises:
+            ConfigError: the session was opened without recall.
+        """
+        return self._calls.recall(query)
 
     def plan(self) -> Plan:
         """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed.

@@ -1,0 +1,397 @@
+"""Recall in a session: what comes back, where it stands, what it costs, and what it can never do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations import assistant, exchange, small, turns, user
+from siltstone import (
+    AsyncSession,
+    ConfigError,
+    RecallConfig,
+    RecallFailed,
+    RecallInjected,
+    Session,
+    SimpleMemoryStore,
+)
+from siltstone.errors import StoreIoError
+from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
+from siltstone.recall import parse_block
+from siltstone.testing import ScriptedModel
+from siltstone.tokens import estimate_tokens
+
+EVIDENCE = "The walrus password for the quarry is basalt-seven."
+QUESTION = "which walrus password has the quarry?"
+
+
+def opened(path: Path | None, events: list[Any] | None = None, **options: Any) -> Session:
+    hooks = [] if events is None else [events.append]
+    settings = {"policy": small(), "context_window": 16_000, "model": ScriptedModel(), "recall": True}
+    return Session.open(path, "s", hooks=hooks, **{**settings, **options})
+
+
+def talk(session: Session, count: int = 8) -> None:
+    """Says the evidence, and then so much that it leaves the view."""
+    session.append(user("please note this: " + EVIDENCE), assistant("noted"))
+    for turn in turns(count):
+        session.append(*turn)
+        session.prepare(recall=False)
+
+
+def recalled(messages: list[Any]) -> list[int]:
+    return [place for place, each in enumerate(messages) if isinstance(each, RecalledMessage)]
+
+
+@pytest.fixture
+def events() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def session(tmp_path: Path, events: list[Any]) -> Iterator[Session]:
+    with opened(tmp_path, events) as one:
+        talk(one)
+        events.clear()
+        yield one
+
+
+def test_oc_16_oc_54_what_was_compacted_away_is_placed_before_the_question(session: Session) -> None:
+    assert EVIDENCE not in json.dumps(session.history())
+    session.append(user(QUESTION))
+    answer = session.prepare()
+    [place] = recalled(answer.messages)
+    assert EVIDENCE in answer.recalled == answer.messages[place]["content"]
+    assert answer.messages[place + 1] == user(QUESTION) == answer.messages[-1]
+    assert answer.history == session.history() == [*answer.messages[:place], *answer.messages[place + 1 :]]
+    assert parse_block(answer.recalled) is not None
+
+
+def test_oc_54_after_a_restart_the_block_has_the_same_bytes(tmp_path: Path) -> None:
+    with opened(tmp_path) as one:
+        talk(one)
+        one.append(user(QUESTION))
+        before = one.prepare().recalled
+    with opened(tmp_path) as again:
+        assert EVIDENCE in before == again.prepare().recalled
+
+
+def test_oc_33_oc_38_the_block_is_within_its_cap_by_the_session_s_own_counter(tmp_path: Path) -> None:
+    every = RecallConfig(auto_recall_min_score=0.0)
+    for window, cap in ((16_000, 1_600), (4_000, 400)):
+        with opened(tmp_path / str(window), context_window=window, recall=every) as one:
+            talk(one, 30)
+            one.append(user("what of topic1 topic2 topic3 topic4 topic5 topic6 topic7 topic8 topic9?"))
+            bare, answer = one.prepare(recall=False), one.prepare()
+            assert 0 < estimate_tokens(answer.recalled, "blocks") <= cap
+            assert estimate_tokens(answer.messages, "blocks") == answer.tokens <= window
+            assert bare.tokens < answer.tokens
+            assert bare.messages == answer.history
+
+
+def test_oc_17_three_turns_leave_one_block_each_and_none_in_the_log(session: Session) -> None:
+    before = len(session.log())
+    for _ in range(3):
+        session.append(user(QUESTION))
+        assert len(recalled(session.prepare().messages)) == 1
+        session.append(assistant("basalt-seven"))
+    assert len(session.log()) == before + 6
+    assert not any("recalled-context" in json.dumps(raw) for raw in session.log())
+
+
+def test_a_turn_has_the_same_bytes_at_the_same_place_through_its_tool_loop(
+    session: Session, events: list[Any]
+) -> None:
+    session.append(user(QUESTION))
+    first = session.prepare()
+    place = recalled(first.messages)
+    for number in range(100, 103):
+        session.append(*exchange(number, "walrus password " * 5))
+        step = session.prepare(policy=None)
+        assert step.messages[: len(first.messages)] == first.messages
+        assert (recalled(step.messages), step.recalled) == (place, first.recalled)
+    session.compact()
+    rest = session.prepare()
+    assert rest.recalled == first.recalled, "a compaction inside a turn changes the view, and not the block"
+    assert rest.messages[recalled(rest.messages)[0] + 1] == user(QUESTION)
+    told = [event for event in events if isinstance(event, RecallInjected)]
+    assert [each.detail_count > 0 for each in told] == [True]
+    assert told[0].tokens == estimate_tokens(first.recalled, "blocks")
+    assert (told[0].cap, told[0].knowledge_count, told[0].reason) == (1_600, 0, "")
+    assert told[0] in first.events
+
+
+def test_a_second_prepare_gives_the_same_answer_in_lists_of_its_own(session: Session) -> None:
+    session.append(user(QUESTION))
+    first = session.prepare()
+    first.messages.clear()
+    assert EVIDENCE in session.prepare().messages[-2]["content"]
+
+
+def test_recall_is_switched_off_for_one_request(session: Session) -> None:
+    session.append(user(QUESTION))
+    with_block = session.prepare()
+    without = session.prepare(recall=False)
+    assert (without.recalled, recalled(without.messages)) == ("", [])
+    assert without.messages == without.history == with_block.history
+    assert session.prepare().messages == with_block.messages
+
+
+def test_oc_74_at_the_head_it_is_behind_the_summary(tmp_path: Path) -> None:
+    with opened(tmp_path, recall=RecallConfig(placement="head")) as one:
+        one.append({"role": "system", "content": "rules"})
+        talk(one)
+        one.append(user(QUESTION))
+        roles = [message.provenance for message in read_history(one.prepare().messages)][:3]
+        assert roles == ["original", "compaction_summary", "recalled_context"]
+
+
+@pytest.mark.parametrize("words", ["y", "ok", "  "])
+def test_oc_19_a_short_query_recalls_nothing(events: list[Any], words: str) -> None:
+    with opened(None, events, memory=SimpleMemoryStore()) as one:
+        one.append(user(words))
+        answer = one.prepare()
+        assert (answer.recalled, events[-1].reason) == ("", "short_query")
+
+
+def test_oc_39_nothing_is_placed_where_nothing_is_relevant(session: Session, events: list[Any]) -> None:
+    for question in ("how do penguins hibernate in Patagonia?", "sing me something by Schubert"):
+        session.append(user(question), assistant("no"), user(question), assistant("no"), user(question))
+        answer = session.prepare()
+        assert (answer.recalled, events[-1].reason) == ("", "no_hits")
+        assert answer.messages == answer.history
+
+
+def test_oc_18_a_block_that_is_handed_back_is_not_logged_and_not_searched(session: Session) -> None:
+    session.append(user(QUESTION))
+    block = session.prepare().messages[-2]
+    end = len(session.log())
+    assert session.append(block) == range(end, end)
+    assert session.append(block, assistant("basalt-seven"), block) == range(end, end + 1)
+    session.compact()
+    assert not any("recalled-context" in hit.content for hit in session.search(QUESTION, 50))
+    assert "recalled-context" not in json.dumps(session.log())
+
+
+@pytest.mark.parametrize("form", ["object", "json", "blocks"])
+def test_oc_18_oc_20_a_host_may_hand_in_the_messages_of_an_answer(session: Session, form: str) -> None:
+    session.append(user(QUESTION))
+    answer = session.prepare()
+    messages = answer.messages if form == "object" else json.loads(json.dumps(answer.messages))
+    if form == "blocks":
+        [place] = recalled(answer.messages)
+        messages[place]["content"] = [{"type": "text", "text": messages[place]["content"]}]
+    end = len(session.log())
+    assert session.observe([*messages, assistant("basalt-seven")]) == 1
+    assert len(session.log()) == end + 1
+    assert len(session.compactions()) == len([row for row in session.compactions() if row.reason != "branch"])
+    assert session.observe([*messages, assistant("basalt-seven"), user("thanks")]) == 1
+
+
+def test_oc_20_a_user_who_quotes_the_block_is_logged_word_for_word(session: Session) -> None:
+    session.append(user(QUESTION))
+    block = session.prepare().recalled
+    quoted = user(f"why did you get this?\n{block}")
+    session.append(assistant("basalt-seven"), quoted)
+    assert session.log()[-1] == quoted
+    tag = user('<recalled-context source="memory-context"> is a tag')
+    session.observe([*session.history(), assistant("so"), tag])
+    assert session.log()[-1] == tag
+    assert session.prepare().messages[-1] == tag
+
+
+def test_a_failure_leaves_the_request_as_it_was_and_is_told(
+    session: Session, events: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.append(user(QUESTION))
+    bare = session.prepare(recall=False)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise StoreIoError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(session.store), "search", broken)
+        answer = session.prepare()
+        assert answer.messages == bare.messages
+        assert all(one is other for one, other in zip(answer.messages, bare.messages, strict=True))
+        failed = RecallFailed("s", "the disk is gone", "StoreIoError")
+        assert events[-1] == failed == answer.events[-1]
+    assert EVIDENCE in session.prepare().recalled, "the next call tries again"
+
+
+def test_an_interrupt_is_no_failure_of_recall(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.append(user(QUESTION))
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(session.store), "search", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.prepare()
+    assert EVIDENCE in session.prepare().recalled
+
+
+def test_what_is_forgotten_leaves_the_block_of_the_turn_at_once(session: Session) -> None:
+    session.append(user("tell me again, which walrus password?"))
+    assert "basalt-seven" in session.prepare().recalled
+    session.forget(text="basalt-seven")
+    session.append(*exchange(200))
+    assert "basalt-seven" not in session.prepare().recalled
+
+
+def test_what_is_in_context_again_is_not_recalled(session: Session) -> None:
+    session.append(user(QUESTION))
+    assert EVIDENCE in session.prepare().recalled
+    while session.undo_compaction() is not None:
+        pass
+    assert EVIDENCE in json.dumps(session.history())
+    assert EVIDENCE not in session.prepare(policy=None).recalled
+
+
+def test_an_entry_of_a_caller_s_own_over_messages_in_view_is_not_placed_twice(tmp_path: Path) -> None:
+    from siltstone import Entry
+
+    with opened(tmp_path, policy=None, recall=RecallConfig(auto_recall_min_score=0.0)) as one:
+        one.append(user(EVIDENCE), assistant("noted"), user(QUESTION))
+        one.store.index("s", [Entry(EVIDENCE, source_range=(0, 1)), Entry("walrus password", (5, 9))])
+        block = one.prepare().recalled
+        assert "walrus password" in block
+        assert EVIDENCE not in block
+
+
+def test_oc_83_nothing_is_placed_where_the_window_is_full(tmp_path: Path, events: list[Any]) -> None:
+    with opened(tmp_path, events, context_window=2_000) as one:
+        talk(one)
+        one.append(user("word " * 1_100 + "\n" + QUESTION))
+        one.prepare(recall=False)
+        left = 2_000 - one.prepare(recall=False).tokens
+        block = one.recall(QUESTION)
+        one.append(assistant("x"), user(QUESTION), *exchange(400, "word " * (left * 4 // 5 - 100)))
+        answer = one.prepare(policy=None)
+        assert estimate_tokens([*answer.history, user(block)], "blocks") > 2_000 >= answer.tokens
+        assert (answer.recalled, events[-1].reason) == ("", "no_room")
+
+
+def test_a_turn_whose_request_was_refused_goes_on_without_a_block(session: Session) -> None:
+    session.append(user(QUESTION))
+    assert session.prepare().recalled
+    assert session.recover(ValueError("maximum context length exceeded")).recalled == ""
+    session.append(*exchange(300))
+    assert session.prepare().recalled == ""
+    session.append(assistant("basalt-seven"), user("which walrus password did the quarry have?"))
+    assert EVIDENCE in session.prepare().recalled
+
+
+def test_recall_by_hand_takes_a_query_or_messages_and_changes_nothing(session: Session) -> None:
+    before = session.history()
+    assert EVIDENCE in session.recall(QUESTION)
+    assert session.recall([user(QUESTION)]) == session.recall(QUESTION)
+    assert session.recall("ok") == session.recall([]) == ""
+    assert session.history() == before
+
+
+def test_a_session_without_recall_recalls_nothing(tmp_path: Path, events: list[Any]) -> None:
+    with opened(tmp_path, events, recall=False) as one:
+        talk(one)
+        one.append(user(QUESTION))
+        assert (one.prepare().recalled, recalled(one.prepare().messages)) == ("", [])
+        with pytest.raises(ConfigError, match="open it with recall=True"):
+            one.recall(QUESTION)
+    with opened(tmp_path, recall=RecallConfig(enabled=False)) as one:
+        assert one.prepare().recalled == ""
+    assert not [event for event in events if isinstance(event, RecallInjected)]
+
+
+def test_a_huge_message_of_the_user_is_no_failure(session: Session, events: list[Any]) -> None:
+    session.append(user("log line with numbers\n" * 2_000 + QUESTION))
+    assert session.prepare().recalled == "", "what is asked of it is not found in what was pasted"
+    assert isinstance(events[-1], RecallInjected)
+
+
+def test_a_long_hit_is_cut_to_what_was_asked(tmp_path: Path) -> None:
+    with opened(tmp_path) as one:
+        one.append(user("read this " + "gravel and sand " * 600 + EVIDENCE + " silt and clay" * 600))
+        one.append(assistant("read"))
+        for turn in turns(8):
+            one.append(*turn)
+            one.prepare(recall=False)
+        one.append(user(QUESTION))
+        block = one.prepare().recalled
+        assert EVIDENCE in block
+        assert "…" in block
+        assert estimate_tokens(block, "blocks") <= 1_600
+
+
+def test_a_short_follow_up_is_asked_with_what_was_asked_before(session: Session) -> None:
+    session.append(user(QUESTION), assistant("let me see"), user("and?"))
+    assert EVIDENCE in session.prepare().recalled
+
+
+@pytest.mark.anyio
+async def test_the_async_twin_recalls_the_same(tmp_path: Path) -> None:
+    with opened(tmp_path) as one:
+        talk(one)
+        one.append(user(QUESTION))
+        expected = one.prepare()
+    async with AsyncSession.open(
+        tmp_path, "s", policy=small(), context_window=16_000, model=ScriptedModel(), recall=True
+    ) as twin:
+        answer = await twin.prepare()
+        assert (answer.messages, answer.recalled) == (expected.messages, expected.recalled)
+        assert (await twin.prepare(recall=False)).recalled == ""
+        assert EVIDENCE in await twin.recall(QUESTION)
+
+
+steps = st.lists(st.sampled_from(["user", "assistant", "tool", "open"]), min_size=1, max_size=6)
+
+
+@given(steps, st.sampled_from(["head", "tail"]))
+def test_a_block_never_parts_a_group_whatever_is_said(said: list[str], placement: Any) -> None:
+    with opened(
+        None,
+        memory=SimpleMemoryStore(),
+        policy=None,
+        recall=RecallConfig(placement=placement, auto_recall_min_score=0.0),
+    ) as one:
+        from siltstone import Entry
+
+        one.store.index("s", [Entry("walrus " + word, (1_000, 1_001)) for word in ("one", "two", "three")])
+        pending: list[Any] = []
+        for number, step in enumerate(said):
+            call, result = exchange(number, "walrus")
+            if step == "user":
+                one.append(user(f"walrus {number}?"))
+            elif step == "assistant":
+                one.append(assistant("walrus"))
+            elif step == "tool":
+                one.append(call, result)
+            else:
+                one.append(call)
+                pending.append(result)
+        if pending:
+            one.append(*pending)
+        answer = one.prepare()
+        assert len(recalled(answer.messages)) == bool(answer.recalled)
+        assert broken_tool_groups(read_history(answer.messages)) == broken_tool_groups(
+            read_history(answer.history)
+        )
+        assert [each for each in answer.messages if not isinstance(each, RecalledMessage)] == answer.history
+
+
+def test_oc_31_oc_34_facts_come_before_the_details_and_by_themselves(tmp_path: Path) -> None:
+    with opened(tmp_path, policy=None, context_window=None) as one:
+        one.append(user("which port has the gateway?"))
+        assert one.prepare().recalled == ""
+        one.save("The gateway listens on port 3000", "fact")
+        block = one.prepare().recalled
+        assert parse_block(block) == ([("fact", "The gateway listens on port 3000")], [])
+        [fact] = one.facts()
+        one.retract(fact.id)
+        assert one.prepare().recalled == ""
