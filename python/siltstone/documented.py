@@ -6,6 +6,7 @@ They serve stores and searches that must give the documented numbers. What silts
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +31,13 @@ __all__ = [
     "mmr",
     "passes",
     "tokens",
+    "word_vector",
 ]
 
 K1: Final = 1.2
 B: Final = 0.75
 DIMENSION: Final = 384
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 def estimate_utf16(text: str) -> int:
@@ -120,6 +123,27 @@ def hash_vector(text: str, dimension: int = DIMENSION) -> list[float]:
     for gram in grams:
         digest = sha256(gram.encode("utf-8", "replace")).digest()
         vector[int.from_bytes(digest[:4], "little") % dimension] += -1.0 if digest[4] & 1 else 1.0
+    length = sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector] if length else vector
+
+
+def word_vector(text: str, dimension: int = 128) -> list[float]:
+    """The hashed words of *text*, of length 1; zeros for a text without words.
+
+    Words are lower case and split at whatever is no letter and no digit; ``h = h * 33 + byte`` from 5,381
+    on, over their UTF-8, wrapping in 64 bits, modulo *dimension*.
+
+    Raises:
+        ConfigError: *dimension* is below 8.
+    """
+    if dimension < 8:
+        raise ConfigError(f"dimension must be >= 8, got {dimension}", field="dimension", value=dimension)
+    vector = [0.0] * dimension
+    for word in _WORD.findall(text.lower()):
+        hashed = 5381
+        for byte in word.encode("utf-8", "replace"):
+            hashed = (hashed * 33 + byte) & 0xFFFF_FFFF_FFFF_FFFF
+        vector[hashed % dimension] += 1.0
     length = sqrt(sum(value * value for value in vector))
     return [value / length for value in vector] if length else vector
 

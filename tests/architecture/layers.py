@@ -80,7 +80,7 @@ FAMILIES = {
     ],
     "embedding": ["base hashed minilm", "function table"],
     "archive": ["lines", "everything records vectors", "files"],
-    "knowledge": ["base prompts topics words", "distill extract search stored update", "config"],
+    "knowledge": ["base prompts topics words", "distill extract search stored update", "hybrid", "config"],
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [

@@ -356,6 +356,30 @@ def test_a_saved_fact_is_found_alone_and_so_is_chinese(tmp_path: Path) -> None:
         assert session.facts(limit=0) == []
 
 
+def test_the_tool_finds_what_was_saved_beside_what_was_said(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=PATTERNS) as session:
+        compacted(session, user("The zebra lives in the north enclosure " + "pad " * 30), assistant("Noted."))
+        session.save("The walrus lives in the south enclosure")
+        hits = json.loads(session.memory_search.call({"query": "walrus enclosure"}))
+        assert hits[0]["content"] == "The walrus lives in the south enclosure"
+        assert hits[0]["source_range"] == {"start": 18, "end": 18}, "no message of the log"
+        assert any("zebra" in hit["content"] for hit in hits)
+        assert len(json.loads(session.memory_search.call({"query": "enclosure", "limit": 1}))) == 1
+        assert [hit.content for hit in session.search("walrus")] == []
+
+
+def test_ru_33_a_session_searches_its_facts_by_words_and_vectors_where_that_is_chosen(tmp_path: Path) -> None:
+    config = KnowledgeConfig(fact_search="hybrid", knowledge_extraction=False)
+    with opened(tmp_path, knowledge=config) as session:
+        one = session.save("Redis is the cache", "fact")
+        session.save("Postgres holds the orders", "decision")
+        assert session.facts("cache and something else entirely") == [one]
+        assert session.facts("cache", types=["decision"]) == []
+    with opened(tmp_path, knowledge=config) as session:
+        assert session.facts("redis cache") == [one]
+        assert len(session._core.knowing.facts.vectors()) == 2
+
+
 def test_a_fact_holds_until_its_end(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         fact = session.save("The demo is tomorrow", valid_until=4_000_000_000)

@@ -16,6 +16,7 @@ from siltstone.knowledge.base import (
 from siltstone.knowledge.config import KnowledgeConfig
 from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
 from siltstone.knowledge.extract import Extraction, extraction_flow, parse_facts, pattern_facts
+from siltstone.knowledge.hybrid import HybridFacts
 from siltstone.knowledge.search import find_facts, find_text, history_of
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, Marked, StoredFacts
 from siltstone.knowledge.topics import Entity, entities_of, topics_of
@@ -35,6 +36,7 @@ __all__ = [
     "FactRows",
     "FactStore",
     "FactType",
+    "HybridFacts",
     "InMemoryFacts",
     "KnowledgeConfig",
     "KnowledgeDistiller",

@@ -7,9 +7,18 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from siltstone.errors import ConfigError
+from siltstone.knowledge.base import InMemoryFacts
+from siltstone.knowledge.hybrid import HybridFacts
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
 
 __all__ = ["KnowledgeConfig"]
+
+
+_CHOICES = {
+    "scope": ("session", "namespace"),
+    "fact_unit": ("bytes", "chars"),
+    "fact_search": ("adaptive", "hybrid"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,11 @@ class KnowledgeConfig:
         ttl: How long a fact that was learned is valid; None for ever. What was saved has its own.
         max_facts: The most facts; the oldest leave first, history before what holds.
         max_corrections: The most corrections.
+        fact_search: How ``session.facts`` ranks: ``adaptive`` asks for a share of the query's words, by BM25;
+            ``hybrid`` adds the cosine of hashed words, which are kept with the facts.
+        full_text_weight: Of ``hybrid``.
+        vector_weight: Of ``hybrid``.
+        dimensions: Of ``hybrid``: of its vectors.
         rules: Corrections and preferences become rules, which ``memory_instructions`` has.
         max_rules: The most rules.
         min_entries: Corrections and facts that must be new before rules are made anew.
@@ -56,6 +70,10 @@ class KnowledgeConfig:
     ttl: timedelta | None = None
     max_facts: int = MAX_FACTS
     max_corrections: int = MAX_CORRECTIONS
+    fact_search: Literal["adaptive", "hybrid"] = "adaptive"
+    full_text_weight: float = 0.5
+    vector_weight: float = 0.5
+    dimensions: int = 128
     rules: bool = True
     max_rules: int = 20
     min_entries: int = 3
@@ -78,9 +96,10 @@ class KnowledgeConfig:
                 raise _wrong(name, "an integer >= 0" if name == "fact_min" else "an integer >= 1", value)
         if self.fact_min > self.fact_max:
             raise _wrong("fact_min", f"<= fact_max, {self.fact_max}", self.fact_min)
-        for name, choices in (("scope", ("session", "namespace")), ("fact_unit", ("bytes", "chars"))):
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise _wrong(name, "one of " + ", ".join(map(repr, choices)), getattr(self, name))
+        HybridFacts(InMemoryFacts(), self.full_text_weight, self.vector_weight, self.dimensions)
         seconds = self.extraction_timeout
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if seconds is not None and not (is_number and 0 < seconds < float("inf")):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from threading import RLock
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from siltstone.documented import word_vector
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, fact_of
 from siltstone.messages.json_text import dump
@@ -28,6 +30,7 @@ _FACTS: Final = frozenset({"active", "superseded", "deleted"})  #: the states of
 _CORRECTION: Final = "correction"
 _NOTE: Final = "note"  #: what was worked out, under a key of its own
 _GONE: Final = "gone"  #: a row without a text, that the next new fact takes
+_VECTOR: Final = "vector"  #: in the body of a fact: float64, little-endian, in hexadecimal
 _SHARED: Final = "shared"  #: in the body of a row that all sessions of the namespace read
 _SHARED_END: Final = dump({_SHARED: True})[1:]
 _PROGRESS, _RULES = "progress", "rules"
@@ -61,9 +64,10 @@ class StoredFacts:
         redact: Takes the secrets out of every text before it is written.
         max_facts: The most facts; above it history leaves first, then the oldest, and their texts with them.
         max_corrections: The most corrections; the oldest leave first.
+        dimensions: Where given, each fact is kept with the vector of its hashed words.
 
     Raises:
-        ConfigError: a bound below 1.
+        ConfigError: a bound below 1, or fewer than 8 dimensions.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class StoredFacts:
         redact: Callable[[str], str] = str,
         max_facts: int = MAX_FACTS,
         max_corrections: int = MAX_CORRECTIONS,
+        dimensions: int | None = None,
     ) -> None:
         for name, value in (("max_facts", max_facts), ("max_corrections", max_corrections)):
             if type(value) is not int or value < 1:
@@ -82,12 +87,27 @@ class StoredFacts:
         self._rows, self._session, self._namespace = rows, session_id, namespace
         self._redact = redact
         self._most, self._most_corrections = max_facts, max_corrections
+        self._dimensions = dimensions
+        if dimensions is not None:
+            word_vector("", dimensions)  # refuses too few
         self.lock: Final = RLock()
         self.damaged = 0
 
     def facts(self) -> Sequence[Fact]:
         """All of them, superseded and deleted ones too, in the order in which they were first put."""
         return list(self._read_facts(self._all()).values())
+
+    def vectors(self) -> dict[str, Sequence[float]]:
+        """The vectors that were kept, by the ids of facts."""
+        found: dict[str, Sequence[float]] = {}
+        for _, _, state, key, body, *_ in self._all():
+            if state in _FACTS:
+                try:
+                    raw = json.loads(body).get(_VECTOR)
+                    found[key] = struct.unpack(f"<{len(raw) // 16}d", bytes.fromhex(raw)) if raw else ()
+                except (ValueError, TypeError, AttributeError, struct.error):
+                    continue  # it is made again
+        return {key: vector for key, vector in found.items() if vector}
 
     def put(self, facts: Sequence[Fact]) -> None:
         """Writes *facts* in one step, without secrets; those above the bound leave in the same step."""
@@ -159,7 +179,11 @@ class StoredFacts:
         return written
 
     def _body(self, known: Fact | Correction) -> str:
-        return dump(asdict(known) | ({_SHARED: True} if self._namespace else {}))
+        fields = asdict(known)
+        if self._dimensions is not None and isinstance(known, Fact):
+            vector = word_vector(f"{known.content} {known.context}", self._dimensions)
+            fields[_VECTOR] = struct.pack(f"<{len(vector)}d", *vector).hex()
+        return dump(fields | ({_SHARED: True} if self._namespace else {}))
 
     def _all(self) -> list[FactRow]:
         own = self._rows.facts(self._session, None)

@@ -18,7 +18,16 @@ from siltstone.overflow import provider_limit
 from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
 from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
-from siltstone.session.learning import find, forget_known, history, record_denial, retract, rules, save
+from siltstone.session.learning import (
+    find,
+    forget_known,
+    history,
+    record_denial,
+    retract,
+    rules,
+    save,
+    saved_hits,
+)
 from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.recalling import Recalling
 from siltstone.session.recovery import recovery
@@ -189,7 +198,7 @@ class SessionCalls:
     def memory_search(self) -> Tool:
         """The tool ``memory_search``; its answers have a share of the window."""
         self.check_memory()
-        return memory_search(self.search, budget=self._budget(), count=self.core.view.rule.count_text)
+        return memory_search(self._search_all, budget=self._budget(), count=self.core.view.rule.count_text)
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""
@@ -292,6 +301,12 @@ class SessionCalls:
         hits = self.core.store.search(self.core.session_id, query, limit, **options)
         self.core.tell_damage()
         return hits
+
+    def _search_all(self, query: str, limit: int) -> list[SearchHit]:
+        """What the model's tool finds: what was said, and what was saved, the best first."""
+        hits = self.search(query, limit)
+        saved = saved_hits(self.core, query, limit)
+        return sorted([*saved, *hits], key=lambda hit: -hit.score)[:limit] if saved else hits
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""

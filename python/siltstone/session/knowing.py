@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -96,6 +96,7 @@ class Knowing:
                 redact=redact,
                 max_facts=self.config.max_facts,
                 max_corrections=self.config.max_corrections,
+                dimensions=self.config.dimensions if self.config.fact_search == "hybrid" else None,
             )
         elif config is not None:
             raise _no_rows(store)
@@ -151,6 +152,10 @@ class OnLine:
     def put(self, facts: Sequence[Fact]) -> None:
         """Writes *facts*."""
         self.store.put(facts)
+
+    def vectors(self) -> Mapping[str, Sequence[float]]:
+        """The vectors that the store has kept."""
+        return self.store.vectors()
 
     def _is_known(self, fact: Fact) -> bool:
         if fact.session_id != self.session_id or not fact.source_ranges:

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from siltstone.documented import tokens
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ExtractionFailed, FactsUpdated, notify
 from siltstone.knowledge import (
+    MAX_FACTS,
     Correction,
     Extraction,
     Fact,
+    HybridFacts,
     KnowledgeDistiller,
     Learned,
     Rule,
@@ -34,8 +37,10 @@ from siltstone.knowledge import (
     topics_of,
 )
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
+from siltstone.knowledge.hybrid import MAX_RESULTS
 from siltstone.llm import Steps
-from siltstone.memory.convert import milliseconds
+from siltstone.memory.convert import datetime_from, milliseconds
+from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
 from siltstone.messages.own_tools import names_own_tool
 from siltstone.session import rows
@@ -55,6 +60,7 @@ __all__ = [
     "retract",
     "rules",
     "save",
+    "saved_hits",
 ]
 
 _log = logging.getLogger("siltstone")
@@ -146,20 +152,45 @@ def find(
         raise ConfigError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
-    if query is not None and query.strip() and not everything:
-        found = find_facts(store, query, limit, as_of=moment, types=types, topic=topic, entity=entity)
-        if found or as_of is not None or types or topic is not None or entity is not None:
-            return [fact for fact, _ in found]
-        return find_text(store, query, limit)
-    chosen = [
-        fact
-        for fact in store.facts()
-        if (everything or fact.holds_at(moment))
-        and (not types or fact.type in types)
-        and (topic is None or topic in fact.topics)
-        and (entity is None or _has_entity(fact, entity))
-    ]
+    asked = query is not None and query.strip() != "" and not everything
+
+    def fits(fact: Fact) -> bool:
+        return (
+            (not types or fact.type in types)
+            and (topic is None or topic in fact.topics)
+            and (entity is None or _has_entity(fact, entity))
+        )
+
+    if query is not None and asked:
+        if core.knowing.config.fact_search == "hybrid":
+            found = _hybrid(core, store).search(query, MAX_RESULTS, as_of=moment)
+        else:
+            found = find_facts(store, query, MAX_FACTS, as_of=moment)
+        facts = [fact for fact, _ in found]
+        if not facts and as_of is None:
+            facts = find_text(store, query, MAX_FACTS)
+        return [fact for fact in facts if fits(fact)][:limit]
+    chosen = [fact for fact in store.facts() if (everything or fact.holds_at(moment)) and fits(fact)]
     return sorted(chosen, key=lambda fact: -fact.created_at)[:limit]
+
+
+def saved_hits(core: SessionCore, query: str, limit: int) -> list[SearchHit]:
+    """The facts that fit *query* and are in no message of this session, as a search of entries has its hits.
+
+    Their score is the share of the query's words that they have; their place is the end of the log, where no
+    message is.
+    """
+    if not core.knowing.keeps_facts or not limit:
+        return []
+    asked = set(tokens(query))
+    hits = []
+    for fact, _ in find_facts(known(core), query, limit, as_of=core.milliseconds()):
+        if fact.session_id == core.session_id and fact.source_ranges:
+            continue  # the message that it is of is found, or in context
+        share = len(asked & set(tokens(f"{fact.content} {fact.context}"))) / len(asked)
+        place = SourceRange(core.next_seq, core.next_seq)
+        hits.append(SearchHit(fact.content, share, place, 0, "memory", datetime_from(fact.created_at)))
+    return hits
 
 
 def history(core: SessionCore, fact_id: str) -> list[Fact]:
@@ -408,6 +439,12 @@ def _distiller(core: SessionCore, kept: dict[str, Any]) -> KnowledgeDistiller:
     return KnowledgeDistiller(
         max_rules=config.max_rules, min_entries=config.min_entries, tool_rules=config.tool_rules, kept=kept
     )
+
+
+def _hybrid(core: SessionCore, store: OnLine) -> HybridFacts:
+    config = core.knowing.config
+    weights = (config.full_text_weight, config.vector_weight)
+    return HybridFacts(store, *weights, config.dimensions, max_results=MAX_RESULTS)
 
 
 def _has_entity(fact: Fact, entity: str) -> bool:
