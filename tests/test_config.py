@@ -14,6 +14,7 @@ from siltstone import (
     Emergency,
     SmartTrim,
     ThresholdCompactor,
+    TieredCompactor,
     WaterfallCompactor,
     WindowCompactor,
 )
@@ -31,14 +32,18 @@ def written(folder: Path, text: str, name: str = "siltstone.toml") -> Path:
 def test_every_name_makes_its_policy():
     kinds = [type(make_policy(name)) for name in policy_names()]
     steps = [ClearToolResults, DropDuplicateReads]
-    with_models = [ThresholdCompactor, WindowCompactor, WaterfallCompactor]
+    with_models = [ThresholdCompactor, TieredCompactor, WindowCompactor, WaterfallCompactor]
     assert kinds == [*with_models, SmartTrim, *steps, Emergency, Chain]
     assert [make_policy(name).name for name in policy_names()] == policy_names()
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("waterfal", "'waterfall'"), ("smart_trim", "'smart-trim'"), ("xyzzy", "known are threshold, window")],
+    [
+        ("waterfal", "'waterfall'"),
+        ("smart_trim", "'smart-trim'"),
+        ("xyzzy", "known are threshold, tiered, window"),
+    ],
 )
 def test_an_unknown_policy_is_refused_with_the_nearest_name(name: str, hint: str):
     with pytest.raises(ConfigError) as caught:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from siltstone import llm
 from siltstone.compaction.base import (
+    BackgroundCompactor,
     Compaction,
     CompactionError,
     Compactor,
@@ -40,6 +41,7 @@ from siltstone.events import (
     CompactionFailed,
     CompactionStarted,
     Event,
+    ExtractionFailed,
     Hook,
     UserMessagesSummarised,
     notify,
@@ -189,6 +191,7 @@ def attempt(
     hooks: Sequence[Hook] = (),
     guards: Guards = NO_GUARDS,
     last_input_tokens: int = 0,
+    session_id: str = "",
     clock: Callable[[], float] = time.perf_counter,
 ) -> Steps[Outcome]:
     """One attempt as a flow: runs the policy, validates its rewrite, commits, and tells what came of it.
@@ -205,9 +208,10 @@ def attempt(
         hooks: Called with each event.
         guards: Asked before and after, and whether an illegal rewrite may go.
         last_input_tokens: For the event alone.
+        session_id: For events that name the session.
         clock: Seconds, monotonic.
     """
-    run = _Attempt(policy, history, trigger, hooks, last_input_tokens, clock)
+    run = _Attempt(policy, history, trigger, hooks, last_input_tokens, session_id, clock)
     try:
         run.measure()
         if guards.before and (due := planned(policy, history, trigger)).compacts:
@@ -264,11 +268,12 @@ class _Attempt:
         trigger: Trigger,
         hooks: Sequence[Hook],
         last_input_tokens: int,
+        session_id: str,
         clock: Callable[[], float],
     ) -> None:
         self.policy, self.history, self.trigger = policy, history, trigger
         self.hooks, self.clock = hooks, clock
-        self.last_input_tokens = last_input_tokens
+        self.last_input_tokens, self.session_id = last_input_tokens, session_id
         self.before = 0
         self.events: list[Event] = []
         self.usage: list[UsageRecord] = []
@@ -298,6 +303,8 @@ class _Attempt:
                 try:
                     completion = yield from self._answer(request)
                 except ModelError as error:
+                    if request.purpose == "extraction":
+                        self._emit(ExtractionFailed(self.session_id, str(error), 1, 1))
                     request = flow.throw(error)
                 else:
                     if request.curator is None:
@@ -330,6 +337,7 @@ class _Attempt:
                     len(self.history),
                     self.policy.name,
                     self.trigger.reason,
+                    self.policy.kind if isinstance(self.policy, BackgroundCompactor) else "",
                 )
             )
 

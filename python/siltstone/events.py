@@ -48,6 +48,7 @@ class CompactionStarted:
         message_count: Messages in the history.
         policy: The policy's name.
         cause: The trigger's reason.
+        kind: Of a tiered policy ``rolling`` or ``chronicle``, else empty.
     """
 
     input_tokens: int
@@ -55,6 +56,7 @@ class CompactionStarted:
     message_count: int
     policy: str
     cause: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +314,10 @@ class ExtractionFailed:
     """Facts were not found in what was discarded. The compaction stands, and the log has all of it.
 
     Attributes:
-        session_id: The session.
+        session_id: The session; empty outside of one.
         reason: What happened first, in a sentence.
-        failed: How many calls of a model gave nothing; 0 where the store failed.
+        failed: How many calls of a model, or of the host's own function, gave nothing; 0 where the store
+            failed.
         calls: Of how many.
         will_retry: The text is read again, after the next compaction or when the session is next opened;
             else its facts are lost.

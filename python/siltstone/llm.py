@@ -38,7 +38,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-Purpose: TypeAlias = Literal["summary", "merge", "facts"]
+Purpose: TypeAlias = Literal["summary", "merge", "facts", "extraction"]
 
 LAST_RESORT = -1
 """The rank of the model that needs no network, for a policy whose models have all failed."""

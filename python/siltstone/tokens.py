@@ -1,6 +1,6 @@
 """How many tokens is a text, a message or a history, without a tokenizer?
 
-Four rules, each a sum of units over messages and one conversion at the end:
+Six rules, each a sum of units over messages and one conversion at the end:
 
 ``bytes/4``
     Bytes of the JSON text (of the text itself for a str), divided by four, rounded down once.
@@ -12,6 +12,12 @@ Four rules, each a sum of units over messages and one conversion at the end:
 ``blocks``
     What policies count by: text and tool results by their bytes, media at a flat cost, assistant and
     system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
+``bytes_total``
+    The documented rule of tiered compaction: bytes of texts, results, names and arguments, media at a flat
+    number of bytes, divided by four and rounded down once; a text by itself is rounded up.
+``flat_tools``
+    Its older form: the bytes of a message's text divided by four and rounded down, 50 for a call, 100 for
+    a result.
 
 The JSON text of a message is ``json.dumps(message, ensure_ascii=False, separators=(",", ":"))``; its
 bytes are those of its UTF-8, a lone surrogate counting three. An SDK's own object counts as what it
@@ -42,7 +48,7 @@ __all__ = [
     "rule",
 ]
 
-RuleName: TypeAlias = Literal["bytes/4", "chars/3", "chars/3-utf16", "blocks"]
+RuleName: TypeAlias = Literal["bytes/4", "chars/3", "chars/3-utf16", "blocks", "bytes_total", "flat_tools"]
 
 # Flat costs of ``blocks``, in tokens: what an image costs at the size that providers scale it to, and
 # the figures of the documented byte-total rule for the two kinds that the block rule leaves open.
@@ -50,6 +56,13 @@ IMAGE_TOKENS = 1_600
 AUDIO_TOKENS = 500
 DOCUMENT_TOKENS = 1_000
 VIDEO_TOKENS_PER_SECOND = 300
+
+# Flat sizes of ``bytes_total``, in bytes, and of ``flat_tools``, in tokens.
+MEDIA_BYTES = 500
+DOCUMENT_BYTES = 1_000
+RESULT_MEDIA_BYTES = 100  # media inside of a tool's result
+FLAT_CALL = 50
+FLAT_RESULT = 100
 
 _BY_JSON = frozenset({"assistant", "system", "developer"})  #: roles that ``blocks`` counts by their JSON
 
@@ -83,7 +96,7 @@ class TokenRule(ABC):
 
 
 def rule(name: str | TokenRule) -> TokenRule:
-    """The rule of that name: ``bytes/4``, ``chars/3``, ``chars/3-utf16`` or ``blocks``.
+    """The rule of that name: ``bytes/4``, ``chars/3``, ``blocks`` or one of the documented ones.
 
     A rule is given back as it is.
 
@@ -107,8 +120,9 @@ def estimate_tokens(
     Args:
         x: A text; a message in any dialect, or one that was read; or a list of these.
         rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up), ``chars/3-utf16`` (the same of UTF-16
-            units, message by message) or ``blocks`` (a rule per kind of part); or a rule of one's own, such
-            as :class:`siltstone.TokenizerRule`.
+            units, message by message), ``blocks`` (a rule per kind of part), ``bytes_total`` or
+            ``flat_tools`` (those of tiered compaction); or a rule of one's own, such as
+            :class:`siltstone.TokenizerRule`.
 
     Raises:
         ConfigError: no such rule.
@@ -199,6 +213,42 @@ class _Blocks(TokenRule):
         return _text_tokens(text)
 
 
+class _BytesTotal(TokenRule):
+    name = "bytes_total"
+
+    def units(self, message: Message) -> int:
+        return sum(map(_flat_bytes, message.parts))
+
+    def tokens(self, units: int) -> int:
+        return units // 4
+
+    def count_text(self, text: str) -> int:
+        return -(-_text_bytes(text) // 4)
+
+
+class _FlatTools(TokenRule):
+    name = "flat_tools"
+
+    def units(self, message: Message) -> int:
+        text = flat = 0
+        for part in message.parts:
+            if part.kind == "tool_call":
+                flat += FLAT_CALL
+            elif part.kind == "tool_result":
+                flat += FLAT_RESULT
+            elif part.kind == "blob":
+                flat += _media_tokens(part)
+            else:
+                text += _text_bytes(part.text) or part.size
+        return text // 4 + flat
+
+    def tokens(self, units: int) -> int:
+        return units
+
+    def count_text(self, text: str) -> int:
+        return _text_bytes(text) // 4
+
+
 def request_bytes(size: int) -> int:
     """Bytes of a request whose messages have :func:`message_bytes` of *size* together: a fifth more."""
     return size * 6 // 5
@@ -216,6 +266,17 @@ def message_bytes(message: Message) -> int:
         elif part.kind == "other":
             total += part.size
     return total
+
+
+def _flat_bytes(part: Part) -> int:
+    """What ``bytes_total`` takes a part for, in bytes."""
+    if part.kind == "blob":
+        if part.call_id is not None:
+            return RESULT_MEDIA_BYTES
+        return DOCUMENT_BYTES if part.modality == "document" else MEDIA_BYTES
+    if part.kind == "tool_call":
+        return _text_bytes(part.text + (part.name or "") + (part.arguments or ""))
+    return _text_bytes(part.text) or part.size
 
 
 def _json_tokens(message: Message) -> int:
@@ -270,6 +331,7 @@ def _text_bytes(text: str) -> int:
 
 
 _RULES: Final[dict[str, TokenRule]] = {
-    each.name: each for each in (_JsonBytes(), _JsonChars(), _Utf16Thirds(), _Blocks())
+    each.name: each
+    for each in (_JsonBytes(), _JsonChars(), _Utf16Thirds(), _Blocks(), _BytesTotal(), _FlatTools())
 }
 _rule = rule  # ``estimate_tokens`` has a parameter of that name

@@ -21,6 +21,8 @@ from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.compaction.smart_trim import SmartTrim, Trimmed, smart_trim
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.compaction.threshold import ThresholdCompactor
+from siltstone.compaction.tiered import TieredCompactor
+from siltstone.compaction.tiered_config import TieredConfig
 from siltstone.compaction.tool_results import ToolResult, loads_what_is_used
 from siltstone.compaction.validate import validate
 from siltstone.compaction.waterfall import WaterfallCompactor
@@ -47,6 +49,8 @@ __all__ = [
     "SmartTrim",
     "SmartTrimConfig",
     "ThresholdCompactor",
+    "TieredCompactor",
+    "TieredConfig",
     "Tiers",
     "ToolResult",
     "Trigger",

@@ -14,6 +14,7 @@ from siltstone.usage import UsageRecord
 
 __all__ = [
     "SAID",
+    "BackgroundCompactor",
     "Compaction",
     "CompactionContext",
     "CompactionError",
@@ -77,6 +78,7 @@ class CompactionContext:
         next_seq: Messages ever appended; 0 where unknown, and then the view's are counted.
         fixed_count: Those of the view that no policy gives up: system messages, summaries, pinned ones.
         failed_at: ``next_seq`` at the last attempt, where it failed; None after one that did not.
+        failed_threshold: The threshold of the trigger of that attempt; 0 where it had none.
         policy_state: The ``state`` of the last compaction by this policy that had one.
     """
 
@@ -94,6 +96,7 @@ class CompactionContext:
     next_seq: int = 0
     fixed_count: int = 0
     failed_at: int | None = None
+    failed_threshold: int = 0
     policy_state: State | None = None
 
 
@@ -354,6 +357,18 @@ class OverheadChecker(Protocol):
             ConfigError: its threshold is larger than *context_window*, or *reserved_tokens* leave no room
                 below it.
         """
+
+
+@runtime_checkable
+class BackgroundCompactor(Protocol):
+    """A policy whose compactions may be made while the conversation goes on."""
+
+    @property
+    def kind(self) -> str:
+        """What ``CompactionStarted`` says of its runs: ``rolling`` or ``chronicle``."""
+
+    def runs_in_background(self, trigger: Trigger) -> bool:
+        """Whether what is due may be made in the background and put in its place at a later boundary."""
 
 
 @runtime_checkable

@@ -19,6 +19,9 @@ from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.compaction.smart_trim import SmartTrim
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.compaction.threshold import ThresholdCompactor
+from siltstone.compaction.tiered import TieredCompactor
+from siltstone.compaction.tiered_config import TieredConfig
+from siltstone.compaction.tiered_prompts import SUMMARY_PROMPT
 from siltstone.compaction.waterfall import WaterfallCompactor
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.window import PROMPT as WINDOW_PROMPT
@@ -77,6 +80,10 @@ def _waterfall(settings: WaterfallConfig, _more: Mapping[str, Any], _: object) -
     return WaterfallCompactor(settings)
 
 
+def _tiered(settings: TieredConfig, more: Mapping[str, Any], _: object) -> Compactor:
+    return TieredCompactor(settings, prompt=more["prompt"])
+
+
 def _smart_trim(settings: SmartTrimConfig, _more: Mapping[str, Any], _: object) -> Compactor:
     return SmartTrim(settings)
 
@@ -108,6 +115,7 @@ def _chain(
 
 POLICIES: Final[dict[str, PolicyKind]] = {
     "threshold": PolicyKind(CompactionConfig, _threshold, {"prompt": PROMPT}),
+    "tiered": PolicyKind(TieredConfig, _tiered, {"prompt": SUMMARY_PROMPT}, TieredConfig.documented),
     "window": PolicyKind(WindowConfig, _window, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
     "waterfall": PolicyKind(WaterfallConfig, _waterfall, {}, WaterfallConfig.documented),
     "smart-trim": PolicyKind(SmartTrimConfig, _smart_trim, {}, lambda: SmartTrim.documented().config),

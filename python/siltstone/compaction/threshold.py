@@ -19,6 +19,7 @@ from siltstone.compaction.base import (
     Trigger,
     summaries,
 )
+from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clamp import clamp, clamped_alone
 from siltstone.compaction.clip import clip
@@ -35,10 +36,6 @@ from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
 
 __all__ = ["ThresholdCompactor"]
-
-BREAKER_ATTEMPTS = 3  # attempts in a row of low yield after which the breaker opens
-BREAKER_PAUSE = 10  # boundaries between two attempts while it is open; each further pause is twice as long
-MOST_DOUBLINGS = 2  # of the pause: 10, 20, 40, and 40 from then on
 
 _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"})
 
@@ -98,7 +95,7 @@ class ThresholdCompactor:
         if trigger is None:
             return None
         if context.low_yield_attempts >= BREAKER_ATTEMPTS:
-            pauses = self._breaker_pauses(context)
+            pauses = breaker_pauses(context)
             if pauses and self.config.on_model_failure == "fail":
                 return None
             trigger = replace(trigger, model_calls=0 if pauses else 1)
@@ -281,13 +278,6 @@ class ThresholdCompactor:
     def _guard_holds(self, context: CompactionContext) -> bool:
         since = _boundaries_since_last(context)
         return since is not None and since < self.config.min_turns_between_compactions
-
-    def _breaker_pauses(self, context: CompactionContext) -> bool:
-        """Whether it is too early to ask a model again. What did without a model does not count."""
-        if context.last_attempt_boundary is None:
-            return False
-        doublings = min(context.low_yield_attempts - BREAKER_ATTEMPTS, MOST_DOUBLINGS)
-        return context.boundary - context.last_attempt_boundary < BREAKER_PAUSE << doublings
 
     def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
         """What stands in the place of results that are too large, by position."""

@@ -194,7 +194,8 @@ def compaction(
             return Skipped(state.view.raws(), tokens, tokens, reason="not_due", message=message)
         outcome = yield from _attempt(core, state, policy, due, at, is_net=is_net)
     if isinstance(outcome, Failed):
-        core.failed(at, state.end if state is not None else before.end, outcome.usage)
+        end = state.end if state is not None else before.end
+        core.failed(at, end, outcome.usage, trigger.threshold)
     elif isinstance(outcome, Skipped):
         core.charge(outcome.usage)
     return outcome
@@ -235,6 +236,7 @@ def _attempt(
             hooks=core.hooks,
             guards=NO_GUARDS if is_net else core.guards,
             last_input_tokens=state.clock.last_input_tokens,
+            session_id=core.session_id,
         )
     )
 
@@ -311,6 +313,7 @@ def _context(
         next_seq=state.end,
         fixed_count=_fixed_count(state),
         failed_at=clock.failed_at,
+        failed_threshold=clock.failed_threshold,
         policy_state=core.policy_states.of(policy.name, state.head),
     )
 

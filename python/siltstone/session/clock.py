@@ -25,6 +25,7 @@ _KEYS = {
     "last_input_seq": "last_input_seq",
     "learned_window": "learned_window",
     "failed_at": "failed_at",
+    "failed_threshold": "failed_threshold",
     "alert_band": "band",
 }
 _PINS = "pinned"
@@ -47,6 +48,7 @@ class CompactionClock:
         learned_window: The provider's own limit in tokens, where one of its errors has named it.
         usage: The sum of every model call of ours; None before the first.
         failed_at: Messages ever appended at the last attempt, where that failed; None after any other.
+        failed_threshold: The threshold of that attempt in tokens; 0 where it had none, and after any other.
         band: The band of the window, in per cent, that was reached at the last boundary; 0 below all.
     """
 
@@ -60,6 +62,7 @@ class CompactionClock:
     learned_window: int | None = None
     usage: UsageRecord | None = None
     failed_at: int | None = None
+    failed_threshold: int = 0
     band: int = 0
 
     @classmethod
@@ -118,16 +121,22 @@ class CompactionClock:
             low_yield_attempts=attempts,
             last_input_tokens=0,
             failed_at=None,
+            failed_threshold=0,
         )
 
     def rewritten(self) -> CompactionClock:
         """After the past was rewritten: the provider's last count is not that of the next request."""
         return replace(self, last_input_tokens=0)
 
-    def failed(self, at: int, end: int) -> CompactionClock:
-        """After an attempt at boundary *at* that came to nothing, when the log ended at *end*."""
-        attempts = self.low_yield_attempts + 1
-        return replace(self, last_attempt=at, low_yield_attempts=attempts, failed_at=end)
+    def failed(self, at: int, end: int, threshold: int = 0) -> CompactionClock:
+        """After an attempt at boundary *at*, due at *threshold*, came to nothing; the log ended at *end*."""
+        return replace(
+            self,
+            last_attempt=at,
+            low_yield_attempts=self.low_yield_attempts + 1,
+            failed_at=end,
+            failed_threshold=threshold,
+        )
 
     def charged(self, records: Iterable[UsageRecord]) -> CompactionClock:
         """After model calls of ours, whatever came of them."""

@@ -265,9 +265,9 @@ class SessionCore:
 
         return self.locked(step)
 
-    def failed(self, at: int, end: int, records: Sequence[UsageRecord]) -> None:
-        """Records an attempt that came to nothing, when the log ended at *end*, and what it cost."""
-        self._count(lambda clock: clock.failed(at, end).charged(records))
+    def failed(self, at: int, end: int, records: Sequence[UsageRecord], threshold: int | None = None) -> None:
+        """Records an attempt, due at *threshold*, that came to nothing when the log ended at *end*."""
+        self._count(lambda clock: clock.failed(at, end, threshold or 0).charged(records))
 
     def charge(self, records: Sequence[UsageRecord]) -> None:
         """Adds model calls of ours that no compaction was committed with."""

@@ -1,0 +1,214 @@
+"""The settings of tiered compaction, each checked when it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from siltstone.compaction import checks
+from siltstone.compaction.tiered_prompts import DOCUMENTED_MARKER, EMERGENCY_MARKER, SUMMARY_HEADING
+from siltstone.tokens import TokenRule
+
+__all__ = ["FALLBACK_WINDOW", "Tier", "TieredConfig", "least_tokens"]
+
+Tier = Literal["background", "aggressive", "emergency"]
+
+FALLBACK_WINDOW: Final = 200_000
+"""The window in tokens of a model that nobody has told of."""
+
+LEAST_SUMMARY: Final = 16  # tokens: fewer hold no sentence
+
+_SHARES: Final = (
+    "background_fraction",
+    "aggressive_fraction",
+    "emergency_fraction",
+    "fork_reserve",
+    "fork_fraction",
+    "overflow_fraction",
+    "worker_fraction",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TieredConfig:
+    """When :class:`TieredCompactor` and its kin act, and how much they give up.
+
+    All shares of the window are reached at it (``>=``); all fractions are of the messages behind the
+    summaries, rounded down.
+
+    Attributes:
+        context_window: The window in tokens, for callers that name none with the call; where both are known
+            the smaller one counts. None and none named: 200,000, and a warning is logged.
+        background_threshold: Share of the window at which the oldest messages are summarised, while the
+            conversation goes on.
+        aggressive_threshold: Share at which more of them are.
+        emergency_threshold: Share at which the oldest half leaves at once, without a model.
+        background_fraction: What leaves in the first tier, above 0 and below 1.
+        aggressive_fraction: In the second, and where somebody calls for a compaction.
+        emergency_fraction: In the third.
+        retain_floor: Messages that stay whatever the fraction.
+        estimator: How tokens are counted: ``"bytes_total"``, ``"flat_tools"`` or another rule.
+        max_summary_tokens: The most tokens of a summary; a quarter of the room for all of them at most, and
+            16 in any case.
+        summary_heading: The first line of a summary, with the places ``{n}``, ``{first}`` and ``{last}``:
+            its number, and the first and last turn.
+        summary_stack_fraction: Share of the window that all summaries may have, 0.01..0.5. Beyond it the
+            oldest are made one.
+        fold_source: What such a summary of summaries is made of: ``"messages"`` from the log, as far as
+            there are any; or the ``"summaries"``, which costs one short request.
+        emergency_marker: What an emergency leaves in the place of the messages; ``{n}`` is their number.
+        attempts: Calls of one model for one answer.
+        call_timeout: Seconds that a call may take; None for any time.
+        retry_delay: Seconds before the second call for one answer; each further one waits twice as long.
+        summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
+        retry_after_turns: Boundaries between a job that failed and the next; a higher tier does not wait.
+        fork_preflight: How a fork is made to fit: ``"budget"`` until it does; ``"usage"`` half of it, once,
+            above a share of the window (the documented form).
+        fork_reserve: Share of the window that a fork leaves free.
+        fork_floor: Messages that a fork keeps whatever they cost.
+        fork_fraction: What a fork gives up in one step.
+        fork_usage_threshold: The share of ``"usage"``; above it, not at it.
+        overflow_retries: How often a request is sent again that the provider found too large.
+        overflow_fraction: What is given up before each time.
+        worker_turns_per_segment: Model calls in a segment of a worker.
+        worker_max_segments: Segments that a worker may have.
+        worker_threshold: Share of the window at which the end of a segment gives up messages.
+        worker_fraction: How much.
+        superseding_tools: Names of tools of whose results only the newest is of use.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    context_window: int | None = None
+    background_threshold: float = 0.80
+    aggressive_threshold: float = 0.85
+    emergency_threshold: float = 0.95
+    background_fraction: float = 0.30
+    aggressive_fraction: float = 0.50
+    emergency_fraction: float = 0.50
+    retain_floor: int = 2
+    estimator: str | TokenRule = "bytes_total"
+    max_summary_tokens: int = 2048
+    summary_heading: str = SUMMARY_HEADING
+    summary_stack_fraction: float = 0.15
+    fold_source: Literal["messages", "summaries"] = "messages"
+    emergency_marker: str = EMERGENCY_MARKER
+    attempts: int = 2
+    call_timeout: float | None = 120.0
+    retry_delay: float = 0.5
+    summarizer_window: int | None = None
+    retry_after_turns: int = 2
+    fork_preflight: Literal["budget", "usage"] = "budget"
+    fork_reserve: float = 0.15
+    fork_floor: int = 4
+    fork_fraction: float = 0.50
+    fork_usage_threshold: float = 0.6
+    overflow_retries: int = 2
+    overflow_fraction: float = 0.75
+    worker_turns_per_segment: int = 15
+    worker_max_segments: int = 10
+    worker_threshold: float = 0.70
+    worker_fraction: float = 0.50
+    superseding_tools: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.context_window is not None:
+            checks.positive("context_window", self.context_window, or_else="None or ")
+        self._check_thresholds()
+        for name in _SHARES:
+            value = getattr(self, name)
+            if not checks.is_number(value) or not 0 < value < 1:
+                checks.refuse(name, "a number > 0 and < 1", value)
+        checks.share("fork_usage_threshold", self.fork_usage_threshold, above_zero=True)
+        checks.share("worker_threshold", self.worker_threshold, above_zero=True)
+        checks.positive("retain_floor", self.retain_floor)
+        checks.estimator(self.estimator)
+        checks.positive("max_summary_tokens", self.max_summary_tokens)
+        _check_template("summary_heading", self.summary_heading, {"n": "1", "first": 1, "last": 2})
+        share = self.summary_stack_fraction
+        if not checks.is_number(share) or not 0.01 <= share <= 0.5:
+            checks.refuse("summary_stack_fraction", "a number in 0.01..0.5", share)
+        checks.one_of("fold_source", self.fold_source, ("messages", "summaries"))
+        _check_template("emergency_marker", self.emergency_marker, {"n": 1})
+        checks.positive("attempts", self.attempts)
+        checks.seconds("call_timeout", self.call_timeout)
+        if not checks.is_number(self.retry_delay) or self.retry_delay < 0:
+            checks.refuse("retry_delay", "a number of seconds >= 0", self.retry_delay)
+        if self.summarizer_window is not None:
+            checks.at_least("summarizer_window", self.summarizer_window, 1_024, or_else="None or ")
+        checks.at_least("retry_after_turns", self.retry_after_turns, 0)
+        checks.one_of("fork_preflight", self.fork_preflight, ("budget", "usage"))
+        checks.positive("fork_floor", self.fork_floor)
+        checks.at_least("overflow_retries", self.overflow_retries, 0)
+        checks.positive("worker_turns_per_segment", self.worker_turns_per_segment)
+        checks.positive("worker_max_segments", self.worker_max_segments)
+        tools = self.superseding_tools
+        if isinstance(tools, str) or not all(isinstance(each, str) and each for each in tools):
+            checks.refuse("superseding_tools", "names of tools", tools)
+        object.__setattr__(self, "superseding_tools", tuple(tools))
+
+    @classmethod
+    def documented(cls, **settings: Any) -> TieredConfig:
+        """The documented form, where ours differs: *settings* go before it.
+
+        Flat sizes of calls and results, a marker without the number, one step for a fork, segments of 25.
+        """
+        form: Mapping[str, Any] = {
+            "estimator": "flat_tools",
+            "emergency_marker": DOCUMENTED_MARKER,
+            "fork_preflight": "usage",
+            "worker_turns_per_segment": 25,
+        }
+        return cls(**{**form, **settings})
+
+    def _check_thresholds(self) -> None:
+        """0 < background <= aggressive <= emergency <= 1."""
+        least, name = 0.0, "0"
+        for tier in ("background", "aggressive", "emergency"):
+            field = f"{tier}_threshold"
+            value = getattr(self, field)
+            checks.share(field, value, above_zero=True)
+            if value < least:
+                checks.refuse(field, f">= {name}, {least}", value)
+            least, name = value, field
+
+    def window(self, named: int | None) -> int:
+        """The window that counts, where a caller names *named*."""
+        known = [window for window in (self.context_window, named) if window is not None]
+        return min(known, default=FALLBACK_WINDOW)
+
+    def threshold(self, tier: Tier, window: int) -> int:
+        """Tokens from which *tier* is due."""
+        return least_tokens(window, getattr(self, f"{tier}_threshold"))
+
+    def tier(self, tokens: int, window: int) -> Tier | None:
+        """The highest tier that *tokens* reach; None below all."""
+        tiers: tuple[Tier, ...] = ("emergency", "aggressive", "background")
+        return next((tier for tier in tiers if tokens >= self.threshold(tier, window)), None)
+
+    def stack_budget(self, window: int) -> int:
+        """The most tokens of all summaries together."""
+        return int(Fraction(str(self.summary_stack_fraction)) * window)
+
+    def summary_cap(self, window: int) -> int:
+        """The most tokens of one summary: four have room beside one another, if a sentence fits at all."""
+        return max(LEAST_SUMMARY, min(self.max_summary_tokens, self.stack_budget(window) // 4))
+
+
+def least_tokens(window: int, share: float) -> int:
+    """The least number of tokens that is at least *share* of *window*."""
+    return -int(-Fraction(str(share)) * window // 1)
+
+
+def _check_template(field: str, value: object, places: Mapping[str, object]) -> None:
+    """Refuses what is no text of one line with these places, or what has others."""
+    said = ", ".join(f"{{{name}}}" for name in places)
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        checks.refuse(field, "a line of text that is not blank", value)
+    try:
+        value.format(**places)
+    except (KeyError, IndexError, ValueError):
+        checks.refuse(field, f"a line of text with no places but {said}", value)

@@ -1,0 +1,59 @@
+"""What tiered compaction says: to the worker that summarises, and at the head of what it leaves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "CONTINUE_PROMPT",
+    "DOCUMENTED_MARKER",
+    "EMERGENCY_MARKER",
+    "FORK_MARKER",
+    "META_NOTE",
+    "OVERFLOW_MARKER",
+    "SUMMARY_HEADING",
+    "SUMMARY_PROMPT",
+    "WORKER_MARKER",
+    "WORKER_PROMPT",
+]
+
+# The prompt of the worker that has a tool to save memories with, word for word.
+WORKER_PROMPT: Final = """\
+You are a compaction worker.
+Your job:
+1. Summarize the provided conversation turns into a cohesive narrative
+2. Extract any memorable facts, decisions, or preferences
+3. Save them using memory_save
+
+Guidelines:
+- Preserve important context
+- Maintain chronological flow
+- Don't lose critical information
+- Extract structured memories for anything worth remembering"""
+
+# The prompt of a worker without tools.
+SUMMARY_PROMPT: Final = """\
+You are a compaction worker. Summarize the conversation turns above into a cohesive narrative of 2 to 5 \
+paragraphs: plain text, past tense, third person.
+
+Guidelines:
+- Keep decisions with their reasons, live topics, commitments, the user's emotional state and running tasks
+- Keep names, figures, paths and errors as they were said
+- Maintain chronological flow
+- Leave out greetings, tool mechanics and intermediate reasoning"""
+
+META_NOTE: Final = (
+    "The turns above were summarised before, in several summaries that have become too long together. Your "
+    "summary takes the place of all of them."
+)
+
+SUMMARY_HEADING: Final = "[Summary {n}: turns {first}-{last}]"
+
+EMERGENCY_MARKER: Final = "[Emergency truncation: {n} oldest messages removed to prevent overflow]"
+DOCUMENTED_MARKER: Final = "[Emergency truncation: oldest messages removed to prevent overflow]"
+OVERFLOW_MARKER: Final = "[Context overflow: {n} oldest messages removed so that the request fits]"
+WORKER_MARKER: Final = "[Worker history: {n} oldest messages removed]"
+FORK_MARKER: Final = "[Fork: {n} oldest messages removed to fit the window; the parent still has them]"
+
+#: What the model is told when a request is sent again that was too large.
+CONTINUE_PROMPT: Final = "Continue where you left off. Older context has been compacted."

@@ -1,0 +1,204 @@
+"""The settings of tiered compaction: bounds, thresholds to the token, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import assistant, exchange, user
+from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
+from siltstone.compaction import CompactionContext
+from siltstone.compaction.tiered_config import FALLBACK_WINDOW, least_tokens
+from siltstone.config import read_settings
+from siltstone.tokens import rule
+
+
+def tier(tokens: int, window: int | None = 128_000, reserved: int = 0, **settings: Any) -> str | None:
+    context = CompactionContext(
+        3, estimated_history_tokens=tokens, context_window=window, reserved_tokens=reserved
+    )
+    trigger = TieredCompactor(TieredConfig(**settings)).should_compact(context)
+    return None if trigger is None else trigger.action
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (0, None),
+        (102_399, None),
+        (102_400, "background"),
+        (108_799, "background"),
+        (108_800, "aggressive"),
+        (121_599, "aggressive"),
+        (121_600, "emergency"),
+        (500_000, "emergency"),
+    ],
+)
+def test_sb_01_each_tier_is_due_at_its_share_and_the_highest_wins(tokens: int, expected: str | None):
+    assert tier(tokens) == expected
+
+
+def test_sb_01_what_is_sent_beside_the_messages_counts():
+    assert tier(102_000, reserved=399) is None
+    assert tier(102_000, reserved=400) == "background"
+
+
+@given(st.integers(1, 1_000_000), st.integers(1, 1_000))
+def test_a_threshold_is_the_least_number_that_is_at_least_its_share(window: int, thousandths: int):
+    least = least_tokens(window, thousandths / 1_000)
+    assert least * 1_000 >= window * thousandths > (least - 1) * 1_000
+
+
+def test_the_forecast_of_the_provider_counts_where_it_is_more():
+    context = CompactionContext(
+        3, estimated_history_tokens=10, context_window=1_000, reserved_tokens=5, forecast_tokens=860
+    )
+    trigger = TieredCompactor().should_compact(context)
+    assert trigger is not None
+    assert (trigger.action, trigger.tokens, trigger.threshold) == ("aggressive", 860, 850)
+
+
+def test_a_window_that_nobody_names_is_a_guess_and_is_logged_once(caplog: pytest.LogCaptureFixture):
+    policy = TieredCompactor()
+    for _ in range(2):
+        context = CompactionContext(3, estimated_history_tokens=160_000)
+        trigger = policy.should_compact(context)
+        assert trigger is not None
+        assert trigger.action == "background"
+    assert [str(FALLBACK_WINDOW) in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_sb_10_a_text_by_itself_is_rounded_up():
+    assert [rule("bytes_total").count_text(text) for text in ("", "abcd", "abcde")] == [0, 1, 2]
+
+
+def test_sb_11_media_have_flat_sizes_and_calls_those_of_name_and_arguments():
+    def size(block: dict[str, Any]) -> int:
+        return estimate_tokens([{"role": "user", "content": [block]}], rule="bytes_total") * 4
+
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}}
+    document = {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "A"},
+    }
+    assert size(image) == 500
+    assert size(document) == 1_000
+    assert size({"type": "tool_result", "tool_use_id": "a", "content": [image]}) == 100
+    call, result = exchange("a", "x" * 400)
+    function = call["tool_calls"][0]["function"]
+    whole = len(function["name"] + function["arguments"]) + 400
+    assert estimate_tokens([call, result], rule="bytes_total") == whole // 4
+
+
+def test_sb_70_the_documented_estimate():
+    call, result = exchange("a", "x" * 4_000)
+    history = [user("abcde"), assistant("abcdefgh"), call, result]
+    assert estimate_tokens(history, rule="flat_tools") == 153
+
+
+def test_sb_40_a_partial_file_keeps_the_base(tmp_path: Path):
+    file = tmp_path / "siltstone.toml"
+    file.write_text("[tiered]\nbackground_threshold = 0.7\n", "utf-8")
+    policy = read_settings(file).policy("tiered")
+    assert isinstance(policy, TieredCompactor)
+    assert policy.config == TieredConfig(background_threshold=0.7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"background_threshold": 0}, "background_threshold"),
+        ({"background_threshold": 0.9}, "aggressive_threshold"),
+        ({"aggressive_threshold": 0.96}, "emergency_threshold"),
+        ({"emergency_threshold": 1.01}, "emergency_threshold"),
+        ({"background_threshold": True}, "background_threshold"),
+        ({"background_threshold": float("nan")}, "background_threshold"),
+    ],
+)
+def test_sb_41_thresholds_ascend_within_0_and_1(settings: dict[str, Any], field: str):
+    with pytest.raises(ConfigError) as caught:
+        TieredConfig(**settings)
+    assert caught.value.field == field
+    assert TieredConfig(background_threshold=1, aggressive_threshold=1, emergency_threshold=1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("context_window", 0),
+        ("background_fraction", 0),
+        ("aggressive_fraction", 1),
+        ("emergency_fraction", "half"),
+        ("retain_floor", 0),
+        ("estimator", "xyzzy"),
+        ("max_summary_tokens", 0),
+        ("summary_heading", "[Summary {x}]"),
+        ("summary_heading", "two\nlines"),
+        ("summary_stack_fraction", 0.6),
+        ("fold_source", "log"),
+        ("emergency_marker", ""),
+        ("attempts", 0),
+        ("call_timeout", 0),
+        ("retry_delay", -1),
+        ("summarizer_window", 12),
+        ("retry_after_turns", -1),
+        ("fork_preflight", "always"),
+        ("fork_reserve", 1),
+        ("fork_floor", 0),
+        ("fork_usage_threshold", 0),
+        ("overflow_retries", -1),
+        ("overflow_fraction", 2),
+        ("worker_turns_per_segment", 0),
+        ("worker_max_segments", 0),
+        ("worker_threshold", 0),
+        ("superseding_tools", "screenshot"),
+    ],
+)
+def test_each_setting_is_checked_and_named(field: str, value: Any):
+    with pytest.raises(ConfigError) as caught:
+        TieredConfig(**{field: value})
+    assert caught.value.field == field
+    assert str(caught.value).startswith(field)
+
+
+def test_reserved_tokens_that_reach_a_tier_by_themselves_are_refused():
+    TieredCompactor().check_overhead(799, 1_000)
+    with pytest.raises(ConfigError, match="must be < 800, the background threshold of a window of 1000"):
+        TieredCompactor().check_overhead(800, 1_000)
+
+
+def test_the_documented_form_differs_where_the_page_says_so():
+    form = TieredConfig.documented(context_window=128_000)
+    assert (form.estimator, form.fork_preflight, form.worker_turns_per_segment) == ("flat_tools", "usage", 25)
+    assert form.emergency_marker == "[Emergency truncation: oldest messages removed to prevent overflow]"
+    assert (form.background_threshold, form.aggressive_threshold, form.emergency_threshold) == (
+        0.8,
+        0.85,
+        0.95,
+    )
+
+
+def test_no_job_is_begun_too_soon_after_one_that_failed():
+    policy = TieredCompactor()
+
+    def due(boundary: int, tokens: int, failures: int = 1) -> bool:
+        context = CompactionContext(
+            boundary,
+            last_attempt_boundary=10,
+            estimated_history_tokens=tokens,
+            context_window=1_000,
+            low_yield_attempts=failures,
+            failed_at=40,
+            failed_threshold=800,
+        )
+        return policy.should_compact(context) is not None
+
+    assert [due(boundary, 820) for boundary in (11, 12)] == [False, True]
+    assert due(11, 850), "a higher tier does not wait"
+    assert due(11, 950), "an emergency never waits"
+    assert [due(boundary, 850, failures=3) for boundary in (12, 19, 20)] == [False, False, True]
+    assert due(12, 950, failures=9)
