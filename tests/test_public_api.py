@@ -38,6 +38,7 @@ PROMISED = {
     "TokenizerRule", "Tool", "ToolError", "ToolNotFoundError", "Trigger", "UsageRecord",
     "UserMessagesSummarised", "ForgottenReturned", "WindowLearned", "SessionBusyError",
     "StoreForkedError", "StoreReplacedError", "RecallConfig", "RecallFailed", "RecallInjected",
+    "SecretsRedacted", "RedactionConfig",
     "ExtractionFailed", "Fact", "FactsUpdated", "KnowledgeConfig",
     "WaterfallCompactor", "WaterfallConfig", "WindowCompactor", "WindowConfig", "__version__", "acompact",
     "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",

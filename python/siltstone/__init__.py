@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         RecallFailed,
         RecallInjected,
         SearchDegraded,
+        SecretsRedacted,
         UserMessagesSummarised,
         WindowLearned,
     )
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
     from siltstone.recall import RecallConfig
+    from siltstone.redaction import RedactionConfig
     from siltstone.session import (
         AsyncSession,
         CompactionRecord,
@@ -210,11 +212,13 @@ __all__ = [
     "RecallConfig",
     "RecallFailed",
     "RecallInjected",
+    "RedactionConfig",
     "Report",
     "Retention",
     "SearchDegraded",
     "SearchHit",
     "SecretRefusedError",
+    "SecretsRedacted",
     "Session",
     "SessionBusyError",
     "SessionDroppedError",
@@ -342,6 +346,8 @@ _HOMES = {
     "Report": "siltstone.evaluation",
     "Retention": "siltstone.session",
     "SearchDegraded": "siltstone.events",
+    "SecretsRedacted": "siltstone.events",
+    "RedactionConfig": "siltstone.redaction",
     "WindowLearned": "siltstone.events",
     "UserMessagesSummarised": "siltstone.events",
     "SearchHit": "siltstone.memory",

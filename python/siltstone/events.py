@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from siltstone.usage import UsageRecord
 
@@ -27,7 +27,9 @@ __all__ = [
     "MemoryIndexed",
     "RecallFailed",
     "RecallInjected",
+    "RedactedSpan",
     "SearchDegraded",
+    "SecretsRedacted",
     "StoreEvent",
     "StoreHook",
     "UserMessagesSummarised",
@@ -252,6 +254,37 @@ class MemoryExpired:
     by_count: int
 
 
+class RedactedSpan(NamedTuple):
+    """Where a secret stood in a message that was written without it. It does not hold the secret.
+
+    Attributes:
+        seq: The message.
+        rule: The rule that found it.
+        path: The text in the message: ``content[0].input.command``.
+        start: Its first code point in that text.
+        end: One past its last.
+    """
+
+    seq: int
+    rule: str
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsRedacted:
+    """Messages were written without the secrets in them. The caller's own objects are as they were.
+
+    Attributes:
+        session_id: The session.
+        spans: Where they stood, in the order of the messages.
+    """
+
+    session_id: str
+    spans: tuple[RedactedSpan, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RecallInjected:
     """What was recalled for a turn; told once for all calls of the turn that have the same.
@@ -381,6 +414,7 @@ Event: TypeAlias = (
     | UserMessagesSummarised
     | RecallInjected
     | RecallFailed
+    | SecretsRedacted
     | FactsUpdated
     | ExtractionFailed
 )

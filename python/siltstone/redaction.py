@@ -10,7 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -177,6 +177,18 @@ class Redactor:
         """
         walk = _Walk(self)
         return walk.value(value, "", data=True), walk.found
+
+    def unrefusing(self) -> Redactor:
+        """The same rules, which redact where these would refuse; itself where they refuse nothing."""
+        config = self.config
+        known: dict[str, Action] = {
+            name: "redact" if action == "block" else action for name, action in config.actions.items()
+        }
+        rules = tuple(
+            replace(rule, action="redact") if rule.action == "block" else rule for rule in config.rules
+        )
+        milder = replace(config, actions=known, rules=rules, signed="leave_out")
+        return self if milder == config else Redactor(milder)
 
     def _find(self, text: str, path: str) -> tuple[str, list[SecretFinding]]:
         redacted, found = self._rules.redact(text)

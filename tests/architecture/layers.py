@@ -85,7 +85,7 @@ FAMILIES = {
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
         "clock range_set repeats retention slot usage view",
-        "knowing",
+        "knowing redacting",
         "host_list rows threads",
         "lineage loading",
         "state",

@@ -81,6 +81,7 @@ def on_event(
     | siltstone.WindowLearned
     | siltstone.RecallInjected
     | siltstone.RecallFailed
+    | siltstone.SecretsRedacted
     | siltstone.FactsUpdated
     | siltstone.ExtractionFailed,
 ) -> None:

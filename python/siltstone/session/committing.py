@@ -67,6 +67,8 @@ def _commit(
             session_id=core.session_id,
         )
     _check_pins(compaction, state)
+    if core.redacting is not None:
+        compaction = core.redacting.compaction(compaction)
     created_at = core.milliseconds()
     end = len(compaction.messages) - len(compaction.injected)
     view = state.view.rewritten(compaction.messages[:end], len(read), created_at)
@@ -74,7 +76,9 @@ def _commit(
     stored, new = view_items(kept)
     next_seq = state.end - (len(state.view) - len(read))
     leaving = _leaving(compaction, read, new)
-    entries = rows.entries(leaving, index_tools=core.index_tools, within=read) if core.indexed else []
+    entries = []
+    if core.indexed:
+        entries = rows.entries(leaving, index_tools=core.index_tools, within=read, redacting=core.redacting)
     still_shown = union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
     row = rows.compaction_row(
         compaction,

@@ -28,20 +28,25 @@ from siltstone.errors import (
 from siltstone.events import (
     EntriesQuarantined,
     Hook,
+    RedactedSpan,
+    SecretsRedacted,
     WindowLearned,
     notify,
 )
 from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
-from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, SessionVersion
-from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message
+from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, SessionLog, SessionVersion
+from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message, unmarked
+from siltstone.redaction import Redactor
 from siltstone.session import rows
 from siltstone.session.clock import CompactionClock
+from siltstone.session.host_list import HostList
 from siltstone.session.knowing import Knowing
 from siltstone.session.lineage import PolicyStates
 from siltstone.session.loading import content_of, line_of, load, shown
 from siltstone.session.range_set import RangeSet
+from siltstone.session.redacting import Redacting
 from siltstone.session.repeats import Call, Calls
 from siltstone.session.retention import Retention, retain
 from siltstone.session.slot import Slot
@@ -90,12 +95,15 @@ class SessionCore:
         reserved_tokens: int = 0,
         retention: Retention | None = None,
         knowledge: KnowledgeConfig | None = None,
+        redactor: Redactor | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
         self.given_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
         self.slot = Slot()
         self._now, self.index_tools, self._retention = now, index_tools, retention
+        self.redacting = None if redactor is None else Redacting(redactor)
+        self._spans: tuple[RedactedSpan, ...] = ()
         self.rows: SessionLog = store.open_log(session_id)
         self.policy_states = PolicyStates(self.rows)
         self._lock = threading.RLock()
@@ -113,6 +121,8 @@ class SessionCore:
             )
         self.knowing = Knowing(store, session_id, stored.namespace, knowledge, self.redact_text)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
+        if self.redacting is not None:
+            self.state = replace(self.state, host=HostList(clean=self.redacting.raw))
         if not stored.clock and stored.next_seq:
             self.infer_clock()
         self.retain()
@@ -148,7 +158,12 @@ class SessionCore:
 
     def redact_text(self, text: str) -> str:
         """*text* as it may be written, and sent to a model of ours."""
-        return text
+        return text if self.redacting is None else self.redacting.text(text)
+
+    def learned_rows(self, start: int, end: int) -> Iterable[LogRow]:
+        """Messages of the log, as they would be written now."""
+        found = self.rows.read(start, end)
+        return found if self.redacting is None else self.redacting.rows(found)
 
     def check_open(self) -> None:
         """Refuses the use of a closed session."""
@@ -236,7 +251,9 @@ class SessionCore:
 
     def append_as(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range:
         """The same as *call*; whoever hands the answer to the caller marks it as answered."""
-        return self.locked(lambda: self.append_now(raws, usage, call))
+        answer = self.locked(lambda: self.append_now(raws, usage, call))
+        self.tell_secrets()
+        return answer
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or lets go of it. Durable when it returns."""
@@ -244,10 +261,11 @@ class SessionCore:
 
     def renew(self, derived_id: int, content: str, version: SessionVersion) -> bool:
         """Gives a summary that was forgotten the text *content*. Whether it is such a one."""
+        text = content if self.redacting is None else self.redacting.text(unmarked(content))
 
         def step() -> bool:
             write_id = self.pend()
-            renewed = self.rows.renew(derived_id, content, expected=version, write_id=write_id)
+            renewed = self.rows.renew(derived_id, text, expected=version, write_id=write_id)
             self.followed()
             return renewed is not None
 
@@ -284,6 +302,12 @@ class SessionCore:
         if before is None or window < before:
             self._quietly(step)
             notify(self.hooks, WindowLearned(self.session_id, before, window))
+
+    def tell_secrets(self) -> None:
+        """Tells where secrets stood in what was just written."""
+        spans, self._spans = self._spans, ()
+        if spans:
+            notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
     def tell_damage(self) -> None:
         """Tells which entries a search leaves out, when that has changed. Never in silence."""
@@ -362,12 +386,13 @@ class SessionCore:
             error = None
             if counted:
                 error = (state.view.tokens + self.reserved_tokens) / counted - 1
+            written = self.message_rows(items, state.view)
             write_id = self.pend(items)
             if call is not None:
                 call.write_id, call.answer = write_id, range(state.end, state.end + len(items))
             try:
                 version = self.rows.append(
-                    self.message_rows(items, state.view),
+                    written,
                     expected=state.version,
                     clock=clock.to_json(),
                     write_id=write_id,
@@ -405,7 +430,13 @@ class SessionCore:
         )
 
     def message_rows(self, items: Sequence[Item], view: View) -> list[Any]:
-        """*items* on their way into the log."""
+        """*items* on their way into the log, without secrets where the session redacts.
+
+        Raises:
+            SecretRefusedError: a rule of the session refuses one of them.
+        """
+        if self.redacting is not None:
+            items, self._spans = self.redacting.said(items)
         return [rows.message_row(item, view.rule.tokens(item.units)) for item in items]
 
     def measured(self, raws: Sequence[RawMessage], state: SessionState) -> list[Item]:

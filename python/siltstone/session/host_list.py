@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice, takewhile
@@ -82,10 +82,13 @@ class HostList:
     Attributes:
         length: How many messages of the log are known.
         is_outdated: The log is to be read: it was not yet, or something of it was forgotten since.
+        clean: What takes the secrets out of a message before it is logged, where the session redacts: the
+            host's messages are compared as they would be logged.
     """
 
     length: int = 0
     is_outdated: bool = True
+    clean: Callable[[RawMessage], RawMessage] | None = None
     _log: list[bytes] = field(default_factory=list)
     _known: set[bytes] = field(default_factory=set)  # the digests in _log
     _injected: set[bytes] = field(default_factory=set)  # what hooks have added: a list may have it, or not
@@ -157,7 +160,9 @@ class HostList:
         for seq, each in messages:
             former[each] = (*former.get(each, ()), seq)
         gone = {each: covers for covers, each in summaries}
-        anew = HostList(is_outdated=False, _former=former, _gone=gone, _salt=salt, _told=self._told)
+        anew = HostList(
+            is_outdated=False, clean=self.clean, _former=former, _gone=gone, _salt=salt, _told=self._told
+        )
         return anew.learned(rows)
 
     def summaries(self, raws: Sequence[RawMessage]) -> dict[int, RangeSet]:
@@ -288,8 +293,9 @@ class HostList:
         known = self._seen.get(id(raw))
         if known is not None:  # an object that was changed in place is still itself
             return known._replace(place=place)
-        own = message_digest(encode(raw))
-        was = self._former.get(canonical_digest(raw, self._salt), ()) if self._former else ()
+        logged = raw if self.clean is None else self.clean(raw)
+        own = message_digest(encode(logged))
+        was = self._former.get(canonical_digest(logged, self._salt), ()) if self._former else ()
         seq = self._substitutes.get(own)
         if seq is None and was and own not in self._known:
             seq = was[0]
@@ -299,7 +305,8 @@ class HostList:
 
     def _derived_text(self, raw: RawMessage) -> str:
         """The text under which the log would have *raw* as a derived text; empty where it can be none."""
-        summary, text = _summary_text(raw), encode(raw)
+        logged = raw if self.clean is None else self.clean(raw)
+        summary, text = _summary_text(raw), encode(logged)
         if summary.startswith(_FRAME):
             return summary
         return "" if message_digest(text) in self._known else summary or text

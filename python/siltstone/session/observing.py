@@ -38,6 +38,7 @@ def observe(
             value=on_conflict,
         )
     new, events = core.locked(lambda: _observe(core, raws, usage, on_conflict))
+    core.tell_secrets()
     for event in events:
         notify(core.hooks, event)
     return new
@@ -80,7 +81,7 @@ def _observe(
     if untold:
         events.append(ForgottenReturned(core.session_id, tuple(each.place for each in untold)))
     after = core.state
-    learned = after.host.learned(core.rows.read(after.host.length, after.end))
+    learned = after.host.learned(core.learned_rows(after.host.length, after.end))
     core.state = replace(after, host=learned.kept([each for each in seen if each.place not in out], returned))
     return len(new), events
 
@@ -116,14 +117,14 @@ def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -
     """Takes in what the log has beyond what is known of it, and which of *raws* were handed out."""
     host = state.host
     if host.is_outdated:
-        forgotten, log = core.rows.forgotten(), core.rows.read(0, state.end)
+        forgotten, log = core.rows.forgotten(), core.learned_rows(0, state.end)
         gone = core.rows.derived([-place for place, _ in forgotten if place < 0])
         covers = {-row.derived_id: union(row.covers) for row in gone}
         summaries = [(covers[place], each) for place, each in forgotten if place < 0]
         messages = [(place, each) for place, each in forgotten if place >= 0]
         host = host.relearned(log, messages, summaries, core.rows.salt())
     else:
-        host = host.learned(core.rows.read(host.length, state.end))
+        host = host.learned(core.learned_rows(host.length, state.end))
     texts = host.unknown(raws)
     if texts:
         host = host.told(texts, _derived_like(core, texts))

@@ -17,6 +17,7 @@ from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.recall import RecallConfig
+from siltstone.redaction import RedactionConfig, Redactor
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import check_due
 from siltstone.session.retention import Retention
@@ -52,6 +53,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     namespace: str
     index_tools: bool
     recall: bool | RecallConfig
+    redaction: bool | RedactionConfig | Redactor | None
     knowledge: bool | KnowledgeConfig
     allow_forget: bool
     hooks: Sequence[Hook]
@@ -112,6 +114,7 @@ def open_session(
     budget = options.get("answer_budget")
     if budget is not None:
         check_budget(budget, "answer_budget")
+    redactor = _redactor(options, recall)
     guards = Guards(
         options.get("on_before_compact"),
         options.get("on_after_compact"),
@@ -141,6 +144,7 @@ def open_session(
             context_window=window,
             reserved_tokens=reserved,
             retention=options.get("retention"),
+            redactor=redactor,
             knowledge=knowledge,
         )
         check_due(core)
@@ -149,6 +153,22 @@ def open_session(
             store.close()
         raise
     return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget)
+
+
+def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:
+    """What takes the secrets out of what is written; None where nothing does."""
+    asked = options.get("redaction", recall is not None and recall.redaction)
+    if asked is None or asked is False:
+        return None
+    if isinstance(asked, Redactor):
+        return asked
+    if asked is True or isinstance(asked, RedactionConfig):
+        return Redactor(None if asked is True else asked)
+    raise ConfigError(
+        f"redaction must be True, False, a RedactionConfig or a Redactor, got {asked!r}",
+        field="redaction",
+        value=asked,
+    )
 
 
 def _knowledge(options: Options[Any, Any, Any]) -> KnowledgeConfig | None:

@@ -67,14 +67,17 @@ def rewrite(
     entries = []
     if step.withdrawn and core.indexed:
         spans = step.base.covers if step.base else ()
-        entries = rows.entries(originals(core.rows, view, spans), index_tools=core.index_tools)
+        entries = rows.entries(
+            originals(core.rows, view, spans), index_tools=core.index_tools, redacting=core.redacting
+        )
     parent = None if step.parent is None else step.parent.compaction_id
+    written = core.message_rows(new, view)
     write_id = core.pend(new)
     if call is not None:
         call.write_id = write_id
     receipt = core.rows.rewrite(
         row,
-        core.message_rows(new, view),
+        written,
         entries,
         expected=state.version,
         withdrawn=[each.compaction_id for each in step.withdrawn],

@@ -21,6 +21,7 @@ from siltstone.messages import (
     read_summary,
 )
 from siltstone.session.range_set import RangeSet
+from siltstone.session.redacting import Redacting
 from siltstone.session.view import Item
 from siltstone.usage import UsageRecord
 
@@ -80,16 +81,32 @@ def entry(item: Item, *, index_tools: bool, own: Collection[int] | None = None) 
     return Entry(text, source_range, message.role, name, created_at=item.created_at / 1000)
 
 
-def entries(items: Iterable[Item], *, index_tools: bool, within: Iterable[Item] | None = None) -> list[Entry]:
+def entries(
+    items: Iterable[Item],
+    *,
+    index_tools: bool,
+    within: Iterable[Item] | None = None,
+    redacting: Redacting | None = None,
+) -> list[Entry]:
     """What is remembered of *items*, in order.
 
     *within* are messages in the order in which they were said, those of *items* among them: a call of our own
-    tools in them says whose answer is one. Left out, *items* are all there is.
+    tools in them says whose answer is one. Left out, *items* are all there is. *redacting* takes the secrets
+    out of their texts.
     """
     tools, chosen = OwnTools(), list(items)
     own = {id(item): tools.parts_of(item.message) for item in (chosen if within is None else within)}
-    found = (entry(item, index_tools=index_tools, own=own.get(id(item))) for item in chosen)
-    return [each for each in found if each is not None]
+    found = list[Entry | None]()
+    for item in chosen:
+        places: Collection[int] | None = own.get(id(item))
+        if redacting is not None:
+            item, places = redacting.entry_of(item, places)
+        found.append(entry(item, index_tools=index_tools, own=places))
+    return [
+        each if redacting is None else replace(each, content=redacting.text(each.content))
+        for each in found
+        if each is not None
+    ]
 
 
 def compaction_row(

@@ -79,6 +79,10 @@ class Session(SessionFacts):
             recall: True: before each model call, what was compacted away and fits the last user messages
                 is placed before the model, within ``min(4,000 tokens, a tenth of the window)``. A
                 :class:`RecallConfig` says how much, of what, and where. False: nothing is.
+            redaction: True: secrets are taken out of everything before it is written, and placeholders stand
+                in their place. A :class:`RedactionConfig`, or a ``siltstone.redaction.Redactor``: by its
+                rules. What you appended stays as it is until the session is opened anew. Left out: where it
+                recalls.
             knowledge: Whether the session learns facts from what it discards. True: by patterns at each
                 compaction, and by its model, beside the conversation, where that is not the extractive one. A
                 ``siltstone.knowledge.KnowledgeConfig``: the same, as it says. Left out: where it recalls.
