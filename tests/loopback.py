@@ -14,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 from typing import Any
 
-__all__ = ["Provider", "provider"]
+from loopback_answers import Said, answer, events, genuine
+
+__all__ = ["Provider", "Refusal", "provider", "size_of"]
 
 BYTES_PER_TOKEN = 4
 
@@ -22,9 +24,11 @@ BYTES_PER_TOKEN = 4
 class Refusal(Exception):  # noqa: N818 - an answer, and no error of ours
     """What the provider says instead of an answer."""
 
-    def __init__(self, message: str, code: str | None = None, kind: str = "invalid_request_error") -> None:
+    def __init__(
+        self, message: str, code: str | None = None, kind: str = "invalid_request_error", status: int = 400
+    ) -> None:
         super().__init__(message)
-        self.message, self.code, self.kind = message, code, kind
+        self.message, self.code, self.kind, self.status = message, code, kind, status
 
 
 def judge_chat(body: dict[str, Any], limit: int) -> None:
@@ -50,7 +54,7 @@ def judge_chat(body: dict[str, Any], limit: int) -> None:
         waiting = {call["id"]: at for call in calls}
     _answered(waiting)
     _fits(
-        body["messages"],
+        body,
         limit,
         lambda size: Refusal(
             f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
@@ -94,7 +98,7 @@ def judge_responses(body: dict[str, Any], limit: int) -> None:
     for call_id, kind in called.items():
         raise Refusal(f"No tool output found for {kind.replace('_', ' ')} {call_id}.")
     _fits(
-        items,
+        body,
         limit,
         lambda size: Refusal(
             "Your input exceeds the context window of this model. Please adjust your input and try again.",
@@ -137,22 +141,40 @@ def judge_anthropic(body: dict[str, Any], limit: int) -> None:
                 f"{', '.join(missing or asked)}. Each `tool_use` block must have a corresponding "
                 "`tool_result` block in the next message."
             )
+        for block in blocks:
+            if block["type"] == "thinking" and not genuine(block["thinking"], block["signature"]):
+                raise Refusal(f"messages.{at}.content: Invalid `signature` in `thinking` block")
         if len(results) != len(set(results)):
             raise Refusal(f"messages.{at}: each tool_use must have a single result.")
         asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
         if used & set(asked) or len(asked) != len(set(asked)):
             raise Refusal("messages: `tool_use` ids must be unique")
         used.update(asked)
+    _thinks(turns, body)
     if asked:
         raise Refusal(
             f"messages.{len(turns)}: `tool_use` ids were found without `tool_result` blocks immediately "
             f"after: {', '.join(asked)}."
         )
     _fits(
-        messages,
+        body,
         limit,
         lambda size: Refusal(f"prompt is too long: {size} tokens > {limit} maximum"),
     )
+
+
+def _thinks(turns: list[tuple[str, list[dict[str, Any]]]], body: dict[str, Any]) -> None:
+    """With thinking, the calls that are being answered stand behind the thought that led to them."""
+    if body.get("thinking", {}).get("type") != "enabled" or len(turns) < 2:
+        return
+    (_, called), (_, answered) = turns[-2:]
+    if answered[0]["type"] == "tool_result" and called[0]["type"] != "thinking":
+        raise Refusal(
+            f"messages.{len(turns) - 2}.content.0.type: Expected `thinking` or `redacted_thinking`, but "
+            f"found `{called[0]['type']}`. When `thinking` is enabled, a final `assistant` message must "
+            "start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` "
+            "blocks)."
+        )
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -160,54 +182,22 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _fits(items: Any, limit: int, refusal: Callable[[int], Refusal]) -> None:
-    size = len(json.dumps(items, ensure_ascii=False).encode()) // BYTES_PER_TOKEN
+def size_of(body: dict[str, Any]) -> int:
+    """Tokens of a request: what is said, what stands before it, and the definitions of tools."""
+    counted = [body[key] for key in ("system", "tools", "messages", "input") if key in body]
+    return sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in counted) // BYTES_PER_TOKEN
+
+
+def _fits(body: dict[str, Any], limit: int, refusal: Callable[[int], Refusal]) -> None:
+    size = size_of(body)
     if size > limit:
         raise refusal(size)
 
 
-_USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-_SAID = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}
-_TEXT = {"type": "output_text", "text": "ok", "annotations": []}
-_ITEM = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [_TEXT]}
-DOORS: dict[str, tuple[Callable[[dict[str, Any], int], None], dict[str, Any]]] = {
-    "/v1/chat/completions": (
-        judge_chat,
-        {
-            "id": "c",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "m",
-            "choices": [_SAID],
-            "usage": _USAGE,
-        },
-    ),
-    "/v1/responses": (
-        judge_responses,
-        {
-            "id": "r",
-            "object": "response",
-            "created_at": 0,
-            "model": "m",
-            "output": [_ITEM],
-            "parallel_tool_calls": True,
-            "tool_choice": "auto",
-            "tools": [],
-        },
-    ),
-    "/v1/messages": (
-        judge_anthropic,
-        {
-            "id": "m",
-            "type": "message",
-            "role": "assistant",
-            "model": "m",
-            "content": [{"type": "text", "text": "ok"}],
-            "stop_reason": "end_turn",
-            "stop_sequence": None,
-            "usage": {"input_tokens": 1, "output_tokens": 1},
-        },
-    ),
+DOORS: dict[str, Callable[[dict[str, Any], int], None]] = {
+    "/v1/chat/completions": judge_chat,
+    "/v1/responses": judge_responses,
+    "/v1/messages": judge_anthropic,
 }
 
 
@@ -217,18 +207,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        judge, answer = DOORS[self.path.partition("?")[0]]
-        status, said = 200, answer
-        try:
-            judge(body, self.server.limit)
-        except Refusal as refusal:
-            status = 400
-            error = {"type": refusal.kind, "message": refusal.message, "code": refusal.code, "param": None}
-            said = {"type": "error", "error": error}
+        door = self.path.partition("?")[0]
         self.server.requests += 1
-        payload = json.dumps(said).encode()
+        try:
+            said = self.server.said(door, body)
+        except Refusal as refusal:
+            self.server.refused.append(refusal)
+            error = {"type": refusal.kind, "message": refusal.message, "code": refusal.code, "param": None}
+            self._send(
+                refusal.status, "application/json", json.dumps({"type": "error", "error": error}).encode()
+            )
+            return
+        tokens = size_of(body)
+        if body.get("stream"):
+            self._send(200, "text/event-stream", b"".join(events(door, said, tokens)))
+        else:
+            self._send(200, "application/json", json.dumps(answer(door, said, tokens)).encode())
+
+    def _send(self, status: int, kind: str, payload: bytes) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(payload)))
         self.end_headers()
         self.wfile.write(payload)
@@ -243,6 +241,8 @@ class Provider(ThreadingHTTPServer):
     Attributes:
         limit: Tokens that a request may have, four bytes each.
         requests: How many it has judged.
+        refused: What it said instead of an answer, in order.
+        model: Answers a request that was judged; it may raise a :class:`Refusal`.
     """
 
     daemon_threads = True
@@ -252,6 +252,17 @@ class Provider(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.limit = 10**9
         self.requests = 0
+        self.refused: list[Refusal] = []
+        self.model: Callable[[dict[str, Any]], Said] = lambda body: Said("m")
+
+    def said(self, door: str, body: dict[str, Any]) -> Said:
+        """The answer to *body*.
+
+        Raises:
+            Refusal: it breaks a rule of the provider, or is too large.
+        """
+        DOORS[door](body, self.limit)
+        return self.model(body)
 
     @property
     def url(self) -> str:

@@ -200,7 +200,7 @@ class ForgottenReturned:
 
 @dataclass(frozen=True, slots=True)
 class WindowLearned:
-    """A provider named its own limit, which is smaller than the window known so far.
+    """A provider refused a request as too large, and its limit is smaller than the window known so far.
 
     Attributes:
         session_id: The session.

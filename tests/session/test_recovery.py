@@ -16,6 +16,7 @@ from siltstone import (
     Prepared,
     Session,
     ThresholdCompactor,
+    WindowLearned,
     estimate_tokens,
 )
 from siltstone.errors import InvalidArgumentsError
@@ -170,3 +171,41 @@ def test_the_tool_is_defined_for_each_provider(tmp_path: Path) -> None:
         assert schema == tool.definition("mcp")["inputSchema"]
         assert schema["required"] == []
         assert schema["properties"]["focus"]["type"] == "string"
+
+
+@pytest.mark.parametrize(
+    ("said", "share"),
+    [
+        ("prompt is too long: {size} tokens > {limit} maximum", 2),
+        ("This model's maximum context length is {limit} tokens.", 1),
+        ("Your input exceeds the context window of this model.", None),
+    ],
+)
+def test_the_session_learns_from_a_refusal_how_large_a_request_may_be(
+    tmp_path: Path, said: str, share: int | None
+) -> None:
+    """The provider counts twice as much as we do: by our count its limit is half of what it names."""
+    hook = RecordingHook()
+    with Session.open(
+        tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=10_000, hooks=[hook]
+    ) as session:
+        session.append(*conversation(), user("next"))
+        sent = session.history()
+        tokens = estimate_tokens(sent, rule="blocks")
+        limit = tokens * 4 // 3
+        session.recover(ValueError(said.format(size=2 * tokens, limit=limit)))
+        learned = tokens - 1 if share is None else limit // share
+        assert session.context_window == learned
+        assert [event for event in hook.events if isinstance(event, WindowLearned)] == [
+            WindowLearned("s", 10_000, learned)
+        ]
+        assert session.prepare().tokens <= learned
+    with Session.open(tmp_path, "s", policy=POLICY, context_window=10_000) as session:
+        assert session.context_window == learned
+
+
+def test_without_a_window_a_refusal_that_names_none_teaches_none(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*conversation(), user("next"))
+        session.recover(ValueError("Your input exceeds the context window of this model."))
+        assert session.context_window is None

@@ -14,7 +14,7 @@ from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import ForgetReport, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan, Skipped
-from siltstone.overflow import provider_limit
+from siltstone.overflow import is_context_overflow, provider_limit
 from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
 from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
@@ -129,10 +129,10 @@ class SessionCalls:
         return forecast(self.core, self.policy, self._asked)
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
-        """``recover``. Where *error* names the provider's limit, the session learns it."""
-        named = provider_limit(error)
-        if named is not None and can_hold(self.core, self.policy, named.limit):
-            self.core.learn_window(named.limit)
+        """``recover``. The session learns from *error* how large a request may be."""
+        limit = self._limit_of(error)
+        if limit is not None and can_hold(self.core, self.policy, limit):
+            self.core.learn_window(limit)
         seen, retries = self._retried
         retries = retries if seen == self.core.next_seq else 0
         state, prepared = yield from recovery(self.core, self.policy, error, retries)
@@ -141,6 +141,24 @@ class SessionCalls:
         if self.recalling is not None:
             self.recalling.leave_out(state)
         return again(prepared)
+
+    def _limit_of(self, error: Exception) -> int | None:
+        """The provider's limit by our own count, as far as *error* tells it.
+
+        Where the provider counted more in the refused request than we did, its limit is as much less in our
+        tokens. Where it names no limit, what is known is that this request was too large; without a window
+        that is the policy's matter alone.
+        """
+        if self.policy is None:
+            return None
+        core, named = self.core, provider_limit(error)
+        sent = core.follow().view.recounted(self.policy.token_rule).tokens + core.reserved_tokens
+        if named is None:
+            known = core.context_window is not None and is_context_overflow(error)
+            return sent - 1 if known else None
+        if named.requested is None:
+            return named.limit
+        return min(named.limit, named.limit * sent // named.requested)
 
     def forgetting(self, criteria: Criteria) -> Flow[ForgetReport]:
         """``forget``."""

@@ -11,7 +11,7 @@ from siltstone.errors import ConfigError, InvalidArgumentsError, ToolNotFoundErr
 
 __all__ = ["Format", "Tool", "dispatch"]
 
-Format: TypeAlias = Literal["openai", "anthropic", "mcp"]
+Format: TypeAlias = Literal["openai", "openai.responses", "anthropic", "mcp"]
 
 MAX_DIGITS = 1_000  #: of a number in the arguments; Python itself refuses to read 4,301 digits
 LONGEST_SHOWN = 80  #: characters of a value that an error repeats
@@ -36,8 +36,8 @@ class Tool:
     def definition(self, format: Format = "openai") -> dict[str, Any]:  # noqa: A002 - the word users know
         """The tool as *format* wants it in a request.
 
-        ``openai`` is the form of Chat Completions; ``anthropic`` that of Messages; ``mcp`` that of
-        ``tools/list``.
+        ``openai`` is the form of Chat Completions, ``openai.responses`` that of Responses; ``anthropic``
+        that of Messages; ``mcp`` that of ``tools/list``.
 
         Raises:
             ConfigError: *format* is none of them.
@@ -47,12 +47,21 @@ class Tool:
             case "openai":
                 function = {"name": self.name, "description": self.description, "parameters": schema}
                 return {"type": "function", "function": function}
+            case "openai.responses":
+                return {
+                    "type": "function",
+                    "name": self.name,
+                    "description": self.description,
+                    "parameters": schema,
+                }
             case "anthropic":
                 return {"name": self.name, "description": self.description, "input_schema": schema}
             case "mcp":
                 return {"name": self.name, "description": self.description, "inputSchema": schema}
         raise ConfigError(
-            f"format must be 'openai', 'anthropic' or 'mcp', got {format!r}", field="format", value=format
+            f"format must be 'openai', 'openai.responses', 'anthropic' or 'mcp', got {format!r}",
+            field="format",
+            value=format,
         )
 
     def call(self, arguments: str | Mapping[str, Any]) -> str:
