@@ -101,14 +101,16 @@ class Vault:
     Args:
         root: Where all vaults are.
         name: Of the session, in any script.
+        durable: A file is on disk when it was written. False leaves that to the system, for whoever can
+            write the vault anew: after a power cut files may be empty, and :meth:`remove` takes them out.
 
     Raises:
         ConfigError: *name* is blank.
         StoreIoError: the folder cannot be made.
     """
 
-    def __init__(self, root: str | os.PathLike[str], name: str) -> None:
-        self.path = _claimed(Path(root), name)
+    def __init__(self, root: str | os.PathLike[str], name: str, *, durable: bool = True) -> None:
+        self.path, self._durable = _claimed(Path(root), name), durable
 
     def add(self, memory: VaultMemory) -> Path | None:
         """Writes a memory; its file, or None for one that is blank or ambient, which is no memory.
@@ -122,7 +124,9 @@ class Vault:
         if memory.seq is not None:
             head["seq"] = str(memory.seq)
         text = _document({**head, **memory.metadata}, MEMORY_HEADING, memory.content)
-        return _write_new(self.path / "memories", f"{memory.at.astimezone(UTC):{STAMP}}-memory", text)
+        return _write_new(
+            self.path / "memories", f"{memory.at.astimezone(UTC):{STAMP}}-memory", text, durable=self._durable
+        )
 
     def save(self, *summaries: VaultSummary) -> None:
         """Makes *summaries* the current ones, and keeps a copy of a recent one.
@@ -134,8 +138,30 @@ class Vault:
         for summary in summaries:
             text = _summary(summary)
             if summary.kind == "recent":
-                _write_new(folder, f"recent-{summary.updated.astimezone(UTC):{STAMP}}", text)
-            _write(folder / f"{summary.kind}.md", text)
+                _write_new(
+                    folder, f"recent-{summary.updated.astimezone(UTC):{STAMP}}", text, durable=self._durable
+                )
+            _write(folder / f"{summary.kind}.md", text, durable=self._durable)
+
+    def remove(self, unwanted: Callable[[VaultMemory], bool]) -> int:
+        """Deletes the memories that *unwanted* says of; how many. A file that cannot be read stays.
+
+        Raises:
+            StoreIoError: one cannot be deleted; those before it are.
+        """
+        folder = self.path / "memories"
+        found = [path for path, memory in _each(folder, _read_memory, []) if unwanted(memory)]
+        found += [path for path in folder.glob("*.md") if not path.stat().st_size]
+        for path in found:
+            _delete(path)
+        return len(found)
+
+    def remove_summaries(self, unwanted: Callable[[VaultSummary], bool]) -> int:
+        """The same for summaries, the current ones and the copies."""
+        found = [path for path, each in _each(self.path / "summaries", _read_summary, []) if unwanted(each)]
+        for path in found:
+            _delete(path)
+        return len(found)
 
     def read(self) -> Contents:
         """All of it. What cannot be read is named, and the rest is there.
@@ -257,7 +283,7 @@ def _each(
         raise _failed(folder, error) from error
     for path in files:
         try:
-            yield path, read(path.read_bytes().decode("utf-8"))
+            yield path, read(path.read_bytes().decode("utf-8", "surrogatepass"))
         except KeyError as error:
             unreadable.append((path, f"it has no {error}"))
         except (OSError, ValueError) as error:
@@ -272,17 +298,17 @@ def _when(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _write_new(folder: Path, stem: str, text: str) -> Path:
+def _write_new(folder: Path, stem: str, text: str, *, durable: bool) -> Path:
     """Writes a file of that name, or with ``-2``, ``-3`` and so on behind it: none is written over."""
     number = 1
     while True:
         path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
-        if _write(path, text, replaces=False):
+        if _write(path, text, replaces=False, durable=durable):
             return path
         number += 1
 
 
-def _write(path: Path, text: str, *, replaces: bool = True) -> bool:
+def _write(path: Path, text: str, *, replaces: bool = True, durable: bool = True) -> bool:
     """Writes *path* whole, by a file beside it; whether it did, where it may not replace one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -292,7 +318,8 @@ def _write(path: Path, text: str, *, replaces: bool = True) -> bool:
             with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
                 file.write(text)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             if replaces:
                 beside.replace(path)
                 return True
@@ -303,6 +330,13 @@ def _write(path: Path, text: str, *, replaces: bool = True) -> bool:
             return True
         finally:
             beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
     except OSError as error:
         raise _failed(path, error) from error
 

@@ -21,10 +21,11 @@ FLOORS = {
     "compaction": 4, "knowledge": 4, "models": 4, "outcome": 4, "tokenizer": 4,
     "engine": 5, "recall": 5, "tools": 5, "testing": 5, "config": 5, "vault": 5, "archive": 5,
     "evaluation": 5,
-    "session": 6,
-    "__init__": 7,
-    "cli": 8,
-    "__main__": 9,
+    "presets": 6,
+    "session": 7,
+    "__init__": 8,
+    "cli": 9,
+    "__main__": 10,
 }  # fmt: skip
 
 # What lies below and is out of reach all the same, but for the modules that are named.
@@ -81,6 +82,12 @@ FAMILIES = {
     "embedding": ["base hashed minilm", "function table"],
     "archive": ["lines", "everything records vectors", "files"],
     "knowledge": ["base prompts topics words", "distill extract search stored update", "hybrid", "config"],
+    "presets": [
+        "reading vault_files",
+        "base",
+        "three_tiers threshold_stack waterfall_memory",
+        "registry",
+    ],
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
@@ -93,6 +100,7 @@ FAMILIES = {
         "core",
         "learning",
         "committing compactions forgetting rewriting",
+        "presetting",
         "boundary observing opening",
         "recalling recovery",
         "calls",

@@ -225,3 +225,22 @@ def test_items_of_the_responses_api_are_replayed(tmp_path: Path) -> None:
     assert session["messages"] == 200
     assert session["compactions"] >= 2
     assert session["lost"] == session["lost_from_memory"] == session["broken_tool_groups"] == 0
+
+
+def test_presets_are_compared_by_name(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(40))
+    asked = ("--window", 4000, "--preset", "meerkat", "--preset", "rustant", "--json")
+    result = siltstone("replay", transcript, *asked)
+    assert result.returncode == 0, result.stderr
+    told = {each["policy"]: each["total"] for each in json.loads(result.stdout)["policies"]}
+    assert list(told) == ["meerkat", "rustant"]
+    assert all(total["runs"] >= 2 and total["net_runs"] == 0 for total in told.values())
+
+
+def test_an_unknown_preset_is_bad_usage(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(4))
+    result = siltstone("replay", transcript, "--window", 4000, "--preset", "merkat")
+    assert result.returncode == 2
+    assert "did you mean 'meerkat'" in result.stderr
+    result = siltstone("replay", transcript, "--window", 4000, "--preset", "meerkat", "--preset", "meerkat")
+    assert result.returncode == 2

@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from siltstone import __version__
+from siltstone import __version__, presets
 from siltstone.cli import changing, looking
 from siltstone.cli.console import AsJson, choice, line, output, print_json, progress, refusals
 from siltstone.cli.demo.run import run
@@ -24,7 +24,9 @@ from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.timeline import timeline
 from siltstone.cli.transcript import read_transcripts
+from siltstone.compaction import Compactor
 from siltstone.compaction.registry import policy_names
+from siltstone.presets import Preset, preset_names
 
 __all__ = ["app"]
 
@@ -72,6 +74,9 @@ def demo_command(
     ] = Path("siltstone-demo"),
     window: Annotated[int, typer.Option(min=4000, help="The model's window in tokens.")] = 16_000,
     turns: Annotated[int | None, typer.Option(min=1, help="Turns of the script at most.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help=f"A documented system: {', '.join(preset_names())}.")
+    ] = None,
     picture: Annotated[
         bool | None, typer.Option(help="Draw tokens over time. [default: in a terminal]")
     ] = None,
@@ -88,7 +93,8 @@ def demo_command(
             label = f"reading the standard library, {tokens:,} of {window:,} tokens in context"
             bar.update(task, completed=done, total=total, description=label)
 
-        demo = run(store, window=window, limit=turns, progress=tell)
+        system = None if preset is None else presets.preset(preset)
+        demo = run(store, window=window, preset=system, limit=turns, progress=tell)
     if as_json:
         print_json(demo.to_json())
         return
@@ -107,6 +113,10 @@ def replay_command(
             "[default: threshold]"
         ),
     ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A documented system: {', '.join(preset_names())}. May be given several times."),
+    ] = None,
     model: Annotated[str, typer.Option(help=f"One of: {', '.join(MODELS)}.")] = "extractive",
     store: Annotated[
         Path | None, typer.Option(help="A new directory to keep the store in; a temporary one otherwise.")
@@ -118,13 +128,16 @@ def replay_command(
     Exit code 1 tells that something was lost or broken, or that the window was exceeded.
     """
     choice("--model", model, MODELS)
-    names = policy or ["threshold"]
+    names, systems = policy or ([] if preset else ["threshold"]), preset or []
     if len(set(names)) < len(names):
         raise typer.BadParameter("each policy once", param_hint="--policy")
+    if len(set(systems)) < len(systems):
+        raise typer.BadParameter("each preset once", param_hint="--preset")
     with refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
         if store is not None and store.exists():
             raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
-        policies = [named_policy(name, window) for name in names]
+        policies: list[tuple[str, Compactor | Preset]] = [named_policy(name, window) for name in names]
+        policies += [(name, presets.preset(name)) for name in systems]
         sessions = read_transcripts(transcript)
         replays: dict[str, list[Replay]] = {}
         with progress(hidden=as_json) as bar:

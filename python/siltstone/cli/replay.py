@@ -20,6 +20,7 @@ from siltstone.memory.base import Store
 from siltstone.messages import RawMessage, broken_tool_groups, encode, indexable_texts, read_message
 from siltstone.models import ExtractiveModel
 from siltstone.outcome import Compacted, Failed
+from siltstone.presets import Preset
 from siltstone.session import Prepared, Session
 
 __all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
@@ -96,25 +97,26 @@ def replay(
     transcript: Transcript,
     directory: Path,
     *,
-    policy: Compactor,
+    policy: Compactor | Preset,
     model: Model,
     window: int,
     progress: Callable[[], object] = lambda: None,
 ) -> Replay:
     """Replays *transcript* into a store below *directory*, then reopens the store and looks for losses.
 
-    A boundary comes before each model call: before an assistant message that does not follow another,
-    and once at the end.
+    *policy* is a policy, or a preset with all that it has. A boundary comes before each model call: before an
+    assistant message that does not follow another, and once at the end.
     """
+    own: dict[str, Any] = {"policy": policy}
+    if isinstance(policy, Preset):
+        own, policy = {"preset": policy}, policy.policy
     result = Replay(transcript.name, len(transcript.messages))
     started = time.perf_counter()
     watch = Stopwatch()
     result.tokens_seen = policy.token_rule.count(
         read_message(raw, i) for i, raw in enumerate(transcript.messages)
     )
-    with Session.open(
-        directory, transcript.name, policy=policy, model=model, context_window=window
-    ) as session:
+    with Session.open(directory, transcript.name, model=model, context_window=window, **own) as session:
         previous: str | None = None
         for message in transcript.messages:
             role = read_message(message, 0).role

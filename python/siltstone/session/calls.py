@@ -72,7 +72,7 @@ class SessionCalls:
         self.core = opened.core
         self.policy = opened.policy
         self.has_model = opened.model is not None
-        self._answer_budget = opened.answer_budget
+        self._answer_budget, self._most_hits = opened.answer_budget, opened.most_hits
         self.recalling = None if opened.recall is None else Recalling(opened.core, opened.recall)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
@@ -316,6 +316,8 @@ class SessionCalls:
         """``search``, and whoever listens is told of damaged entries."""
         self.check_memory()
         self.core.check_open()
+        if self._most_hits is not None:
+            limit = min(limit, self._most_hits)
         hits = self.core.store.search(self.core.session_id, query, limit, **options)
         self.core.tell_damage()
         return hits

@@ -47,6 +47,7 @@ def commit(
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
         core.retain()
         learn_patterns(core)
+    core.catch_up()
     return compaction_id
 
 

@@ -20,6 +20,7 @@ from siltstone.errors import (
     ConfigError,
     ReadOnlyStoreError,
     SessionDroppedError,
+    SiltstoneError,
     StoreClosedError,
     StoreConflictError,
     StoreError,
@@ -38,6 +39,7 @@ from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, SessionLog, SessionVersion
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message, unmarked
+from siltstone.presets import Live
 from siltstone.redaction import Redactor
 from siltstone.session import rows
 from siltstone.session.clock import CompactionClock
@@ -112,6 +114,7 @@ class SessionCore:
         self._damaged: tuple[int, ...] = ()
         self.pending: _Write | None = None
         self.calls = Calls()
+        self.live: Live | None = None  # files beside the store
         stored = self.rows.open(namespace)
         if stored.deleted:
             raise SessionDroppedError(
@@ -318,6 +321,15 @@ class SessionCore:
                 _log.warning("%d entries of session %r are damaged", len(damaged), self.session_id)
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
 
+    def catch_up(self) -> None:
+        """Brings the files beside the store in step. What fails is logged, and tried again by the next."""
+        if self.live is None:
+            return
+        try:
+            self.live.catch_up()
+        except (SiltstoneError, OSError):
+            _log.exception("the files of session %r are behind its store", self.session_id)
+
     def close(self, owns_store: bool) -> None:
         """Stores the clock where it moved since the last write, and closes the store if it is ours."""
 
@@ -326,6 +338,7 @@ class SessionCore:
                 return
             self._closed = True
             try:
+                self.catch_up()
                 state = self.followed()
                 if state.clock != state.stored and not state.deleted:
                     self._save_clock(state.clock)
@@ -479,6 +492,16 @@ class SessionCore:
         version = self.rows.save_clock(clock.to_json(), expected=state.version, write_id=self.pend())
         self.state = state.ticked(version, clock)
         self.pending = None
+
+    def save_settings(self, settings: str) -> None:
+        """Writes what was settled for the session, a JSON text."""
+
+        def step() -> None:
+            state = self.followed()
+            self.rows.save_settings(settings, expected=state.version, write_id=self.pend())
+            self.followed()
+
+        self.locked(step)
 
     def infer_clock(self) -> None:
         """Takes over the boundaries of a history that was not begun here, and stores them at once."""

@@ -49,8 +49,11 @@ def forgetting(
     if report.facts:
         forget_progress(core, known)
     renewed = 0
-    if renew and isinstance(policy, Resummarizer):
-        renewed = yield from _renew(core, policy)
+    try:
+        if renew and isinstance(policy, Resummarizer):
+            renewed = yield from _renew(core, policy)
+    finally:
+        core.catch_up()
     return replace(report, renewed=renewed)
 
 

@@ -16,10 +16,12 @@ from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
+from siltstone.presets import Preset, System
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import check_due
+from siltstone.session.presetting import check_free, preset_options, settle
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
 
@@ -46,6 +48,7 @@ COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of ano
 class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     """How a session of a store is opened; :meth:`siltstone.Session.open` says what each means."""
 
+    preset: str | Preset | System | None
     policy: Compactor | None
     model: ModelT | None
     context_window: int | None
@@ -84,6 +87,7 @@ class Opened:
     answer_budget: int | None
     recall: RecallConfig | None
     allow_forget: bool = False
+    most_hits: int | None = None
 
 
 def open_session(
@@ -101,6 +105,7 @@ def open_session(
     if unknown:
         name = min(unknown)
         raise TypeError(f"open() got an unexpected keyword argument {name!r}")
+    preset, options = preset_options(options)
     window, reserved = options.get("context_window"), options.get("reserved_tokens", 0)
     check_window(window, reserved)
     policy = options["policy"] if "policy" in options else default_policy() if window is not None else None
@@ -130,8 +135,10 @@ def open_session(
             field="allow_forget",
             value=allow_forget,
         )
-    store, owned = _store(path, memory)
+    store, owned = _store(path, session_id, memory, preset)
     try:
+        if preset is not None:
+            check_free(store, session_id, preset)
         core = SessionCore(
             store,
             session_id,
@@ -147,12 +154,15 @@ def open_session(
             redactor=redactor,
             knowledge=knowledge,
         )
+        if preset is not None:
+            settle(core, preset, path)
         check_due(core)
     except BaseException:
         if owned:
             store.close()
         raise
-    return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget)
+    hits = None if preset is None else preset.most_hits
+    return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget, hits)
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:
@@ -298,9 +308,18 @@ def _is_async(model: Any) -> bool:
     )
 
 
-def _store(path: Path | None, memory: bool | Store) -> tuple[Store, bool]:
+def _store(
+    path: Path | None, session_id: str, memory: bool | Store, preset: Preset | None
+) -> tuple[Store, bool]:
     if not isinstance(memory, bool):
         return memory, False
     if path is None:
         raise ConfigError("a session needs a path, or a store as memory=", field="path", value=path)
-    return MemoryStore.open(path), True
+    if preset is None:
+        return MemoryStore.open(path), True
+    try:
+        return preset.open_store(path), True
+    except ConfigError:  # what is there is of another form: whose, is said rather than how
+        with MemoryStore.open(path, read_only=True) as there:
+            check_free(there, session_id, preset)
+        raise

@@ -61,6 +61,9 @@ class Session(SessionFacts):
             path: A directory. The session's log and entries are kept in ``memory/memory.sqlite3`` below
                 it, together with those of other sessions. Ignored where *memory* is a store.
             session_id: Any text of 1 to 1,024 bytes. It is data, never a path.
+            preset: A documented system by its name, or made by ``siltstone.presets``: it says the policy and
+                whatever else the system has. A session keeps the preset that it began with, and a store holds
+                sessions of one.
             policy: When and what to give up. Left out: ``ThresholdCompactor()`` where there is a window, else
                 none. None: compaction is off, and ``prepare`` returns the whole history.
             model: Writes summaries: a callable ``CompletionRequest -> Completion | str``; or a list of them,

@@ -13,11 +13,12 @@ from typing import Any
 from siltstone.cli.demo.questions import Question, answerable
 from siltstone.cli.demo.script import SYSTEM, turns
 from siltstone.cli.latency import Stopwatch
-from siltstone.compaction import CompactionConfig, ThresholdCompactor
+from siltstone.compaction import CompactionConfig, Compactor, ThresholdCompactor
 from siltstone.evaluation.measures import percentile
 from siltstone.memory import MemoryStore
 from siltstone.messages import read_history, read_message
 from siltstone.models import ExtractiveModel
+from siltstone.presets import Preset
 from siltstone.session import Session
 
 __all__ = ["SESSION_ID", "Answer", "Demo", "run"]
@@ -109,6 +110,7 @@ def run(
     directory: Path,
     *,
     window: int,
+    preset: Preset | None = None,
     limit: int | None = None,
     progress: Callable[[int, int, int], object] | None = None,
 ) -> Demo:
@@ -117,15 +119,19 @@ def run(
     Args:
         directory: The store; made if absent.
         window: The window in tokens.
+        preset: The documented system that it runs as; else threshold compaction.
         limit: Turns of the script at most; all where None.
         progress: Called after each turn with turns done, turns in all, tokens in context.
     """
     started = time.perf_counter()
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window * 4 // 5))
+    policy: Compactor = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window * 4 // 5))
+    own: dict[str, Any] = {"policy": policy}
+    if preset is not None:
+        own, policy = {"preset": preset}, preset.policy
     demo = Demo(window, window * 4 // 5)
     script = turns()[:limit]
     with Session.open(
-        directory, SESSION_ID, policy=policy, model=ExtractiveModel(), context_window=window
+        directory, SESSION_ID, model=ExtractiveModel(), context_window=window, **own
     ) as session:
         done, begun = _progress(session)
         if not session.history():

@@ -1,0 +1,20 @@
+"""The documented systems by name: complete options of a session, with the numbers that each documents.
+
+::
+
+    from siltstone import Session, presets
+
+    session = Session.open("agent-data", "chat-1", preset="meerkat", context_window=128_000)
+    session = Session.open("agent-data", "chat-2", preset=presets.meerkat(recent_turn_budget=6))
+    session = Session.open("agent-data", "chat-3", preset=presets.meerkat.from_config("config.toml"))
+
+``documented=False`` gives ours on the same plan.
+"""
+
+from siltstone.presets.base import Live, Preset, System
+from siltstone.presets.registry import preset, preset_names
+from siltstone.presets.three_tiers import rustant
+from siltstone.presets.threshold_stack import meerkat
+from siltstone.presets.waterfall_memory import waterfall
+
+__all__ = ["Live", "Preset", "System", "meerkat", "preset", "preset_names", "rustant", "waterfall"]

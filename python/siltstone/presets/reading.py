@@ -1,0 +1,154 @@
+"""Reads what other systems are configured with: TOML, JSON, and Markdown with settings in bold."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from siltstone.errors import ConfigError
+
+__all__ = ["Table", "json_object", "known_tables", "markdown_settings", "read_text", "table", "toml"]
+
+Table: TypeAlias = dict[str, Any]
+
+#: A setting of a Markdown file: its key is a word in lower case. ``**Notes**:`` is prose.
+_SETTING: Final = re.compile(r"^\*\*([a-z][a-z0-9_]*)\*\*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_FENCED: Final = re.compile(r"^```.*?^```[^\n]*$", re.MULTILINE | re.DOTALL)
+_SUFFIXES: Final = (".toml", ".json", ".md", ".markdown", ".txt")
+_LONGEST_PATH: Final = 4_096
+
+
+def read_text(source: str | os.PathLike[str]) -> str:
+    """The text that *source* is, or that the file has which it names.
+
+    A text of one line that is the path of a file, or ends as one does, is taken for a path.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not UTF-8; or *source* is neither.
+    """
+    if isinstance(source, str):
+        line = source.strip()
+        if "\n" in line or not line or len(line) > _LONGEST_PATH:
+            return source
+        if not line.lower().endswith(_SUFFIXES) and not _is_file(line):
+            return source
+        source = line
+    elif not isinstance(source, os.PathLike):
+        raise ConfigError(
+            f"a configuration must be a text or a path, got {source!r}", field="config", value=source
+        )
+    path = Path(source)
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", field="config", value=str(path)) from error
+
+
+def toml(text: str) -> Table:
+    """What *text* says as TOML.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"the configuration is not TOML: {error}", field="config", value=text) from error
+
+
+def known_tables(read: Table, known: Sequence[str]) -> dict[str, Table]:
+    """The tables of *known* that *read* has. Those of other parts of a system are left aside.
+
+    Raises:
+        ConfigError: a key at the top that is no table, or a table whose name is nearly a known one.
+    """
+    found: dict[str, Table] = {}
+    for name, value in read.items():
+        if name in known:
+            found[name] = table(value, name)
+        elif not isinstance(value, Mapping) or (close := get_close_matches(name, known, 1)):
+            hint = (
+                f"; did you mean {close[0]!r}?"
+                if isinstance(value, Mapping)
+                else f"; known are {', '.join(known)}"
+            )
+            raise ConfigError(f"there is no table {name!r}{hint}", field=name, value=value)
+    return found
+
+
+def json_object(text: str) -> Table:
+    """The object that *text* is as JSON. A key twice is an error: nobody can say which one holds.
+
+    Raises:
+        ConfigError: it is none.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> Table:
+        found: Table = {}
+        for key, value in pairs:
+            if key in found:
+                raise ConfigError(f"{key} must be said once", field=key, value=value)
+            found[key] = value
+        return found
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except RecursionError as error:
+        raise ConfigError("the configuration is nested too deep", field="config", value="") from error
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"the configuration is not JSON: {error}", field="config", value=text) from error
+    return table(value, "config")
+
+
+def markdown_settings(text: str) -> Table:
+    """The lines ``**key**: value`` of *text*: numbers, ``true``, ``false``, ``none`` and words.
+
+    Raises:
+        ConfigError: a key stands there twice.
+    """
+    found: Table = {}
+    for key, value in _SETTING.findall(_FENCED.sub("", text)):
+        if key in found:
+            raise ConfigError(f"{key} must be said once", field=key, value=value)
+        found[key] = _value(value)
+    return found
+
+
+def table(value: Any, name: str) -> Table:
+    """*value*, which must be a table.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{name} must be a table, got {value!r}", field=name, value=value)
+    return dict(value)
+
+
+def _is_file(line: str) -> bool:
+    try:
+        return Path(line).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _value(text: str) -> Any:
+    """A value of a Markdown line as code would give it."""
+    plain = text.strip("`\"'")
+    words = {"true": True, "false": False}
+    if plain.lower() in words:
+        return words[plain.lower()]
+    for kind in (int, float):
+        try:
+            return kind(plain)
+        except ValueError:
+            continue
+    return plain

@@ -1,0 +1,38 @@
+"""The systems by name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from siltstone.compaction.registry import nearest
+from siltstone.errors import ConfigError
+from siltstone.presets.base import Preset, System
+from siltstone.presets.three_tiers import rustant
+from siltstone.presets.threshold_stack import meerkat
+from siltstone.presets.waterfall_memory import waterfall
+
+__all__ = ["SYSTEMS", "preset", "preset_names"]
+
+SYSTEMS: Final[dict[str, System]] = {each.name: each for each in (meerkat, waterfall, rustant)}
+
+
+def preset_names() -> list[str]:
+    """The names of all systems."""
+    return list(SYSTEMS)
+
+
+def preset(asked: Any) -> Preset:
+    """The preset of that name in its documented form; a preset is itself.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if isinstance(asked, Preset):
+        return asked
+    if isinstance(asked, System):
+        return asked()
+    if not isinstance(asked, str) or asked not in SYSTEMS:
+        raise ConfigError(
+            f"there is no preset {asked!r}{nearest(str(asked), preset_names())}", field="preset", value=asked
+        )
+    return SYSTEMS[asked]()

@@ -1,0 +1,68 @@
+"""``meerkat``: threshold compaction, a semantic memory of hashed words, and the tool ``memory_search``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from siltstone.compaction import checks
+from siltstone.compaction.config import CompactionConfig
+from siltstone.compaction.threshold import ThresholdCompactor
+from siltstone.memory import HnswMemoryStore, MemoryStore
+from siltstone.presets.base import Preset, System, chosen
+from siltstone.presets.reading import Table, table, toml
+
+__all__ = ["Meerkat", "meerkat"]
+
+_KEYS: Final = {
+    name: name
+    for name in (
+        "auto_compact_threshold",
+        "recent_turn_budget",
+        "max_summary_tokens",
+        "min_turns_between_compactions",
+        "max_request_bytes",
+        "retained_token_budget",
+        "strict_guard",
+        "min_reduction",
+        "on_summarizer_overflow",
+        "summary_prefix",
+    )
+}
+#: The documented guard, estimate and failures. Its documents let a compaction retain fewer turns where they
+#: have no room, and so does the budget of retained tokens; nothing is cut within a message, or made anew.
+_DOCUMENTED: Final[Mapping[str, Any]] = {
+    "strict_guard": True,
+    "estimator": "bytes/4",
+    "on_summarizer_overflow": "fail",
+    "max_result_tokens": None,
+    "max_summary_level": None,
+}
+
+
+class Meerkat(System):
+    """Threshold compaction of whole turns, and what was discarded found by hashed words in a graph.
+
+    A configuration is TOML: the table ``[compaction]``, or its keys at the top.
+    """
+
+    name: ClassVar[str] = "meerkat"
+    tables: ClassVar[Mapping[str, Mapping[str, str]]] = {"compaction": _KEYS}
+
+    def _read(self, text: str) -> Mapping[str, Table]:
+        read = toml(text)
+        inner = table(read.pop("compaction", {}), "compaction")
+        top = {key: value for key, value in read.items() if not isinstance(value, dict)}
+        return {"compaction": top | inner}
+
+    def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
+        given = chosen(settings, CompactionConfig)
+        if "recent_turn_budget" in given:
+            checks.positive("recent_turn_budget", given["recent_turn_budget"])
+        form = _DOCUMENTED if documented else {}
+        policy = ThresholdCompactor(CompactionConfig(**{**form, **given}))
+        store = HnswMemoryStore.open if documented else MemoryStore.open
+        return Preset(self.name, documented, {"policy": policy}, settings, open_store=store)
+
+
+meerkat: Final = Meerkat()

@@ -1,0 +1,148 @@
+"""The vault of a session, in step with its log: a file a message, and the two summaries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from siltstone.compaction.prompts import unframed
+from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
+from siltstone.compaction.waterfall_state import WaterfallState
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog
+from siltstone.messages import RawMessage, decode, indexable_text, read_message
+from siltstone.vault import Contents, Vault, VaultMemory, VaultSummary
+
+__all__ = ["FOLDER", "VaultFiles"]
+
+FOLDER: Final = "vault"
+"""Where the vaults of a store are, below its directory."""
+
+POLICY: Final = "waterfall"
+PAGE: Final = 1_000  #: messages of the log that are read at once
+
+
+class VaultFiles:
+    """Writes what the log of a session has and its vault lacks.
+
+    The log is the truth: a vault that was left behind by a crash is completed, and what was forgotten leaves
+    it. Files that are no memories and no summaries are left alone.
+
+    Args:
+        path: The directory of the store.
+        session_id: Whose vault it is.
+        log: The log of that session.
+    """
+
+    def __init__(self, path: Path, session_id: str, log: SessionLog) -> None:
+        self._vault = Vault(path / FOLDER, session_id, durable=False)
+        self._log = log
+        self._end = 0  # messages before it have their file
+        self._redactions: int | None = None  # of the log, when the files were last brought in step
+        self._row: int | None = None  # whose summaries are written
+
+    @property
+    def path(self) -> Path:
+        """The folder of the vault."""
+        return self._vault.path
+
+    def found(self) -> Sequence[RawMessage]:
+        """The memories that stand there, in their order, as messages of their role."""
+        return [
+            {"role": role if role in ("user", "assistant") else "user", "content": memory.content}
+            for memory in self._vault.read().memories
+            for role in (memory.metadata.get("role", "user"),)
+        ]
+
+    def catch_up(self) -> None:
+        """Brings the files in step.
+
+        Raises:
+            StoreIoError: one cannot be written. The next call goes on from there.
+        """
+        state = self._log.state()
+        if state.deleted:
+            return
+        kept: set[int] = set()
+        if self._redactions != state.redactions:  # just opened, or something was forgotten
+            kept = self._reconcile(state.next_seq)
+            self._end, self._row = 0, None
+        for start in range(self._end, state.next_seq, PAGE):
+            for row in self._log.read(start, min(start + PAGE, state.next_seq)):
+                if row.seq not in kept:
+                    self._add(row)
+        self._end, self._redactions = state.next_seq, state.redactions
+        self._write_summaries(state.head)
+
+    def _reconcile(self, end: int) -> set[int]:
+        """Takes out what the log does not say, and what stands there twice; the numbers of what is right."""
+        truth: dict[int, str] = {}
+        for start in range(0, end, PAGE):
+            truth |= {row.seq: _content(row) for row in self._log.read(start, min(start + PAGE, end))}
+        kept: set[int] = set()
+
+        def wrong(memory: VaultMemory) -> bool:
+            seq = memory.seq
+            if seq is None or seq in kept or truth.get(seq) != memory.content:
+                return True
+            kept.add(seq)
+            return False
+
+        self._vault.remove(wrong)
+        known = {_text(each) for each in _summaries(self._log)}
+        self._vault.remove_summaries(lambda summary: summary.text not in known)
+        return kept
+
+    def _add(self, row: LogRow) -> None:
+        content = _content(row)
+        if content.strip():
+            at = datetime_from(row.created_at)
+            self._vault.add(VaultMemory(content, at, row.seq, {"event_type": "message", "role": row.role}))
+
+    def _write_summaries(self, head: CompactionRow | None) -> None:
+        """Writes the summaries of the newest run, where they are not written yet."""
+        row = head
+        while row is not None and not (row.compaction.policy == POLICY and row.compaction.state):
+            row = None if row.parent is None else self._log.compaction(row.parent)
+        if row is None or row.compaction_id == self._row:
+            return
+        state = WaterfallState.read(json.loads(row.compaction.state))
+        ids = [piece for piece in row.compaction.view if isinstance(piece, int)]
+        shown = [each for each in self._log.derived(ids) if each.kind == "summary"]
+        if state is not None and shown:
+            at = datetime_from(row.compaction.created_at)
+            self._save(shown, state, at, self._vault.read())
+        self._row = row.compaction_id
+
+    def _save(self, shown: Sequence[Derived], state: WaterfallState, at: datetime, there: Contents) -> None:
+        *older, recent = shown
+        if state.longterm_end and older:
+            text = "\n\n".join(_text(each) for each in older)
+            if there.longterm is None or there.longterm.text != text:
+                level = max(each.level for each in older)
+                covers = (0, state.longterm_end)
+                self._vault.save(VaultSummary(text, "longterm", at, covers, state.last, level))
+        text = _text(recent)
+        if there.recent is None or there.recent.text != text:
+            covers = (state.longterm_end, state.covered)
+            self._vault.save(VaultSummary(text, "recent", at, covers, state.last, recent.level))
+
+
+def _summaries(log: SessionLog) -> list[Derived]:
+    return [each for each in log.derived_after(0) if each.kind == "summary"]
+
+
+def _text(derived: Derived) -> str:
+    for prefix in (LONGTERM_PREFIX, RECENT_PREFIX):
+        text = unframed(derived.raw, prefix)
+        if text != derived.raw:
+            break
+    return text.strip()
+
+
+def _content(row: LogRow) -> str:
+    message = read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
+    return indexable_text(message)

@@ -1,0 +1,91 @@
+"""``waterfall``: messages in full, a recent summary, a long-term one, and a vault of Markdown beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from siltstone.compaction import checks
+from siltstone.compaction.registry import nearest
+from siltstone.compaction.waterfall import WaterfallCompactor
+from siltstone.compaction.waterfall_config import WaterfallConfig
+from siltstone.errors import ConfigError
+from siltstone.presets.base import Preset, System, chosen
+from siltstone.presets.reading import Table, markdown_settings, table, toml
+from siltstone.presets.vault_files import VaultFiles
+
+__all__ = ["SUMMARIZER", "Waterfall", "waterfall"]
+
+SUMMARIZER: Final = "summarizer"
+"""The documented profile: the model that the session is opened with."""
+
+_KEYS: Final = {
+    name: name
+    for name in (
+        "immediate_window",
+        "recent_window",
+        "step",
+        "profile",
+        "prompt_style",
+        "stop",
+        "temperature",
+        "max_tokens",
+        "attempts",
+        "longterm_budget_tokens",
+        "longterm_refresh",
+        "ram_cap",
+    )
+}
+
+
+class Waterfall(System):
+    """Three scales of a session, by the number of its messages.
+
+    A configuration is the documented Markdown, whose lines ``**key**: value`` are settings, or TOML with the
+    same keys, at the top or in the table ``[waterfall]``. ``profile`` names who writes the summaries:
+    ``summarizer`` is the session's model, and ``profiles=`` of a call has others.
+    """
+
+    name: ClassVar[str] = "waterfall"
+    tables: ClassVar[Mapping[str, Mapping[str, str]]] = {"": {**_KEYS, "profiles": "profiles"}}
+
+    def _read(self, text: str) -> Mapping[str, Table]:
+        if "**" in text:
+            return {"": markdown_settings(text)}
+        read = toml(text)
+        inner = table(read.pop("waterfall", {}), "waterfall")
+        return {"": {**read, **inner}}
+
+    def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
+        given = dict(settings)
+        profiles = table(given.pop("profiles", {}), "profiles")
+        profile = given.pop("profile", SUMMARIZER)
+        checks.text("profile", profile)
+        if profile != SUMMARIZER and profile not in profiles:
+            raise ConfigError(
+                f"profile must be the name of a model, got {profile!r}"
+                f"{nearest(profile, [SUMMARIZER, *profiles])}",
+                field="profile",
+                value=profile,
+            )
+        form = WaterfallConfig.documented() if documented else WaterfallConfig()
+        base = (
+            {}
+            if not documented
+            else {
+                "longterm_budget_tokens": form.longterm_budget_tokens,
+                "longterm_refresh": form.longterm_refresh,
+                "cap_share": form.cap_share,
+            }
+        )
+        values = chosen(given, WaterfallConfig)
+        stop = values.get("stop")
+        if isinstance(stop, str):
+            values["stop"] = (stop,)
+        options: dict[str, Any] = {"policy": WaterfallCompactor(WaterfallConfig(**{**base, **values}))}
+        if profile in profiles:
+            options["model"] = profiles[profile]
+        return Preset(self.name, documented, options, settings, live=VaultFiles)
+
+
+waterfall: Final = Waterfall()

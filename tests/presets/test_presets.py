@@ -1,0 +1,333 @@
+"""The documented systems by name: what each is made of, what its configuration says, and whose a store is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from siltstone import (
+    AsyncSession,
+    ConfigError,
+    HnswMemoryStore,
+    MemoryStore,
+    Session,
+    ThresholdCompactor,
+    presets,
+)
+from siltstone.presets import System, preset, preset_names
+from siltstone.presets.registry import SYSTEMS
+from siltstone.vault import Vault
+
+MEERKAT = """\
+[compaction]
+auto_compact_threshold = 50000
+recent_turn_budget = 6
+max_summary_tokens = 8192
+min_turns_between_compactions = 5
+"""
+
+RUSTANT = """\
+[memory]
+working_limit = 20         # Max messages in working memory
+short_term_limit = 100     # Max messages in short-term memory
+long_term_enabled = true   # Enable persistent long-term memory
+auto_summarize = true      # Enable auto-summarization
+
+[search]
+enabled = true
+index_dir = ".rustant/search_index"
+max_results = 20
+"""
+
+WATERFALL = """\
+# Memory Compaction Configuration
+
+- **Immediate window**: Full detail for recent memories
+
+## Compaction Windows
+
+**immediate_window**: 64
+_Number of most recent memories to keep in full detail_
+
+**recent_window**: 64
+_Number of memories before immediate window to summarize (creates short-term summary)_
+
+**Notes**:
+- Compaction triggers at 129 memories (immediate + recent windows filled)
+
+**profile**: summarizer
+_LLM profile name used for generating summaries_
+
+**Automatic**: Compaction runs automatically at 129 memories, then every ~64 memories thereafter
+
+**Prompt Format**:
+```
+# Memories:
+**recent_window**: 3
+```
+"""
+
+TEXTS = {"meerkat": MEERKAT, "rustant": RUSTANT, "waterfall": WATERFALL}
+
+
+def policy_config(made: presets.Preset) -> Any:
+    return made.policy.config  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_says_how_a_session_is_opened(name: str, tmp_path: Path) -> None:
+    for documented in (True, False):
+        made = SYSTEMS[name](documented=documented)
+        place = tmp_path / str(documented)
+        with Session.open(place, "chat", preset=made, context_window=16_000) as session:
+            session.append({"role": "user", "content": "hello"})
+            assert session.prepare().messages == [{"role": "user", "content": "hello"}]
+        assert made.label == (name if documented else f"{name} (ours)")
+
+
+def test_documented_numbers_of_meerkat() -> None:
+    made = presets.meerkat()
+    config = policy_config(made)
+    assert (config.recent_turn_budget, config.max_summary_tokens) == (4, 4096)
+    assert (config.min_turns_between_compactions, config.strict_guard) == (3, True)
+    assert config.effective_threshold(None) == 100_000
+    assert config.effective_threshold(128_000) == 102_400
+    assert made.open_store == HnswMemoryStore.open
+    assert presets.meerkat(documented=False).open_store == MemoryStore.open
+    assert policy_config(presets.meerkat(documented=False)) == ThresholdCompactor().config
+
+
+def test_documented_numbers_of_rustant() -> None:
+    made = presets.rustant()
+    config = policy_config(made)
+    assert (config.working_limit, config.short_term_limit, config.auto_summarize) == (20, 100, True)
+    assert made.most_hits == 20
+    facts = made.options["knowledge"]
+    assert (facts.fact_min, facts.fact_max, facts.fact_unit, facts.fact_inclusive) == (
+        10,
+        5000,
+        "chars",
+        True,
+    )
+    assert made.shared["knowledge"].scope == "namespace"
+
+
+def test_documented_numbers_of_waterfall() -> None:
+    config = policy_config(presets.waterfall())
+    assert (config.immediate_window, config.recent_window, config.every) == (64, 64, 64)
+    assert (config.temperature, config.max_tokens, config.attempts) == (0.2, 1024, 3)
+    assert config.longterm_budget_tokens is None
+    assert policy_config(presets.waterfall(documented=False)).longterm_budget_tokens == 2000
+
+
+def test_wf_40_the_documented_markdown_loads_verbatim(tmp_path: Path) -> None:
+    path = tmp_path / "settings.md"
+    path.write_text(WATERFALL, encoding="utf-8")
+    for source in (WATERFALL, path, str(path)):
+        made = presets.waterfall.from_config(source)
+        assert made.settings == {"immediate_window": 64, "recent_window": 64, "profile": "summarizer"}
+    assert policy_config(presets.waterfall.from_config("**immediate_window**: 24\n")).immediate_window == 24
+    assert policy_config(presets.waterfall.from_config("immediate_window = 24\n")).immediate_window == 24
+
+
+def test_ru_62_the_documented_toml_loads_and_its_switches_do_what_they_say(tmp_path: Path) -> None:
+    made = presets.rustant.from_config(RUSTANT)
+    assert policy_config(made) == policy_config(presets.rustant())
+    assert made.settings["index_dir"] == ".rustant/search_index"
+
+    def told(place: str, **settings: bool) -> Session:
+        session = Session.open(
+            tmp_path / place, "chat", preset=presets.rustant(**settings), context_window=64_000
+        )
+        for number in range(130):
+            session.append({"role": "user", "content": f"question {number} about subject{number}"})
+            session.append({"role": "assistant", "content": f"answer {number}"})
+            session.prepare()
+        return session
+
+    with told("manual", auto_summarize=False) as session:
+        assert session.compactions() == []
+        assert len(session.history()) == 260
+    with told("short", long_term_enabled=False) as session:
+        assert session.search("subject3") == [], "what left short-term is in the log alone"
+        assert session.search("subject115")[0].source_range.start == 230
+        assert session.facts() == []
+        assert len(session.log()) == 260
+    with told("unsearched", search_enabled=False) as session:
+        assert session.compactions()
+        with pytest.raises(ConfigError, match="memory=False"):
+            session.search("subject3")
+
+
+def test_the_documented_toml_of_meerkat_loads() -> None:
+    config = policy_config(presets.meerkat.from_config(MEERKAT))
+    assert (config.auto_compact_threshold, config.recent_turn_budget) == (50_000, 6)
+    assert (config.max_summary_tokens, config.min_turns_between_compactions) == (8192, 5)
+    assert policy_config(presets.meerkat.from_config("recent_turn_budget = 6\n")).recent_turn_budget == 6
+
+
+@pytest.mark.parametrize(
+    ("system", "text", "field", "said"),
+    [
+        (
+            presets.meerkat,
+            "[compaction]\nrecent_turn_bugdet = 4\n",
+            "recent_turn_bugdet",
+            "recent_turn_budget",
+        ),
+        (presets.meerkat, "[compaction]\nrecent_turn_budget = 0\n", "recent_turn_budget", "> 0"),
+        (presets.meerkat, "[compaction]\nrecent_turn_budget = 'four'\n", "recent_turn_budget", "'four'"),
+        (presets.meerkat, "compaction = 3\n", "compaction", "3"),
+        (presets.rustant, "[memory]\nworking_limits = 20\n", "working_limits", "working_limit"),
+        (presets.rustant, "[memory]\nworking_limit = true\n", "working_limit", "True"),
+        (presets.rustant, "[memory]\nlong_term_enabled = 1\n", "long_term_enabled", "1"),
+        (presets.rustant, "[memroy]\nworking_limit = 20\n", "memroy", "memory"),
+        (presets.rustant, "[search]\nmax_results = 1001\n", "max_results", "1000"),
+        (presets.rustant, "[search]\nmax_results = 0\n", "max_results", "1"),
+        (presets.waterfall, "**immediate_windows**: 64\n", "immediate_windows", "immediate_window"),
+        (presets.waterfall, "**immediate_window**: many\n", "immediate_window", "'many'"),
+        (presets.waterfall, "**recent_window**: 0\n", "recent_window", "> 0"),
+        (presets.waterfall, "**profile**: sumarizer\n", "profile", "summarizer"),
+        (presets.waterfall, "**step**: 1\n**step**: 2\n", "step", "once"),
+        (presets.meerkat, "[compaction\n", "config", "TOML"),
+        (presets.meerkat, "/no/such/file.toml", "config", "/no/such/file.toml"),
+    ],
+)
+def test_a_configuration_that_is_wrong_names_the_key_the_bound_and_the_value(
+    system: System, text: str, field: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        system.from_config(text)
+    assert vars(caught.value)["field"] == field
+    assert field in str(caught.value) or field == "config"
+    assert said in str(caught.value)
+
+
+def test_tables_of_other_parts_of_a_system_are_left_aside() -> None:
+    assert presets.rustant.from_config("[llm]\nmodel = 'x'\n[memory]\nworking_limit = 12\n").settings == {
+        "working_limit": 12
+    }
+
+
+def test_an_unknown_preset_or_setting_names_the_nearest_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'meerkat'"):
+        Session.open(tmp_path, "chat", preset="merkat")
+    with pytest.raises(ConfigError, match="did you mean 'working_limit'"):
+        presets.rustant(working_limits=3)
+    with pytest.raises(ConfigError, match="there is no preset 7"):
+        preset(7)
+    with pytest.raises(ConfigError, match="policy is part of the preset 'meerkat'"):
+        Session.open(tmp_path, "chat", preset="meerkat", policy=None)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_store_that_another_preset_filled_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "chat", preset="rustant", context_window=16_000) as session:
+        session.append({"role": "user", "content": "hello"})
+    with MemoryStore.open(tmp_path, read_only=True) as store:
+        before = store.open_log("chat").state()
+    for name in ("meerkat", "waterfall"):  # the one needs another form of store, the other does not
+        for session_id in ("chat", "another"):
+            with pytest.raises(ConfigError, match=f"preset '{name}'.*preset 'rustant'"):
+                Session.open(tmp_path, session_id, preset=name)
+    with MemoryStore.open(tmp_path, read_only=True) as store:
+        assert store.open_log("chat").state() == before
+        assert len(store.sessions().sessions) == 1
+    with Session.open(tmp_path, "chat", preset=presets.rustant(working_limit=10)) as session:
+        assert session.log() == [{"role": "user", "content": "hello"}]
+
+
+def test_a_session_keeps_what_else_was_settled_for_it(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "chat", preset="rustant"), MemoryStore.open(tmp_path) as store:
+        log = store.open_log("chat")
+        said = json.loads(log.state().settings)
+        assert said == {"preset": "rustant", "documented": True}
+        log.save_settings(json.dumps({**said, "other": 1}), expected=log.state().version, write_id=7)
+    with Session.open(tmp_path, "chat", preset=presets.rustant(documented=False)):
+        pass
+    with MemoryStore.open(tmp_path, read_only=True) as store:
+        assert json.loads(store.open_log("chat").state().settings) == {
+            "preset": "rustant", "documented": False, "other": 1,
+        }  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_an_async_session_takes_a_preset(tmp_path: Path) -> None:
+    async with AsyncSession.open(tmp_path, "chat", preset="meerkat", context_window=16_000) as session:
+        await session.append({"role": "user", "content": "hello"})
+        assert (await session.prepare()).history == [{"role": "user", "content": "hello"}]
+
+
+def waterfall_of(place: Path, count: int, start: int = 0) -> None:
+    small = presets.waterfall(immediate_window=4, recent_window=4)
+    with Session.open(place, "chat", preset=small, context_window=64_000) as session:
+        for number in range(start, start + count):
+            session.append({"role": "user", "content": f"Entry {number}: the river rose to {number} cm."})
+            session.prepare()
+
+
+def test_the_vault_has_every_message_and_both_summaries_of_the_last_run(tmp_path: Path) -> None:
+    waterfall_of(tmp_path, 20)
+    found = Vault(tmp_path / "vault", "chat").read()
+    assert [memory.seq for memory in found.memories] == list(range(20))
+    assert found.memories[3].content == "Entry 3: the river rose to 3 cm."
+    assert found.recent is not None
+    assert found.longterm is not None
+    assert (found.longterm.covers, found.recent.covers) == ((0, 9), (9, 13))
+    assert len(found.copies) == 3
+    assert not found.unreadable
+
+
+def test_a_vault_that_was_left_behind_is_completed_and_what_is_wrong_leaves_it(tmp_path: Path) -> None:
+    waterfall_of(tmp_path, 20)
+    folder = Vault(tmp_path / "vault", "chat").path
+    memories = sorted((folder / "memories").glob("*.md"))
+    memories[0].unlink()
+    memories[1].write_text("", encoding="utf-8")  # what a power cut leaves
+    memories[2].write_text(memories[3].read_text("utf-8"), encoding="utf-8")
+    (folder / "summaries" / "recent.md").unlink()
+    waterfall_of(tmp_path, 0)
+    found = Vault(tmp_path / "vault", "chat").read()
+    assert [memory.seq for memory in found.memories] == list(range(20))
+    assert found.recent is not None
+    assert not found.unreadable
+
+
+def test_what_is_forgotten_leaves_the_vault(tmp_path: Path) -> None:
+    waterfall_of(tmp_path, 20)
+    small = presets.waterfall(immediate_window=4, recent_window=4)
+    with Session.open(tmp_path, "chat", preset=small, context_window=64_000) as session:
+        session.forget(text="Entry 3:")
+    texts = [path.read_text("utf-8") for path in (tmp_path / "vault").rglob("*.md")]
+    assert texts
+    assert not any("Entry 3:" in text for text in texts)
+
+
+def test_a_new_session_begins_with_the_memories_of_its_vault(tmp_path: Path) -> None:
+    waterfall_of(tmp_path / "old", 20)
+    (tmp_path / "old" / "vault").rename(tmp_path / "vault")
+    small = presets.waterfall(immediate_window=4, recent_window=4)
+    with Session.open(tmp_path, "chat", preset=small, context_window=64_000) as session:
+        assert [raw["content"][:8] for raw in session.log()][:2] == ["Entry 0:", "Entry 1:"]
+        assert len(session.log()) == 20
+        session.prepare()
+        assert session.compactions()[0].covers == ((0, 16),)
+    assert [memory.seq for memory in Vault(tmp_path / "vault", "chat").read().memories] == list(range(20))
+
+
+def test_profiles_name_a_model(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def writer(request: Any) -> str:
+        asked.append(request.purpose)
+        return "The river rose."
+
+    made = presets.waterfall(profile="night", profiles={"night": writer}, immediate_window=4, recent_window=4)
+    with Session.open(tmp_path, "chat", preset=made, context_window=64_000) as session:
+        for number in range(9):
+            session.append({"role": "user", "content": f"entry {number}"})
+        session.prepare()
+    assert len(asked) == 1
