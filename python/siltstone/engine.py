@@ -47,7 +47,17 @@ from siltstone.events import (
     notify,
 )
 from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
-from siltstone.llm import LAST_RESORT, AsyncModels, Completion, CompletionRequest, Flow, Model, Models, Steps
+from siltstone.llm import (
+    LAST_RESORT,
+    AsyncModels,
+    Completion,
+    CompletionRequest,
+    Flow,
+    Landing,
+    Model,
+    Models,
+    Steps,
+)
 from siltstone.messages import Excerpt, History, Message, RawMessage
 from siltstone.outcome import (
     AfterCompact,
@@ -192,6 +202,7 @@ def attempt(
     guards: Guards = NO_GUARDS,
     last_input_tokens: int = 0,
     session_id: str = "",
+    lands: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Steps[Outcome]:
     """One attempt as a flow: runs the policy, validates its rewrite, commits, and tells what came of it.
@@ -209,6 +220,7 @@ def attempt(
         guards: Asked before and after, and whether an illegal rewrite may go.
         last_input_tokens: For the event alone.
         session_id: For events that name the session.
+        lands: Waits before the commit, by a :class:`~siltstone.llm.Landing`, to be sent on at a boundary.
         clock: Seconds, monotonic.
     """
     run = _Attempt(policy, history, trigger, hooks, last_input_tokens, session_id, clock)
@@ -233,6 +245,8 @@ def attempt(
             after = policy.token_rule.count(result.messages)
         if guards.check:
             check_legal(result)
+        if lands:
+            yield Landing()
         compaction_id = commit(result, run.before, after) if commit else None
     except CompactionError as error:
         return run.failed(error.reason, error)

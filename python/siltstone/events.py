@@ -13,6 +13,7 @@ __all__ = [
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
+    "CompactionTriggered",
     "ContextCritical",
     "ContextWarning",
     "EmbeddingFailed",
@@ -38,6 +39,27 @@ __all__ = [
 ]
 
 _log = logging.getLogger("siltstone")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTriggered:
+    """A tier was reached, and a compaction is about to begin. Told by policies with tiers.
+
+    Attributes:
+        usage: The share of the window in use; 1 is all of it.
+        action: ``background``, ``aggressive`` or ``emergency``, or what else the policy calls it.
+        session_id: The session.
+        policy: The policy's name.
+        tokens: What is in use.
+        threshold: What was reached, in tokens.
+    """
+
+    usage: float
+    action: str
+    session_id: str = ""
+    policy: str = ""
+    tokens: int = 0
+    threshold: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,6 +423,7 @@ class SearchDegraded:
 
 Event: TypeAlias = (
     CompactionStarted
+    | CompactionTriggered
     | CompactionCompleted
     | CompactionFailed
     | MemoryIndexed

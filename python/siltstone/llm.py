@@ -20,6 +20,7 @@ __all__ = [
     "Completion",
     "CompletionRequest",
     "Flow",
+    "Landing",
     "Model",
     "Models",
     "Purpose",
@@ -132,7 +133,13 @@ class Completion:
 Flow: TypeAlias = Generator[CompletionRequest, Completion, T]
 """A policy at work: yields requests, is sent completions, returns its result. It does no I/O."""
 
-Steps: TypeAlias = Generator[CompletionRequest | HookCall, Any, T]
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """An attempt in the background is ready to be committed. Whoever drives it goes on at a boundary."""
+
+
+Steps: TypeAlias = Generator[CompletionRequest | HookCall | Landing, Any, T]
 """What runs a policy: it also wants the caller's hooks called, and is sent what they answer."""
 
 Model: TypeAlias = Callable[[CompletionRequest], "Completion | str"]
@@ -227,18 +234,22 @@ async def sleep_async(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-def answer(model: Models | None, asked: CompletionRequest | HookCall) -> Any:
-    """What the model completes, or what the hook says.
+def answer(model: Models | None, asked: CompletionRequest | HookCall | Landing) -> Any:
+    """What the model completes, or what the hook says; nothing for a landing.
 
     Raises:
         ModelError: as :func:`call`.
         HookError: the hook raised, or took too long.
     """
+    if isinstance(asked, Landing):
+        return None
     return ask(asked) if isinstance(asked, HookCall) else call(model, asked)
 
 
-async def answer_async(model: AsyncModels | None, asked: CompletionRequest | HookCall) -> Any:
+async def answer_async(model: AsyncModels | None, asked: CompletionRequest | HookCall | Landing) -> Any:
     """Like :func:`answer`; a model or a hook that is async is awaited."""
+    if isinstance(asked, Landing):
+        return None
     return await (ask_async(asked) if isinstance(asked, HookCall) else call_async(model, asked))
 
 

@@ -91,7 +91,7 @@ FAMILIES = {
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
-        "clock range_set repeats retention slot usage view",
+        "background clock range_set repeats retention slot usage view",
         "knowing redacting",
         "host_list rows threads",
         "lineage loading",
@@ -104,7 +104,7 @@ FAMILIES = {
         "boundary observing opening",
         "recalling recovery",
         "calls",
-        "learning_task learning_thread",
+        "background_task background_thread learning_task learning_thread",
         "aio_facts sync_facts",
         "aio sync",
     ],

@@ -85,7 +85,13 @@ def test_no_byte_of_the_store_has_a_secret_whatever_is_written(tmp_path: Path) -
     def inject(_: Any) -> list[Any]:
         return [user(f"the state has {TOKEN}")]
 
-    options = {"context_window": 3_000, "model": leaks, "recall": True, "namespace": "quarry", "on_after_compact": inject}
+    options = {
+        "context_window": 3_000,
+        "model": leaks,
+        "recall": True,
+        "namespace": "quarry",
+        "on_after_compact": inject,
+    }
     with opened(tmp_path, **options) as session:
         for _ in range(3):
             for message in said():

@@ -12,6 +12,7 @@ from siltstone import (
     CompactionConfig,
     CompactionFailed,
     CompactionStarted,
+    CompactionTriggered,
     Compactor,
     Completion,
     CompletionRequest,
@@ -68,6 +69,7 @@ async def summarise_later(request: CompletionRequest) -> Completion:
 
 def on_event(
     event: CompactionStarted
+    | CompactionTriggered
     | CompactionCompleted
     | CompactionFailed
     | MemoryIndexed

@@ -173,6 +173,7 @@ def _boundary(session: Session, result: Replay, watch: Stopwatch, window: int, p
     with watch.running():
         prepared = session.prepare()
     watch.lap()
+    session.wait_for_compaction()  # the agent's own model takes longer than that
     result.boundaries += 1
     for outcome in prepared.outcomes:
         result.failed += isinstance(outcome, Failed)

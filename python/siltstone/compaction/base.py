@@ -370,6 +370,9 @@ class BackgroundCompactor(Protocol):
     def runs_in_background(self, trigger: Trigger) -> bool:
         """Whether what is due may be made in the background and put in its place at a later boundary."""
 
+    def usage_of(self, trigger: Trigger) -> float:
+        """What share of the window was in use when *trigger* was pulled; 1 is all of it."""
+
 
 @runtime_checkable
 class Resummarizer(Protocol):

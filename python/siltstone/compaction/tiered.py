@@ -150,6 +150,10 @@ class TieredCompactor:
         """Whether the conversation may go on while this is done: the first two tiers."""
         return trigger.action in IN_BACKGROUND
 
+    def usage_of(self, trigger: Trigger) -> float:
+        """What share of the window was in use when *trigger* was pulled; 1 is all of it."""
+        return trigger.tokens / self.config.window(trigger.context_window)
+
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Summarises the oldest messages behind the stack, or takes them out where no model may be asked.
 

@@ -15,6 +15,7 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
 from siltstone.session.aio_facts import AsyncSessionFacts
+from siltstone.session.background_task import BackgroundTask
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
@@ -50,6 +51,7 @@ class AsyncSession(AsyncSessionFacts):
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
         self._learning = LearningTask(self._calls, opened.model)
+        self._background = BackgroundTask(opened.core.background, opened.model)
         self._made_queue: Queue | None = None
 
     @classmethod
@@ -136,9 +138,16 @@ class AsyncSession(AsyncSessionFacts):
         recall: bool = True,
     ) -> Prepared:
         """What to send to the model now. Call it before every model call."""
-        answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
+        try:
+            answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
+        finally:
+            self._background.start()
         self._learning.start()
         return answer
+
+    async def wait_for_compaction(self, timeout: float | None = None) -> bool:
+        """Waits until the compaction in the background has its summary, which the next ``prepare`` shows."""
+        return await self._background.wait(timeout)
 
     async def recall(self, query: str | Sequence[RawMessage]) -> str:
         """The block that would be recalled for *query*, or for the last user messages of a list."""
@@ -229,6 +238,8 @@ class AsyncSession(AsyncSessionFacts):
 
     async def close(self) -> None:
         """Writes what is left to write, and closes the store where the session opened it."""
+        self._background.end()
+        await self._step(self._calls.end_background)
         await self._learning.end()
         await self._step(partial(self._core.close, self._owns_store))
 

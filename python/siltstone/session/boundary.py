@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from siltstone.compaction.base import (
     RULE_ROLES,
+    BackgroundCompactor,
     Compaction,
     CompactionContext,
     Compactor,
@@ -17,11 +19,12 @@ from siltstone.compaction.base import (
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.engine import attempt, check_room, planned, rescue
 from siltstone.errors import ContextOverflowError, IllegalHistoryError
-from siltstone.events import Event, notify
+from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
-from siltstone.messages import Message, validate_history
+from siltstone.messages import Message, opens_turn, read_message, validate_history
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
+from siltstone.session.background import Job
 from siltstone.session.committing import commit as commit_compaction
 from siltstone.session.core import SessionCore
 from siltstone.session.lineage import past_summaries
@@ -29,7 +32,19 @@ from siltstone.session.loading import covered
 from siltstone.session.state import SessionState
 from siltstone.tools.memory_get import NAME as MEMORY_GET
 
-__all__ = ["Prepared", "again", "boundary", "can_hold", "compaction", "forecast", "prepared"]
+__all__ = [
+    "Prepared",
+    "again",
+    "boundary",
+    "can_hold",
+    "compaction",
+    "forecast",
+    "in_flight",
+    "landed",
+    "prepared",
+]
+
+_log = logging.getLogger("siltstone")
 
 RESCUES = 8  #: of one boundary, while other threads go on appending
 
@@ -90,12 +105,17 @@ def boundary(
     if policy is None:
         state = _passed(core, None)
         return state, prepared(core, state, [])
-    outcomes: list[Outcome] = []
+    outcomes = landed(core, policy)
+    state = core.follow()
     at = state.clock.boundary
     _check_room(core, state, policy)
     trigger = asked or policy.should_compact(_context(core, state, policy, request_bytes))
-    if trigger is not None:
+    if trigger is not None and _in_background(core, policy, trigger):
+        outcomes += _begun(core, state, policy, trigger)
+    elif trigger is not None:
+        _tell_triggered(core, policy, trigger)
         outcomes.append((yield from compaction(core, policy, trigger, at)))
+        _tell_ended(core, policy, outcomes[-1])
     outcomes += yield from _within(core, policy, at)
     state = _passed(core, policy)
     answered = _fitting(core, state, policy)
@@ -103,6 +123,98 @@ def boundary(
         outcomes += yield from _within(core, policy, at)
         answered = _fitting(core, core.state, policy)
     return answered, prepared(core, answered, outcomes, policy)
+
+
+def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
+    """What the job in the background came to, where it is done: it is committed now."""
+    job = core.background.take()
+    if job is None:
+        return []
+    job.land()
+    view = core.follow().view.recounted(policy.token_rule)
+    outcome = job.outcome(view.raws(), view.tokens)
+    if outcome is None:
+        return []
+    if isinstance(outcome, Failed) and outcome.reason != "stale":
+        core.failed(core.clock.boundary, job.end, outcome.usage, job.threshold)
+    elif not isinstance(outcome, Compacted):
+        core.charge(outcome.usage)
+    _tell_ended(core, policy, outcome)
+    return [outcome]
+
+
+def _in_background(core: SessionCore, policy: Compactor, trigger: Trigger) -> bool:
+    """Whether the conversation goes on while *trigger* is seen to."""
+    return (
+        core.background.is_on
+        and isinstance(policy, BackgroundCompactor)
+        and policy.runs_in_background(trigger)
+    )
+
+
+def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> list[Outcome]:
+    """Begins a job, which whoever drives the session sees to; one at a time."""
+    if core.background.is_running:
+        return [in_flight(core, policy)]
+    _tell_triggered(core, policy, trigger)
+    heard: list[Job] = []
+
+    def hear(event: Event) -> None:
+        heard[0].hear(event)
+
+    flow = _attempt(core, state, policy, trigger, None, is_net=False, hooks=(hear, *core.hooks))
+    job = Job(flow, trigger.threshold, state.end)
+    heard.append(job)
+    core.background.job = job
+    return []
+
+
+def in_flight(core: SessionCore, policy: Compactor | None) -> Skipped:
+    """The outcome of what is not begun, since another compaction is under way."""
+    view = core.view if policy is None else core.view.recounted(policy.token_rule)
+    message = "another compaction is running"
+    return Skipped(view.raws(), view.tokens, view.tokens, reason="in_flight", message=message)
+
+
+def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> None:
+    """Tells which tier of a policy that has some is reached."""
+    if not isinstance(policy, BackgroundCompactor) or not trigger.threshold:
+        return
+    usage = policy.usage_of(trigger)
+    _log.info(
+        "compaction triggered: session %r, usage %.1f%%, action %s",
+        core.session_id,
+        usage * 100,
+        trigger.action,
+        extra={"session_id": core.session_id, "usage": f"{usage:.1%}", "action": trigger.action},
+    )
+    event = CompactionTriggered(
+        usage, trigger.action, core.session_id, policy.name, trigger.tokens, trigger.threshold
+    )
+    notify(core.hooks, event)
+
+
+def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
+    """Leaves a record of what a policy with tiers came to."""
+    if not isinstance(policy, BackgroundCompactor):
+        return
+    said = {"session_id": core.session_id}
+    if isinstance(outcome, Compacted):
+        turns = sum(opens_turn(read_message(raw, 0)) for raw in outcome.discarded)
+        _log.info(
+            "compaction completed: session %r, %d turns compacted",
+            core.session_id,
+            turns,
+            extra={**said, "turns_compacted": turns},
+        )
+    elif isinstance(outcome, Failed):
+        _log.error(
+            "compaction failed: session %r, error %s: %s",
+            core.session_id,
+            outcome.reason,
+            outcome.message,
+            extra={**said, "error": outcome.reason},
+        )
 
 
 def _passed(core: SessionCore, policy: Compactor | None) -> SessionState:
@@ -215,13 +327,28 @@ def _still_due(
 
 
 def _attempt(
-    core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger, at: int, *, is_net: bool
+    core: SessionCore,
+    state: SessionState,
+    policy: Compactor,
+    trigger: Trigger,
+    at: int | None,
+    *,
+    is_net: bool,
+    hooks: Sequence[Hook] = (),
 ) -> Steps[Outcome]:
+    """One attempt on the view of *state*; without a boundary *at* one that is committed at a later one."""
     read = state.view
 
     def commit(result: Compaction, before: int, after: int) -> int:
         return commit_compaction(
-            core, result, read=read, at=at, policy=policy, trigger=trigger, tokens=(before, after)
+            core,
+            result,
+            read=read,
+            redactions=state.version.redactions,
+            at=core.clock.boundary if at is None else at,
+            policy=policy,
+            trigger=trigger,
+            tokens=(before, after),
         )
 
     shown = {item.derived_id for item in read if item.derived_id is not None}
@@ -233,10 +360,11 @@ def _attempt(
             read.messages(),
             trigger,
             commit=commit,
-            hooks=core.hooks,
+            hooks=hooks or core.hooks,
             guards=NO_GUARDS if is_net else core.guards,
             last_input_tokens=state.clock.last_input_tokens,
             session_id=core.session_id,
+            lands=at is None,
         )
     )
 

@@ -15,7 +15,16 @@ from siltstone.memory.entry import ForgetReport, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan, Skipped
 from siltstone.overflow import is_context_overflow, provider_limit
-from siltstone.session.boundary import Prepared, again, boundary, can_hold, compaction, forecast
+from siltstone.session.boundary import (
+    Prepared,
+    again,
+    boundary,
+    can_hold,
+    compaction,
+    forecast,
+    in_flight,
+    landed,
+)
 from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
 from siltstone.session.learning import (
@@ -82,7 +91,7 @@ class SessionCalls:
     def known(self, policy: Compactor | OwnPolicy | None, recall: bool = True) -> Prepared | None:
         """The last answer of ``prepare``, where nothing has happened since."""
         last = self._last
-        if not isinstance(policy, OwnPolicy) or last is None:
+        if not isinstance(policy, OwnPolicy) or last is None or self.core.background.is_due:
             return None
         self.core.check_open()
         return self._answer(*last, recall) if _is_as_before(self.core.follow(), last[0]) else None
@@ -189,8 +198,18 @@ class SessionCalls:
             view = self.core.follow().view
             message = "the session was opened without a policy"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
+        landed(self.core, self.policy)
+        if self.core.background.is_running:
+            return self.in_flight()
         at = max(self.core.follow().clock.boundary - 1, 0)
         return (yield from compaction(self.core, self.policy, self._trigger("manual", focus), at))
+
+    def end_background(self) -> None:
+        """Ends the compaction in the background, and keeps what it cost."""
+        job = self.core.background.cancel()
+        outcome = None if job is None else job.outcome([], 0)
+        if outcome is not None:
+            self.core.charge(outcome.usage)
 
     def resummarizing(self, focus: str | None) -> Steps[Outcome]:
         """``resummarize``."""
@@ -207,11 +226,7 @@ class SessionCalls:
 
     def in_flight(self) -> Outcome:
         """The outcome of a ``compact`` while another call that may compact is under way."""
-        view = self.core.view
-        if self.policy is not None:
-            view = view.recounted(self.policy.token_rule)
-        message = "another compaction is running"
-        return Skipped(view.raws(), view.tokens, view.tokens, reason="in_flight", message=message)
+        return in_flight(self.core, self.policy)
 
     def memory_search(self) -> Tool:
         """The tool ``memory_search``; its answers have a share of the window."""

@@ -29,6 +29,7 @@ def commit(
     compaction: Compaction,
     *,
     read: View,
+    redactions: int,
     at: int,
     policy: Compactor,
     trigger: Trigger,
@@ -36,10 +37,13 @@ def commit(
 ) -> int:
     """Indexes what *compaction* discards and makes it the current view, in one transaction.
 
-    Messages appended since the view *read* was read follow it verbatim. The id of the compaction.
+    Messages appended since the view *read* was read follow it verbatim. Where anything was forgotten since
+    there were *redactions*, the model has read it, and nothing is written. The id of the compaction.
     """
 
     def step() -> tuple[int, int, int]:
+        if core.followed().version.redactions != redactions:
+            raise _stale(core)
         return _commit(core, compaction, read, at, policy, trigger, tokens)
 
     compaction_id, indexed, discarded = core.locked(step)
@@ -62,11 +66,7 @@ def _commit(
 ) -> tuple[int, int, int]:
     state = core.followed()
     if not read.begins(state.view):
-        raise StoreConflictError(
-            f"something of session {core.session_id!r} was compacted, forgotten or rewritten meanwhile; "
-            "nothing was written",
-            session_id=core.session_id,
-        )
+        raise _stale(core)
     _check_pins(compaction, state)
     if core.redacting is not None:
         compaction = core.redacting.compaction(compaction)
@@ -116,6 +116,14 @@ def _commit(
     core.pending = None
     _inject(core, compaction.injected, created_at)
     return receipt.compaction_id, len(entries), len(leaving)
+
+
+def _stale(core: SessionCore) -> StoreConflictError:
+    return StoreConflictError(
+        f"something of session {core.session_id!r} was compacted, forgotten or rewritten meanwhile; "
+        "nothing was written",
+        session_id=core.session_id,
+    )
 
 
 def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[Item]:

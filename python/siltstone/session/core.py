@@ -42,6 +42,7 @@ from siltstone.messages import Message, RawMessage, RecalledMessage, decode, rea
 from siltstone.presets import Live
 from siltstone.redaction import Redactor
 from siltstone.session import rows
+from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
 from siltstone.session.host_list import HostList
 from siltstone.session.knowing import Knowing
@@ -97,12 +98,13 @@ class SessionCore:
         reserved_tokens: int = 0,
         retention: Retention | None = None,
         knowledge: KnowledgeConfig | None = None,
+        background: bool = True,
         redactor: Redactor | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
         self.given_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
-        self.slot = Slot()
+        self.slot, self.background = Slot(), Background(is_on=background)
         self._now, self.index_tools, self._retention = now, index_tools, retention
         self.redacting = None if redactor is None else Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()

@@ -67,6 +67,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     check: bool
     retention: Retention | None
     answer_budget: int | None
+    background: bool
 
 
 class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):
@@ -153,6 +154,7 @@ def open_session(
             retention=options.get("retention"),
             redactor=redactor,
             knowledge=knowledge,
+            background=options.get("background", True),
         )
         if preset is not None:
             settle(core, preset, path)

@@ -16,6 +16,7 @@ from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
+from siltstone.session.background_thread import BackgroundThread
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
@@ -47,6 +48,7 @@ class Session(SessionFacts):
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
         self._learning = LearningThread(self._calls, opened.model)
+        self._background = BackgroundThread(opened.core.background, opened.model)
 
     @classmethod
     def open(
@@ -107,6 +109,8 @@ class Session(SessionFacts):
                 ``prepare`` raises ``IllegalHistoryError``.
             answer_budget: Tokens that an answer of ``memory_search`` or ``memory_get`` has at most, 100 or
                 more. None: a twentieth of the window, from 600 to 2,000; 2,000 where no window is known.
+            background: Whether a policy with tiers asks the model in a thread of its own while the
+                conversation goes on. False: ``prepare`` waits for it.
             retention: How much of the session stays findable, and how long. None: all of it, for ever.
 
         Raises:
@@ -256,7 +260,9 @@ class Session(SessionFacts):
         """What to send to the model now. Call it before every model call.
 
         Compacts first, if that is due: what is discarded is durable and searchable before it leaves
-        the view. A failed attempt leaves the history as it was and shows in ``compaction``.
+        the view. A policy with tiers does so in the background: this call puts the summary in its place
+        that was asked for at an earlier one, and waits for no model. A failed attempt leaves the history as
+        it was and shows in ``compaction``.
         Without a message in between, a second call gives the first one's answer.
 
         Args:
@@ -273,9 +279,25 @@ class Session(SessionFacts):
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         known = self._calls.known(policy, recall)
-        answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
+        try:
+            answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
+        finally:
+            self._background.start()
         self._learning.start()
         return answer
+
+    def wait_for_compaction(self, timeout: float | None = None) -> bool:
+        """Waits until the compaction in the background has its summary, which the next ``prepare`` shows.
+
+        Nobody has to: it is for a host that has time, and for tests. Without one it returns at once.
+
+        Args:
+            timeout: Seconds at most; None for any time.
+
+        Returns:
+            Whether no compaction is under way any more.
+        """
+        return self._core.background.wait(timeout)
 
     def recall(self, query: str | Sequence[RawMessage]) -> str:
         """The block that would be recalled for *query*, or for the last user messages of a list.
@@ -471,8 +493,9 @@ class Session(SessionFacts):
         """Writes what is left to write, and closes the store where the session opened it.
 
         A model that reads for facts is waited for, up to 10 seconds; what it has not read then is read when
-        the session is next opened.
+        the session is next opened. A compaction in the background is given up: what it read stays in view.
         """
+        self._calls.end_background()
         self._learning.end()
         self._core.close(self._owns_store)
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from siltstone import llm
 from siltstone.errors import ModelError
 from siltstone.hooks import HookCall, HookError
-from siltstone.llm import AsyncModels, CompletionRequest, Steps
+from siltstone.llm import AsyncModels, CompletionRequest, Landing, Steps
 from siltstone.session.slot import Claim, Slot
 
 __all__ = ["Done", "Queue", "alone", "in_thread"]
@@ -134,7 +134,7 @@ async def alone(flow: Steps[T], model: AsyncModels | None) -> T:
 class _Asked:
     """The flow wants a completion, or a hook's word."""
 
-    asked: CompletionRequest | HookCall
+    asked: CompletionRequest | HookCall | Landing
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Done(Generic[T]):
     result: T
 
 
-def _step(advance: Callable[[], CompletionRequest | HookCall]) -> _Asked | Done[Any]:
+def _step(advance: Callable[[], CompletionRequest | HookCall | Landing]) -> _Asked | Done[Any]:
     try:
         return _Asked(advance())
     except StopIteration as stop:
