@@ -64,6 +64,8 @@ class _Target(Protocol):
     def facts(self) -> Sequence[int]: ...
     @property
     def digests(self) -> Sequence[tuple[int, bytes]]: ...
+    @property
+    def title(self) -> str: ...
 
 @final
 class StoredEntry:
@@ -441,7 +443,6 @@ class Store:
 
     def salt(self) -> bytes:
         """What digests of messages are made with: 128 random bits of this store, in hexadecimal."""
-
     def forgotten(self, session: str) -> list[tuple[int, bytes]]:
         """Digests of what was forgotten: of a message with its place, of a summary with minus its id."""
     def insert_entries(self, session: str, entries: Sequence[_NewEntry]) -> list[int | None]:

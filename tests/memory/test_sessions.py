@@ -124,6 +124,23 @@ def test_a_title_is_forgotten_with_its_request() -> None:
         assert store.sessions().sessions[0].title == ""
 
 
+def test_a_title_is_always_that_of_the_first_request_that_is_left() -> None:
+    """A title is cut, so it may have the half of a secret that no search for the whole finds."""
+    secret, filler = "0123456789abcdefghij", "mud " * 47
+    with SimpleMemoryStore() as store:
+        session = store.session("a")
+        session.append(user("One."), user(f"{filler}{secret} is the key"), assistant("Noted."))
+        store.forget(text="One.")
+        assert store.sessions().sessions[0].title == f"{filler}{secret}"[:200]
+        session.append(user("Three."))
+        store.forget(text=secret)
+        assert store.sessions().sessions[0].title == "Three."
+        store.forget(session_id="a")
+        assert store.sessions().sessions[0].title == ""
+        session.append(user("Four."))
+        assert store.sessions().sessions[0].title == "Four."
+
+
 def test_a_session_is_opened_from_its_store_and_leaves_it_open(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         with store.session("a", context_window=8_000) as session:

@@ -341,3 +341,20 @@ async def test_the_async_twin_follows_too(tmp_path: Path) -> None:
             await session.observe(copied(SAID), on_conflict="raise")
         assert await session.undo_compaction() is not None
         assert session.history() == SAID
+
+
+def test_a_branch_that_leaves_a_cut_result_leaves_nothing_of_it_to_be_found(tmp_path: Path) -> None:
+    """The compaction that cut it discarded nothing, and what was cut is found beside the view."""
+    output = "\n".join(f"line {number} of the valve log" for number in range(3_000))
+    said = [user("read the log"), *exchange(1, output), assistant("done"), user("and now?")]
+    with Session.open(tmp_path, "s", context_window=4_000) as session:
+        session.observe(copied(said))
+        session.prepare()
+        assert session.search("valve")
+        session.observe(copied([user("read another log")]))
+        assert session.search("valve") == []
+        undone = session.undo_compaction()
+        assert undone is not None
+        assert undone.reason == "branch"
+        assert session.search("valve")
+        assert session.store.check() == []

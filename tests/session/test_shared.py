@@ -60,9 +60,17 @@ def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
 
 
 def is_kept(session: Session, message: Any, word: str) -> bool:
-    """Whether what left a request is found, or is in context again: another thread may have undone."""
-    found = any(word in hit.content for hit in session.search(word, 20))
-    return found or any(each is message for each in session.history()) or bool(session.search(word, 20))
+    """Whether what left a request is found, or is in context again: another thread may have undone.
+
+    Both are looked at in one state, as another thread may compact in between. What was taken back into
+    the view was read from the log: it is equal, and another object.
+    """
+
+    def look() -> bool:
+        found = any(word in hit.content for hit in session.search(word, 20))
+        return found or message in session.history()
+
+    return session._core.locked(look)
 
 
 def test_six_threads_on_one_session_get_whole_answers_within_the_window(store: Store) -> None:

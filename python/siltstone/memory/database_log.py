@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,9 +33,10 @@ from siltstone.memory.log import (
 )
 from siltstone.messages import decode, is_request, read_message
 
-__all__ = ["DatabaseLog"]
+__all__ = ["DatabaseLog", "request_among"]
 
 _ALL = 2**63 - 1
+_PAGE = 256  #: messages that are held at once
 
 
 class DatabaseLog:
@@ -48,7 +49,7 @@ class DatabaseLog:
         self._session_id = session_id
         self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
-        self._titled = False
+        self._titled = self._is_searched = False
 
     def state(self) -> LogState:
         """Where the log stands."""
@@ -73,7 +74,7 @@ class DatabaseLog:
     ) -> SessionVersion | None:
         """Writes *messages* at the end of the log: durable, and all of them, when it returns."""
         self._limits.check_messages(messages, expected.next_seq)
-        title = "" if self._titled else _title(messages)
+        title = "" if self._titled else self._first_request(expected.next_seq) or request_among(messages)
         rows = [message_to_row(message) for message in messages]
         with _versions():
             version = self._native.append_messages(self._session_id, expected, write_id, rows, clock, title)
@@ -194,9 +195,16 @@ class DatabaseLog:
         """What these digests are made with: it is the store's own."""
         return self._native.salt()
 
+    def _first_request(self, length: int) -> str:
+        """The first request of a log that has no title, as one that an earlier version began."""
+        pages = (self.read(start, start + _PAGE) for start in range(0, length, _PAGE))
+        found = "" if self._is_searched else request_among(row for page in pages for row in page)
+        self._is_searched = True
+        return found
+
     def _state(self, row: tuple[Any, ...]) -> LogState:
         (next_seq, head, redactions, counter), clock, settings, namespace, write_id, deleted, title = row
-        self._titled = bool(title)
+        self._titled, self._is_searched = bool(title), False
         standing = None if head is None else self.compaction(head)
         if head is not None and standing is None:
             raise StoreCorruptError(
@@ -239,7 +247,7 @@ def _receipt(row: tuple[Any, ...]) -> CommitReceipt:
     return CommitReceipt(compaction_id, tuple(derived_ids), tuple(entry_ids), _version(version))
 
 
-def _title(messages: Sequence[NewMessage]) -> str:
+def request_among(messages: Iterable[NewMessage | LogRow]) -> str:
     """The text of the first request among *messages*; empty where there is none."""
     for message in messages:
         if message.role == "user" and message.provenance == "original":

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
+from siltstone.memory.database_log import request_among
 from siltstone.memory.entry import ForgetReport, Page, StoredEntry
 from siltstone.memory.log import Derived, LogRow, SessionLog
 from siltstone.memory.renaming import new_names, with_partners
@@ -51,6 +52,7 @@ class Target(NamedTuple):
         facts: Ids of facts.
         digests: Sequence numbers of messages, and minus the ids of summaries, each with the digest by which
             it is known when it is sent again.
+        title: Where messages are forgotten: the first request that is left; empty for none.
     """
 
     session_id: str
@@ -60,6 +62,7 @@ class Target(NamedTuple):
     derived: Sequence[tuple[int, str]] = ()
     facts: Sequence[int] = ()
     digests: Sequence[tuple[int, bytes]] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +257,10 @@ def _of_session(
     expected = (len(digests), len(leaving) + len(dropped), len(replaced))
     known = [(seq, digest) for seq, digest in digests if digest]
     known += [_digest_of(row, log.salt()) for row in replaced]
-    return Target(session_id, messages, ids[0], ids[1], list(meant.items()), digests=known), expected, kept
+    kept_rows = (row for row in _rows(log, length if seqs else 0) if not _has((row.seq, row.seq + 1), seqs))
+    title = request_among(kept_rows)
+    target = Target(session_id, messages, ids[0], ids[1], list(meant.items()), digests=known, title=title)
+    return target, expected, kept
 
 
 def _replacement(row: Derived, tombstones: Mapping[int, str]) -> str:

@@ -21,7 +21,7 @@ from siltstone.session.range_set import RangeSet, common, minus, union, within
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View
 
-__all__ = ["BRANCH", "UNDO", "Step", "branch", "live", "row_of", "undo"]
+__all__ = ["BRANCH", "UNDO", "Step", "branch", "live", "row_of", "stood_for", "undo"]
 
 BRANCH, UNDO = "branch", "undo"  #: the reasons of rows that no compaction wrote
 
@@ -54,7 +54,7 @@ def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
     withdrawn: list[CompactionRow] = []
     base: NewCompaction | None = None
     for row in _chain(log, state.head):
-        if not minus(union(row.compaction.covers), retained):
+        if not minus(stood_for(log, row.compaction), retained):
             base = row.compaction
             break
         withdrawn.append(row)
@@ -118,6 +118,12 @@ def _chain(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRo
     while row is not None:
         yield row
         row = None if row.parent is None else log.compaction(row.parent)
+
+
+def stood_for(log: SessionLog, row: NewCompaction) -> RangeSet:
+    """What *row* has another text for, and what can be found beside its view: what left, and what was cut."""
+    cut = (each.seq for each in log.derived([piece for piece in row.view if isinstance(piece, int)]))
+    return union(row.covers, [(seq, seq + 1) for seq in cut if seq is not None])
 
 
 def _ranges(view: Sequence[ViewItem]) -> list[tuple[int, int]]:

@@ -66,7 +66,7 @@ def rewrite(
     row, view = branches.row_of(core.rows, state, step, new, core.milliseconds())
     entries = []
     if step.withdrawn and core.indexed:
-        spans = step.base.covers if step.base else ()
+        spans = branches.stood_for(core.rows, step.base) if step.base else ()
         entries = rows.entries(
             originals(core.rows, view, spans), index_tools=core.index_tools, redacting=core.redacting
         )

@@ -34,6 +34,7 @@ pub(crate) struct TargetIn {
     staged: Vec<i64>,
     facts: Vec<i64>,
     digests: Vec<(i64, PyBackedBytes)>,
+    title: Text,
 }
 
 /// An entry as the store holds it.
@@ -122,6 +123,7 @@ pub(crate) fn targets_in(targets: Vec<TargetIn>) -> CoreResult<Vec<Target>> {
             digests: digests
                 .map(|(seq, digest)| (*seq, digest.to_vec()))
                 .collect(),
+            title: target.title.to_string(),
         })
     });
     targets.collect()

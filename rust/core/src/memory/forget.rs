@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::id::SessionId;
-use crate::memory::log::{Write, stands_on};
+use crate::memory::log::{Write, cut_title, stands_on};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{
@@ -28,6 +28,8 @@ pub struct Target {
     pub facts: Vec<i64>,
     /// Digests of the messages, by which they are known when they are sent again.
     pub digests: Vec<(i64, Vec<u8>)>,
+    /// Where messages are forgotten: the text of the first request that is left, empty for none. It is cut.
+    pub title: String,
 }
 
 impl Target {
@@ -42,6 +44,7 @@ impl Target {
             staged: Vec::new(),
             facts: Vec::new(),
             digests: Vec::new(),
+            title: String::new(),
         }
     }
 }
@@ -88,10 +91,8 @@ impl Store {
                     .collect();
                 said.sort_unstable();
                 let seqs: Vec<i64> = said.iter().map(|&(seq, _)| seq).collect();
-                if log::first_request(transaction, &row)?
-                    .is_some_and(|first| seqs.binary_search(&first).is_ok())
-                {
-                    row.title.clear();
+                if !seqs.is_empty() {
+                    row.title = cut_title(&target.title);
                 }
                 let mut messages = 0;
                 for (seq, raw) in &said {

@@ -177,7 +177,7 @@ impl Store {
             log::append(transaction, row, append.messages, write.id)?;
             append.clock.clone_into(&mut row.clock);
             if row.title.is_empty() {
-                row.title = append.title.chars().take(TITLE).collect();
+                row.title = cut_title(append.title);
             }
             Ok(())
         })
@@ -477,4 +477,9 @@ fn numbers(version: SessionVersion) -> Field {
 
 fn head(head: Option<i64>) -> String {
     head.map_or_else(|| "none".to_owned(), |id| id.to_string())
+}
+
+/// A title of at most [`TITLE`] characters.
+pub(super) fn cut_title(text: &str) -> String {
+    text.chars().take(TITLE).collect()
 }

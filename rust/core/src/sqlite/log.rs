@@ -155,21 +155,6 @@ pub(crate) fn read(
     Ok(messages)
 }
 
-/// The sequence number of the first request of the session's log, as far as it was not forgotten.
-pub(crate) fn first_request(connection: &Connection, session: &SessionRow) -> Result<Option<i64>> {
-    const STRETCH: i64 = 64;
-    let mut start = 0;
-    while start < session.next_seq {
-        let found = read(connection, session, start, start + STRETCH)?;
-        let is_request = |said: &NewMessage| said.role == "user" && said.provenance == "original";
-        if let Some(first) = found.iter().find(|each| is_request(&each.message)) {
-            return Ok(Some(first.seq));
-        }
-        start += STRETCH;
-    }
-    Ok(None)
-}
-
 /// Puts `raw` in the place of what message `seq` said: a tombstone, which is indexed by nobody and keeps
 /// its place and its tokens. Whether there was something to forget.
 pub(crate) fn redact(
