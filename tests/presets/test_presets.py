@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from siltstone import (
     AsyncSession,
+    Compacted,
     ConfigError,
     HnswMemoryStore,
     MemoryStore,
     Session,
+    Skipped,
     ThresholdCompactor,
     presets,
 )
+from siltstone.cli.app import app
 from siltstone.presets import System, preset, preset_names
 from siltstone.presets.registry import SYSTEMS
 from siltstone.vault import Vault
@@ -331,3 +335,36 @@ def test_profiles_name_a_model(tmp_path: Path) -> None:
             session.append({"role": "user", "content": f"entry {number}"})
         session.prepare()
     assert len(asked) == 1
+
+
+def test_wf_42_status_and_a_forced_run_are_calls_and_commands(tmp_path: Path) -> None:
+    """``@memory-status`` and ``@compact-memories``."""
+    place = tmp_path / "store"
+    with Session.open(place, "chat", preset="waterfall", context_window=64_000) as session:
+        for number in range(64):
+            session.append({"role": "user", "content": f"Entry {number}: the river rose to {number} cm."})
+        assert session.memory_status().line == "[Memory: OK]"
+        outcome = session.compact_memories()
+        assert isinstance(outcome, Skipped)
+        assert "64" in outcome.message
+        session.append({"role": "user", "content": "Entry 64: it fell."})
+        assert isinstance(session.compact_memories(), Compacted)
+        assert "- **Recent summary**: 1 entries (0 to 0)" in session.memory_status().markdown
+        assert isinstance(session.compact_memories(), Skipped), "nothing is summarised twice"
+        session.append({"role": "user", "content": "Entry 65: it fell further."})
+
+    runner = CliRunner()
+    status = runner.invoke(app, ["memory-status", str(place), "chat", "--json"])
+    assert (status.exit_code, json.loads(status.stdout)["line"]) == (0, "[Memory: OK]")
+    assert "# Memory Status" in runner.invoke(app, ["memory-status", str(place), "chat"]).stdout
+    ran = runner.invoke(app, ["compact-memories", str(place), "chat", "--json"])
+    assert (ran.exit_code, json.loads(ran.stdout)["outcome"]) == (0, "compacted")
+    again = runner.invoke(app, ["compact-memories", str(place), "chat"])
+    assert again.exit_code == 1
+    assert runner.invoke(app, ["memory-status", str(place), "nobody"]).exit_code == 2
+
+    with Session.open(tmp_path / "other", "chat", preset="rustant") as session:
+        session.append({"role": "user", "content": "hello"})
+        with pytest.raises(ConfigError, match="memory_status is a call of waterfall"):
+            session.memory_status()
+    assert runner.invoke(app, ["memory-status", str(tmp_path / "other"), "chat"]).exit_code == 2

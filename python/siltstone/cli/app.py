@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from siltstone import __version__, presets
-from siltstone.cli import changing, looking
+from siltstone.cli import changing, looking, memories
 from siltstone.cli.console import AsJson, choice, line, output, print_json, progress, refusals
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
@@ -49,6 +49,8 @@ app.command(name="undo")(changing.undo)
 app.command(name="forget")(changing.forget)
 app.command(name="import")(changing.import_transcript)
 app.command(name="export")(looking.export)
+app.command(name="memory-status")(memories.memory_status)
+app.command(name="compact-memories")(memories.compact_memories)
 
 
 def _tell_version(asked: bool) -> None:

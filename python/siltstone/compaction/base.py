@@ -19,6 +19,8 @@ __all__ = [
     "CompactionContext",
     "CompactionError",
     "Compactor",
+    "MemoryReport",
+    "MemoryReporter",
     "OverheadChecker",
     "Range",
     "Reason",
@@ -372,6 +374,50 @@ class BackgroundCompactor(Protocol):
 
     def usage_of(self, trigger: Trigger) -> float:
         """What share of the window was in use when *trigger* was pulled; 1 is all of it."""
+
+
+class MemoryReport(Protocol):
+    """How the memory of a session stands, and what is wrong with it."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may be wrong."""
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What is wrong: a message is neither shown nor summarised."""
+
+    @property
+    def line(self) -> str:
+        """``[Memory: OK]``, or how many issues there are."""
+
+    @property
+    def markdown(self) -> str:
+        """A report for people."""
+
+
+@runtime_checkable
+class MemoryReporter(Protocol):
+    """A policy that can tell what each of its summaries stands for."""
+
+    def status(
+        self,
+        view: Sequence[Message],
+        state: State | None,
+        *,
+        next_seq: int | None = None,
+        times: Sequence[float | None] | None = None,
+        now: float | None = None,
+    ) -> MemoryReport:
+        """How the memory stands that *view* shows, by the counters in *state*.
+
+        Args:
+            view: The messages in view.
+            state: What was kept of the last run.
+            next_seq: How many messages there ever were.
+            times: When each message of the view was said, in seconds since 1970, None where unknown.
+            now: The present, in the same seconds; None: ages are not looked at.
+        """
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
 
-from siltstone.compaction.base import Compactor
+from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
@@ -167,6 +167,17 @@ class AsyncSession(AsyncSessionFacts):
             return await self._step(self._calls.in_flight)
         self._learning.start()
         return outcome
+
+    async def memory_status(self) -> MemoryReport:
+        """How waterfall memory stands."""
+        return await self._step(self._calls.memory_status)
+
+    async def compact_memories(self) -> Outcome:
+        """Runs waterfall summaries now, below their trigger too."""
+        try:
+            return await self._run(self._calls.compact_memories(), now=True)
+        except SessionBusyError:
+            return await self._step(self._calls.in_flight)
 
     async def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view anew, from the messages that they stand for."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from siltstone.compaction.base import Compactor, Reason, Resummarizer, Trigger
+from siltstone.compaction.base import Compactor, MemoryReport, MemoryReporter, Reason, Resummarizer, Trigger
 from siltstone.engine import can_extract
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
@@ -223,6 +223,36 @@ class SessionCalls:
             view, name = view.recounted(self.policy.token_rule), f"the policy {self.policy.name!r}"
         message = f"{name} cannot write a summary anew; ThresholdCompactor can"
         return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
+
+    def memory_status(self) -> MemoryReport:
+        """``memory_status``."""
+        self.core.check_open()
+        core, policy = self.core, self._reporter("memory_status")
+        state = core.follow()
+        items = state.view.items()
+        report: MemoryReport = policy.status(
+            [item.message for item in items],
+            core.policy_states.of(policy.name, state.head),
+            next_seq=state.end,
+            times=[item.created_at / 1000 if item.created_at else None for item in items],
+            now=core.milliseconds() / 1000,
+        )
+        return report
+
+    def compact_memories(self) -> Steps[Outcome]:
+        """``compact_memories``."""
+        self._reporter("compact_memories")
+        return self.compaction(None)
+
+    def _reporter(self, call: str) -> Any:
+        if not isinstance(self.policy, MemoryReporter):
+            name = "no policy" if self.policy is None else f"the policy {self.policy.name!r}"
+            raise ConfigError(
+                f"{call} is a call of waterfall summaries, and the session has {name}",
+                field="policy",
+                value=self.policy,
+            )
+        return self.policy
 
     def in_flight(self) -> Outcome:
         """The outcome of a ``compact`` while another call that may compact is under way."""

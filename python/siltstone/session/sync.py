@@ -8,7 +8,7 @@ from types import EllipsisType
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import llm
-from siltstone.compaction.base import Compactor
+from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Models, Steps
 from siltstone.memory.base import Store
@@ -337,6 +337,33 @@ class Session(SessionFacts):
             return self._calls.in_flight()
         self._learning.start()
         return outcome
+
+    def memory_status(self) -> MemoryReport:
+        """How waterfall memory stands: what each summary stands for, when the next run is due, what is wrong.
+
+        Known as ``@memory-status``. Nothing is asked and nothing is changed. ``print(report.markdown)`` is
+        for people, ``report.line`` for a prompt.
+
+        Raises:
+            ConfigError: the session's policy keeps no such memory.
+        """
+        return self._calls.memory_status()
+
+    def compact_memories(self) -> Outcome:
+        """Runs waterfall summaries now, below their trigger too. Known as ``@compact-memories``.
+
+        Returns:
+            ``Compacted``; ``Failed(reason)``; or ``Skipped`` with the numbers, where there are no more
+            messages than the immediate window, or nothing has aged out of it since the last run.
+
+        Raises:
+            ConfigError: the session's policy keeps no such memory.
+        """
+        flow = self._calls.compact_memories()
+        try:
+            return self._run(flow, timeout=0)
+        except SessionBusyError:
+            return self._calls.in_flight()
 
     def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view anew, from the messages that they stand for.

@@ -1,0 +1,69 @@
+"""Commands on waterfall memory: ``memory-status`` and ``compact-memories``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from siltstone.cli.console import AsJson, line, print_json, refusals
+from siltstone.cli.looking import SessionId, StorePath
+from siltstone.cli.stores import find_store, opened, require_session
+from siltstone.errors import ConfigError
+from siltstone.outcome import Compacted, Failed
+from siltstone.session import Session
+from siltstone.session.presetting import preset_of
+
+__all__ = ["compact_memories", "memory_status"]
+
+
+def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Tell what each summary of a waterfall session stands for, and whether anything is missing.
+
+    Exit code 1 tells that something is.
+    """
+    with refusals(), _session(store, session) as held:
+        report = held.memory_status()
+    if as_json:
+        told = {name: getattr(report, name) for name in ("line", "warnings", "errors", "markdown")}
+        print_json({"session": session, **told})
+    else:
+        line(report.markdown.rstrip())
+    raise typer.Exit(1 if report.errors else 0)
+
+
+def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Run the summaries of a waterfall session now, below their trigger too.
+
+    Exit code 1 tells that nothing was compacted, and why.
+    """
+    with refusals(), _session(store, session) as held:
+        outcome = held.compact_memories()
+    done = isinstance(outcome, Compacted)
+    reason = "" if isinstance(outcome, Compacted) else f"{outcome.reason}: {outcome.message}"
+    if as_json:
+        kind = "compacted" if done else "failed" if isinstance(outcome, Failed) else "skipped"
+        figures = {"tokens_before": outcome.tokens_before, "tokens_after": outcome.tokens_after}
+        print_json({"session": session, "outcome": kind, "reason": reason, **figures})
+    else:
+        line(reason or f"compacted: {outcome.tokens_before:,} to {outcome.tokens_after:,} tokens")
+    raise typer.Exit(0 if done else 1)
+
+
+@contextmanager
+def _session(store: Path, session_id: str) -> Iterator[Session]:
+    """The session as the preset that it began with."""
+    path = find_store(store)
+    with opened(path, read_only=True) as held:
+        require_session(held, session_id)
+        name = preset_of(held.open_log(session_id).state().settings)
+    if name is None:
+        raise ConfigError(
+            f"session {session_id!r} was opened without a preset: open it with preset='waterfall' once",
+            field="preset",
+            value=None,
+        )
+    with Session.open(path, session_id, preset=name) as session:
+        yield session
