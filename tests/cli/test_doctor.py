@@ -67,3 +67,53 @@ def test_what_is_no_store_is_exit_code_2(tmp_path: Path, content: bytes | None) 
     told = run(tmp_path / "nothing" if content is None else tmp_path)
     assert told.exit_code == 2
     assert "siltstone: " in told.output
+
+
+TOKEN = "ghp_Zk3v9QpL2mXw8RtY5nBaJc7dHs1fKu4eVo6i"
+
+
+def leaky(path: Path) -> None:
+    """A store with a secret in every kind of row."""
+    from conversations import small
+    from siltstone import Compacted, MemoryStore, Session
+    from storing import entries
+
+    def model(_: object) -> str:
+        return f"They pushed with {TOKEN}."
+
+    said = [f"push with {TOKEN}", "ok", "and now " + "word " * 900, "done", "thanks", "ok", "more", "yes"]
+    with Session.open(path, "s", policy=small(), context_window=16_000, model=model) as session:
+        for number, text in enumerate(said):
+            session.append({"role": ("user", "assistant")[number % 2], "content": text})
+        assert isinstance(session.compact(), Compacted)
+        session.save(f"the token is {TOKEN}", "fact")
+    with MemoryStore.open(path) as store:
+        store.stage("waiting", entries(f"key {TOKEN}"), "1")
+
+
+def test_secrets_are_found_in_every_kind_of_row_and_never_told(tmp_path: Path) -> None:
+    leaky(tmp_path)
+    told = run(tmp_path, "--secrets", "--json")
+    answer = json.loads(told.output)
+    assert told.exit_code == 1
+    assert TOKEN not in told.output
+    assert {each["table"] for each in answer["secrets"]} >= {
+        "session", "message", "entry", "derived", "fact", "staged",
+    }  # fmt: skip
+    message = next(each for each in answer["secrets"] if each["table"] == "message")
+    assert (message["id"], message["path"], message["start"]) == (0, "content", 10)
+    assert message["end"] - message["start"] == len(TOKEN)
+    assert sum(answer["rules"].values()) == len(answer["secrets"])
+    plain = run(tmp_path, "--secrets")
+    assert (plain.exit_code, TOKEN in plain.output) == (1, False)
+    assert plain.output.splitlines()[-1].endswith(f"{len(answer['secrets'])} secrets")
+
+
+def test_a_store_without_secrets_is_exit_code_0_and_a_repair_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before = database(tmp_path).read_bytes()
+    told = run(tmp_path, "--secrets")
+    assert (told.exit_code, "no secret" in told.output) == (0, True)
+    assert database(tmp_path).read_bytes() == before
+    assert run(tmp_path, "--secrets", "--repair").exit_code == 2
+    assert run(tmp_path / "none", "--secrets").exit_code == 2

@@ -17,11 +17,12 @@ from rich.table import Table
 
 from siltstone import __version__, presets
 from siltstone.cli import changing, looking, memories
-from siltstone.cli.console import AsJson, choice, line, output, print_json, progress, refusals
+from siltstone.cli.console import AsJson, choice, line, output, print_json, progress, refusals, refuse
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
+from siltstone.cli.secrets import SecretsFound, scan
 from siltstone.cli.timeline import timeline
 from siltstone.cli.transcript import read_transcripts
 from siltstone.compaction import Compactor
@@ -176,14 +177,28 @@ def doctor_command(
     repair: Annotated[
         bool, typer.Option("--repair", help="Make anew what can be; set aside what cannot be believed.")
     ] = False,
+    secrets: Annotated[
+        bool, typer.Option("--secrets", help="Look for secrets in its texts instead; nothing is changed.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Look at every row of a store, and tell what is not as it should be.
 
-    Nothing is changed without --repair.
+    Nothing is changed without --repair. With --secrets every text is read by the rules of redaction, and
+    where a secret stands is told, never what it is.
 
     Exit code 1 tells that something was found, and is still so.
     """
+    if secrets:
+        if repair:
+            refuse("--secrets changes nothing, and goes without --repair; siltstone forget takes secrets out")
+        with refusals():
+            found = scan(path)
+        if as_json:
+            print_json(found.to_json())
+        else:
+            _show_secrets(found)
+        raise typer.Exit(1 if found.secrets else 0)
     with refusals():
         diagnosis = examine(path, repair=repair)
     if as_json:
@@ -191,6 +206,14 @@ def doctor_command(
     else:
         _show_diagnosis(diagnosis)
     raise typer.Exit(0 if diagnosis.healthy else 1)
+
+
+def _show_secrets(found: SecretsFound) -> None:
+    for each in found.secrets:
+        place = f"{each.table} {each.id}".replace("session 0", "title") + f" {each.path}".rstrip()
+        line(f"{each.rule}: session {each.session!r}, {place}, {each.start}-{each.end}", "red")
+    said = f"{len(found.secrets):,} secrets" if found.secrets else "no secret"
+    line(f"{found.path}: {found.texts:,} texts read; {said}")
 
 
 def _show_diagnosis(diagnosis: Diagnosis) -> None:

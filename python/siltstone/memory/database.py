@@ -153,7 +153,7 @@ class DatabaseStore(Store):
             identifiers=identifiers,
         )
         sessions = self._names()
-        chosen = with_facts(plan(self, sessions, criteria, self._staged), self, sessions, criteria)
+        chosen = with_facts(plan(self, sessions, criteria, self.staged_entries), self, sessions, criteria)
         if dry_run:
             return chosen.expected
         done = self._native.forget(chosen.targets, REPLACEMENT)
@@ -266,7 +266,8 @@ class DatabaseStore(Store):
         self._limits.check_batch(entries)
         return [new_entry(entry) for entry in entries]
 
-    def _staged(self, session_id: str) -> list[StoredEntry]:
+    def staged_entries(self, session_id: str) -> list[StoredEntry]:
+        """The entries of the session's batches that wait, which no search finds."""
         return [stored_entry(entry) for entry in self._native.staged_entries(session_id)]
 
     def _wake(self, *, anew: bool = False) -> None:

@@ -1,0 +1,155 @@
+"""``siltstone doctor --secrets``: is there a secret in a store, and where?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from siltstone.cli.looking import log_rows
+from siltstone.cli.stores import find_store, opened
+from siltstone.errors import InvalidMessageError
+from siltstone.memory import MemoryStore
+from siltstone.memory.entry import SessionInfo
+from siltstone.messages import decode
+from siltstone.redaction import Redactor, SecretFinding
+
+__all__ = ["Secret", "SecretsFound", "scan"]
+
+PAGE: Final = 500  #: rows that are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A place of a store that has a secret. It does not hold the secret.
+
+    Attributes:
+        session: The session.
+        table: ``session`` (a title), ``message``, ``entry``, ``staged``, ``derived`` (a summary or a
+            substitute) or ``fact``.
+        id: The message's sequence number, or the row's id; 0 for a session's title.
+        rule: The rule that found it.
+        path: The text in the row, where it has several.
+        start: Its first code point in that text.
+        end: One past its last.
+    """
+
+    session: str
+    table: str
+    id: int
+    rule: str
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsFound:
+    """What a scan has found.
+
+    Attributes:
+        path: The directory of the store.
+        texts: How many texts were read.
+        secrets: The places, in the order of sessions, tables and rows.
+    """
+
+    path: Path
+    texts: int
+    secrets: tuple[Secret, ...]
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """How often each rule has found something, most often first."""
+        return dict(Counter(secret.rule for secret in self.secrets).most_common())
+
+    def to_json(self) -> dict[str, Any]:
+        """As one object; the keys are documented in docs/command-line.md."""
+        found = [asdict(secret) for secret in self.secrets]
+        return {"path": str(self.path), "texts": self.texts, "rules": self.rules, "secrets": found}
+
+
+def scan(path: Path) -> SecretsFound:
+    """Reads every text of the store that *path* means by the built-in rules. Nothing is changed.
+
+    Raises:
+        StoreOpenError: there is no store, or there are several below.
+        StoreCorruptError: a row cannot be read.
+    """
+    path = find_store(path)
+    redactor, texts, secrets = Redactor(), 0, list[Secret]()
+    with opened(path, read_only=True) as store:
+        for session, table, row_id, read in _texts(store):
+            texts += 1
+            secrets += [
+                Secret(session, table, row_id, each.rule, each.path, each.start, each.end)
+                for each in read(redactor)
+            ]
+    return SecretsFound(path, texts, tuple(secrets))
+
+
+_Read = Callable[[Redactor], list[SecretFinding]]
+_Text = tuple[str, str, int, _Read]
+
+
+def _texts(store: MemoryStore) -> Iterator[_Text]:
+    """Every text of *store*: its session, table and id, and how it is read."""
+    offset: int | None = 0
+    while offset is not None:
+        page = store.sessions(offset=offset, limit=PAGE)
+        for info in page.sessions:
+            yield from _of_session(store, info)
+        offset = page.next_offset
+
+
+def _of_session(store: MemoryStore, info: SessionInfo) -> Iterator[_Text]:
+    name, log = info.session_id, store.open_log(info.session_id)
+    yield name, "session", 0, _plain(info.title)
+    for row in log_rows(log, 0, None):
+        yield name, "message", row.seq, _message(row.raw)
+    for derived in log.derived_after(0):
+        read = _plain(derived.raw) if derived.kind == "summary" else _message(derived.raw)
+        yield name, "derived", derived.derived_id, read
+    offset: int | None = 0
+    while offset is not None:
+        page = store.entries(name, offset=offset, limit=PAGE)
+        for entry in page.entries:
+            yield name, "entry", entry.entry_id, _plain(entry.content)
+        offset = page.next_offset
+    for entry in store.staged_entries(name):
+        yield name, "staged", entry.entry_id, _plain(entry.content)
+    for row_id, _, _, _, body, *_ in store.facts(name):
+        yield name, "fact", row_id, _fact(body)
+
+
+def _plain(text: str) -> _Read:
+    return lambda redactor: redactor.redact(text)[1]
+
+
+def _message(raw: str) -> _Read:
+    def read(redactor: Redactor) -> list[SecretFinding]:
+        try:
+            return redactor.redact_message(decode(raw))[1]
+        except (InvalidMessageError, ValueError):
+            return redactor.redact(raw)[1]  # a caller's own log need not hold messages that we read
+
+    return read
+
+
+def _fact(body: str) -> _Read:
+    def read(redactor: Redactor) -> list[SecretFinding]:
+        try:
+            value = json.loads(body)
+        except ValueError:
+            value = body
+        without_ids = value
+        if isinstance(value, dict):  # ids are drawn at random, and look like secrets
+            without_ids = {name: each for name, each in value.items() if name not in _IDS}
+        return redactor.redact_value(without_ids)[1]
+
+    return read
+
+
+_IDS: Final = frozenset({"id", "superseded_by", "session_id"})
