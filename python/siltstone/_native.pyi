@@ -6,20 +6,19 @@ point, any other counts as U+FFFD. Sizes are those of the text as it is. A panic
 as ``siltstone.errors.InternalError``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 from siltstone._native_indexes import Bm25Index, Flat, HashedTfIndex, Hnsw
+from siltstone._native_search import Found, Hit, SearchOptions
 from siltstone._native_store import (
     Finding,
     Forgotten,
-    Found,
-    Hit,
     Page,
-    SearchOptions,
     Stage,
     Store,
     StoredEntry,
+    _NewEntry,
 )
 
 __all__ = [
@@ -38,6 +37,7 @@ __all__ = [
     "Stage",
     "Store",
     "StoredEntry",
+    "Unread",
     "__version__",
     "_panic",
     "best_window",
@@ -50,6 +50,8 @@ __all__ = [
     "redaction_rules",
     "render_messages",
     "rendered_tokens",
+    "search_across",
+    "take_said",
     "terms",
     "text_size",
     "text_sizes",
@@ -309,3 +311,20 @@ class Redactor:
 
 def redaction_rules() -> list[str]:
     """The names of the built-in rules, in the order in which they name a place."""
+
+@final
+class Unread:
+    """Messages of a session that a search of its namespace has to have read."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def rows(self) -> list[tuple[Any, ...]]: ...
+
+def search_across(
+    store: Store, session: str, query: str, options: SearchOptions, vector: tuple[int, bytes] | None
+) -> tuple[Found | None, list[Unread]]:
+    """The best of all sessions of the namespace; or None, and messages that have to be read first."""
+
+def take_said(store: Store, session: str, said: Sequence[tuple[Unread, Sequence[_NewEntry | None]]]) -> None:
+    """Takes in what there is to find of those messages: of each one entry or none."""

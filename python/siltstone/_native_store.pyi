@@ -6,9 +6,9 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias, final
 
-from siltstone.memory.entry import Fusion, Ranker, SearchIndex
+from siltstone._native_search import Found, SearchOptions
 
-__all__ = ["Finding", "Forgotten", "Found", "Hit", "Page", "SearchOptions", "Stage", "Store", "StoredEntry"]
+__all__ = ["Finding", "Forgotten", "Page", "Stage", "Store", "StoredEntry"]
 
 _Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redactions, counter
 _State: TypeAlias = tuple[_Version, str, str, str, int, bool, str]
@@ -16,12 +16,6 @@ _Fact: TypeAlias = tuple[int, str, str, str, str, int, int]
 _NewDerived: TypeAlias = tuple[str, str, str, int | None, int, bool, str]
 # name, namespace, title, messages, entries, compactions, tokens, first, last
 _Session: TypeAlias = tuple[str, str, str, int, int, int, int, int | None, int | None]
-
-class _Decay(Protocol):
-    @property
-    def per_day(self) -> float: ...
-    @property
-    def floor(self) -> float: ...
 
 class _Expected(Protocol):
     @property
@@ -102,80 +96,6 @@ class Page:
     def next_offset(self) -> int | None: ...
     @property
     def damaged(self) -> list[int]: ...
-
-@final
-class SearchOptions:
-    """What may be asked of a search: what *base* says, and what is given besides.
-
-    Args:
-        base: What holds where nothing is given; None is ``lexical``, 5 hits, of every score.
-        limit: At most so many hits.
-        ranker: How to score.
-        index: What the ranker ``cosine`` looks into.
-        min_score: 0..1.
-        explain: Whether to say how scores came about.
-        decay: What a day leaves of a score, and what is left at least. Without one it is the ranker's own.
-        now: From when days are counted.
-        fusion: How the ranker ``fused`` makes one score of two.
-
-    Raises:
-        ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
-    """
-
-    def __new__(
-        cls,
-        base: SearchOptions | None = None,
-        *,
-        limit: int | None = None,
-        ranker: Ranker | None = None,
-        index: SearchIndex | None = None,
-        min_score: float | None = None,
-        explain: bool | None = None,
-        decay: _Decay | None = None,
-        now: int | None = None,
-        fusion: Fusion | None = None,
-    ) -> SearchOptions: ...
-    @property
-    def ranker(self) -> Ranker: ...
-    @property
-    def wants_vector(self) -> bool:
-        """Whether the query's vector makes a difference."""
-
-@final
-class Hit:
-    """An entry that a search found."""
-
-    @property
-    def entry_id(self) -> int: ...
-    @property
-    def content(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def created_at(self) -> int: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def explain(self) -> dict[str, Any] | None: ...
-
-@final
-class Found:
-    """The hits, who ranked them, and how many entries lack vectors, where that was looked at."""
-
-    @property
-    def hits(self) -> list[Hit]: ...
-    @property
-    def ranker(self) -> Ranker: ...
-    @property
-    def lacking(self) -> int: ...
 
 @final
 class Stage:

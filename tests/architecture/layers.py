@@ -59,7 +59,7 @@ FAMILIES = {
     "memory": [
         "entry renaming worker",
         "log vectors",
-        "base convert limits",
+        "base convert limits sayings",
         "database_log",
         "forgetting",
         "forgetting_facts",

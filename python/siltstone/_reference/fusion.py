@@ -13,8 +13,8 @@ This orders as the sum of both z-scores does, that of the vectors smoothed. By r
 
 The documented hybrid::
 
-    v        = max(0, cosine), for the 2 * limit nearest; 0 for all others
-    b        = bm25 / best bm25 of the query, for the 2 * limit best; 0 for all others
+    v        = max(0, cosine)
+    b        = bm25 / best bm25 of the query
     score(e) = (0.7 * v + 0.3 * b) * 0.995 ** days
 
 BM25 is that of an entry by itself, without what stands beside it.
@@ -50,11 +50,12 @@ def hybrid(
     rows = [counts(entry.content, hash_rule) for entry in entries]
     near = [1 - search.distance(wanted, row) if search.dot(wanted, row) else 0.0 for row in rows]
     said, _ = lexical.own(query, entries)
-    vectors, words = _best(near, entries, 2 * limit), _best(said, entries, 2 * limit)
-    most = max(words.values(), default=1.0)
+    most = max(said, default=0.0) or 1.0
     found = []
-    for place in sorted(vectors.keys() | words.keys()):
-        score = VECTOR * vectors.get(place, 0.0) + BM25 * (words.get(place, 0.0) / most)
+    for place, (same, words) in enumerate(zip(near, said, strict=True)):
+        if same <= 0.0 and words <= 0.0:
+            continue
+        score = VECTOR * same + BM25 * (words / most)
         score = min(1.0, score) * decayed(entries[place].created_at, now, PER_DAY, FLOOR)
         found.append((-score, -entries[place].created_at, place))
     return [(place, -score) for score, _, place in sorted(found)[:limit]]
@@ -149,10 +150,3 @@ def _weights(one: float, other: float) -> tuple[float, float]:
 def _ordered(scores: Mapping[int, float], entries: Sequence[Entry]) -> list[tuple[int, float]]:
     order = sorted((-score, -entries[place].created_at, place) for place, score in scores.items())
     return [(place, -score) for score, _, place in order]
-
-
-def _best(scores: Sequence[float], entries: Sequence[Entry], limit: int) -> dict[int, float]:
-    order = sorted(
-        (-score, -entries[place].created_at, place) for place, score in enumerate(scores) if score > 0
-    )
-    return {place: -score for score, _, place in order[:limit]}

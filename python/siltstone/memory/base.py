@@ -16,6 +16,7 @@ from siltstone.memory.entry import (
     Receipt,
     ReconcileReport,
     SearchHit,
+    SearchScope,
     SessionPage,
     Stage,
     StoredEntry,
@@ -56,16 +57,22 @@ class Store(Protocol):
         ranker: Ranker | None = None,
         min_score: float = 0.0,
         explain: bool = False,
+        *,
+        scope: SearchScope = "session",
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
 
         Args:
-            session_id: The session to search; no other is looked at.
+            session_id: The session that asks.
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
             ranker: How to score, where the store has a choice; None is the store's own.
             min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
             explain: Whether hits say how their scores came about.
+            scope: ``"session"`` looks at no other one. ``"namespace"``: what all sessions of its namespace
+                said is found, also what is still in their contexts and has no entry yet; what is in the
+                context of *session_id* itself is left out. A session without a namespace shares with nobody,
+                and finds its own entries.
 
         Returns:
             Hits that have something in common with the query; of equal scores the newer first, then by id.
@@ -73,7 +80,7 @@ class Store(Protocol):
         Raises:
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
                 store's limit.
-            ConfigError: a ranker that the store does not have.
+            ConfigError: a ranker that the store does not have, or an unknown scope.
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """

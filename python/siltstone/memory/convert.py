@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from siltstone import _native
-from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import Entry, SearchHit, SessionInfo, SourceRange, StoredEntry
+from siltstone.errors import ConfigError, InvalidEntryError
+from siltstone.memory.entry import Entry, SearchHit, SearchScope, SessionInfo, SourceRange, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
@@ -31,6 +31,7 @@ __all__ = [
     "datetime_from",
     "derived_from_row",
     "derived_to_row",
+    "is_across",
     "message_from_row",
     "message_to_row",
     "milliseconds",
@@ -64,9 +65,18 @@ _EXACT = 2**33 * 1000  # up to which seconds as a float are right to half a micr
 
 # A frozen class sets its fields by name, in a loop of its own; a search makes ten hits, and these are
 # a third of the time.
-_SET_CONTENT, _SET_SCORE, _SET_RANGE, _SET_ID, _SET_ROLE, _SET_TIME, _SET_EXPLAIN = (
+_SET_CONTENT, _SET_SCORE, _SET_RANGE, _SET_ID, _SET_ROLE, _SET_TIME, _SET_EXPLAIN, _SET_SESSION = (
     vars(SearchHit)[field].__set__
-    for field in ("content", "score", "source_range", "entry_id", "role", "created_at", "explain")
+    for field in (
+        "content",
+        "score",
+        "source_range",
+        "entry_id",
+        "role",
+        "created_at",
+        "explain",
+        "session_id",
+    )
 )
 
 
@@ -105,6 +115,19 @@ def range_of(value: Iterable[int], name: str) -> tuple[int, int]:
     raise InvalidEntryError(
         f"{name} must be 0 <= start <= end < 2**63, got {(start, end)!r}", value=(start, end)
     )
+
+
+def is_across(scope: SearchScope) -> bool:
+    """Whether a search with that scope looks into the namespace.
+
+    Raises:
+        ConfigError: no such scope.
+    """
+    if scope not in ("session", "namespace"):
+        raise ConfigError(
+            f"scope must be 'session' or 'namespace', got {scope!r}", field="scope", value=scope
+        )
+    return scope == "namespace"
 
 
 def new_entry(entry: Entry) -> NewEntry:
@@ -149,8 +172,8 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
     )
 
 
-def search_hit(found: _native.Hit) -> SearchHit:
-    """*found* as users see it."""
+def search_hit(found: _native.Hit, session_id: str) -> SearchHit:
+    """*found*, which a search of *session_id* found, as users see it."""
     hit = object.__new__(SearchHit)
     _SET_CONTENT(hit, found.content)
     _SET_SCORE(hit, found.score)
@@ -159,6 +182,7 @@ def search_hit(found: _native.Hit) -> SearchHit:
     _SET_ROLE(hit, found.role)
     _SET_TIME(hit, datetime_from(found.created_at))
     _SET_EXPLAIN(hit, found.explain)
+    _SET_SESSION(hit, found.session_id or session_id)
     return hit
 
 

@@ -37,6 +37,7 @@ from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan
 from siltstone.memory.forgetting_facts import FactRow, facts_alone, with_facts
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
+from siltstone.memory.sayings import Sayings
 from siltstone.memory.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class DatabaseStore(Store):
         self._native = native
         self._limits = limits
         self._vectors = vectors
+        self._sayings = Sayings(self.open_log)
 
     @property
     def limits(self) -> Limits:

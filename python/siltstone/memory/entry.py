@@ -23,6 +23,7 @@ __all__ = [
     "ReconcileReport",
     "SearchHit",
     "SearchIndex",
+    "SearchScope",
     "SessionInfo",
     "SessionPage",
     "SourceRange",
@@ -34,6 +35,7 @@ __all__ = [
 Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
 Fusion: TypeAlias = Literal["zscore", "rrf"]
 SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine`` looks into
+SearchScope: TypeAlias = Literal["session", "namespace"]  #: a session alone, or all of its namespace
 #: What the best hit should score before hits are placed before a model unasked, on the scale of ``lexical``.
 RECALL_MIN_SCORE = 0.20
 MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
@@ -116,10 +118,12 @@ class SearchHit:
         content: The entry's text.
         score: 0..1, higher is better; what it means is the ranker's (see the ranker's own page).
         source_range: The messages the entry came from.
-        entry_id: Its id, never reused.
+        entry_id: Its id, never reused. 0 for a message of another session of the namespace that is still in
+            its context: it has no entry yet.
         role: Who said it.
         created_at: When it was said, in UTC.
         explain: Per-part scores, when asked for; None otherwise.
+        session_id: The session that it was said in.
     """
 
     content: str
@@ -129,6 +133,7 @@ class SearchHit:
     role: str
     created_at: datetime
     explain: dict[str, Any] | None = None
+    session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

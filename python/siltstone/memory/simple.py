@@ -6,9 +6,9 @@ from typing import Any
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.convert import MAX_INTEGER, stored_entry
+from siltstone.memory.convert import MAX_INTEGER, datetime_from, is_across, milliseconds, stored_entry
 from siltstone.memory.database import DatabaseStore
-from siltstone.memory.entry import Ranker, SearchHit, StoredEntry
+from siltstone.memory.entry import Ranker, SearchHit, SearchScope, SourceRange, StoredEntry
 from siltstone.memory.limits import DEFAULTS, Limits
 
 __all__ = ["SimpleMemoryStore"]
@@ -34,21 +34,51 @@ class SimpleMemoryStore(DatabaseStore):
         ranker: Ranker | None = None,
         min_score: float = 0.0,
         explain: bool = False,
+        *,
+        scope: SearchScope = "session",
     ) -> list[SearchHit]:
         """The entries of the session that have most of the query's words, best first.
 
         ``ranker`` must be None: there is only one way here. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
-        found = self._native.entries(session_id, None, None, 0, MAX_INTEGER).entries
+        found = self._entries(session_id)
+        if is_across(scope):
+            found += [entry for other in self._others(session_id) for entry in self._said(other)]
         self._limits.check_query(query)
         _check(limit, ranker, min_score)
         words = query.lower().split()
-        hits = [_hit(entry, words, explain) for entry in map(stored_entry, found)]
+        hits = [_hit(entry, words, explain) for entry in found]
         hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
-        hits.sort(key=lambda hit: hit.entry_id)
+        hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
         hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
         return hits[: min(limit, self._limits.hits)]
+
+    def _entries(self, session_id: str) -> list[StoredEntry]:
+        return [
+            stored_entry(entry)
+            for entry in self._native.entries(session_id, None, None, 0, MAX_INTEGER).entries
+        ]
+
+    def _others(self, session_id: str) -> list[str]:
+        """The other sessions of its namespace."""
+        own = self.open_log(session_id).state().namespace
+        listed = self.sessions(own, limit=MAX_INTEGER).sessions if own else ()
+        return [each.session_id for each in listed if each.session_id != session_id]
+
+    def _said(self, session_id: str) -> list[StoredEntry]:
+        """What another session may find of this one: its entries, and what is in its context."""
+        entries = self._entries(session_id)
+        known = {(entry.source_range, entry.content) for entry in entries}
+        for entry in self._sayings.in_context(session_id):
+            if (entry.source_range, entry.content) not in known:
+                start, end = entry.source_range
+                at = datetime_from(milliseconds(entry.created_at))
+                source = SourceRange(start, end)
+                entries.append(
+                    StoredEntry(0, session_id, entry.content, source, entry.role, entry.name, entry.kind, at)
+                )
+        return entries
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -82,4 +112,5 @@ def _hit(entry: StoredEntry, words: list[str], explain: bool) -> SearchHit:
         role=entry.role,
         created_at=entry.created_at,
         explain={"terms": terms} if explain else None,
+        session_id=entry.session_id,
     )

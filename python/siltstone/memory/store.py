@@ -5,22 +5,30 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Literal, Self
+from typing import Literal, Self, TypeAlias
 
 from siltstone import _native
 from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import SearchDegraded, StoreHook, notify
-from siltstone.memory.convert import milliseconds, search_hit
+from siltstone.memory.convert import (
+    NewEntry,
+    is_across,
+    message_from_row,
+    milliseconds,
+    new_entry,
+    search_hit,
+)
 from siltstone.memory.database import DatabaseStore
-from siltstone.memory.entry import Decay, Fusion, Ranker, SearchHit, SearchIndex
+from siltstone.memory.entry import Decay, Fusion, Ranker, SearchHit, SearchIndex, SearchScope
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.vectors import Vectors
 
 __all__ = ["MemoryStore"]
 
+_Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _native.Found]
 DENSE = ("dense", "fused")  # the rankers that need an embedder
 
 
@@ -160,11 +168,13 @@ class MemoryStore(DatabaseStore):
         explain: bool = False,
         decay: Decay | None = None,
         now: datetime | float | None = None,
+        *,
+        scope: SearchScope = "session",
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
 
         Args:
-            session_id: The session to search; no other is looked at.
+            session_id: The session that asks.
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
             ranker: How to score; None is the store's own.
@@ -172,6 +182,12 @@ class MemoryStore(DatabaseStore):
             explain: Whether hits say how their scores came about, see below.
             decay: What age takes of scores; None is the store's own.
             now: From when ages are counted; now, where not given.
+            scope: ``"session"`` looks at no other one. ``"namespace"``: what all sessions of its namespace
+                said is found, also what is still in their contexts and has no entry yet; what is in the
+                context of *session_id* itself is left out. A session without a namespace shares with nobody,
+                and finds its own entries.
+                The weights of words and of days are those of the whole namespace, and neighbours are of one
+                session. Its first search indexes all of it; messages in contexts have no vectors.
 
         An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
         parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
@@ -192,7 +208,7 @@ class MemoryStore(DatabaseStore):
         Raises:
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
                 store's limit.
-            ConfigError: an unknown ranker.
+            ConfigError: an unknown ranker, or scope.
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
@@ -207,10 +223,11 @@ class MemoryStore(DatabaseStore):
         )
         _check_embedder(options.ranker, self._vectors)
         self._limits.check_query(query)
-        found = self._find(session_id, query, options)
+        find = self._across if is_across(scope) else self._native.search
+        found = self._find(find, session_id, query, options)
         if found.lacking:
             self._wake()
-        return [search_hit(hit) for hit in found.hits]
+        return [search_hit(hit, session_id) for hit in found.hits]
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until the embedder has seen every entry; at once without an embedder.
@@ -250,16 +267,34 @@ class MemoryStore(DatabaseStore):
         mode = ", read_only=True" if self.read_only else ""
         return f"{type(self).__name__}.open({self.path!r}, ranker={self.ranker!r}{mode})"
 
-    def _find(self, session_id: str, query: str, options: _native.SearchOptions) -> _native.Found:
+    def _across(
+        self, session_id: str, query: str, options: _native.SearchOptions, vector: tuple[int, bytes] | None
+    ) -> _native.Found:
+        """What the core finds in the namespace; messages that it has to know are read on the way."""
+        while True:
+            found, unread = _native.search_across(self._native, session_id, query, options, vector)
+            if found is not None:
+                return found
+            _native.take_said(self._native, session_id, [(each, self._said(each)) for each in unread])
+
+    def _said(self, unread: _native.Unread) -> list[NewEntry | None]:
+        """What there is to find of messages, one entry or none of each."""
+        rows = [message_from_row(row) for row in unread.rows]
+        found = self._sayings.of(unread.session_id, rows)
+        return [None if entry is None else new_entry(entry) for entry in found]
+
+    def _find(
+        self, find: _Find, session_id: str, query: str, options: _native.SearchOptions
+    ) -> _native.Found:
         """What the core finds, with the vector of the query where the ranker wants one."""
         vector = self._vector(session_id, query, options) if options.wants_vector else None
         try:
-            found = self._native.search(session_id, query, options, vector)
+            found = find(session_id, query, options, vector)
         except StoreConflictError:
             if vector is None:
                 raise
             # Another embedder took the place of this one just now.
-            found = self._native.search(session_id, query, options, None)
+            found = find(session_id, query, options, None)
         if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
             reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
             notify(self._hooks, SearchDegraded(session_id, options.ranker, reason))

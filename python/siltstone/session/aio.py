@@ -10,7 +10,7 @@ from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
-from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
+from siltstone.memory.entry import ForgetReport, Ranker, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -215,11 +215,20 @@ class AsyncSession(AsyncSessionFacts):
         ranker: Ranker | None = None,
         min_score: float = 0.0,
         explain: bool = False,
+        scope: SearchScope = "session",
     ) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first."""
         from siltstone.session.threads import in_thread
 
-        step = partial(self._calls.search, query, limit, ranker=ranker, min_score=min_score, explain=explain)
+        step = partial(
+            self._calls.search,
+            query,
+            limit,
+            ranker=ranker,
+            min_score=min_score,
+            explain=explain,
+            scope=scope,
+        )
         return await in_thread(step)  # it changes nothing, and waits for nobody
 
     async def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:

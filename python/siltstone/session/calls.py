@@ -261,7 +261,12 @@ class SessionCalls:
     def memory_search(self) -> Tool:
         """The tool ``memory_search``; its answers have a share of the window."""
         self.check_memory()
-        return memory_search(self._search_all, budget=self._budget(), count=self.core.view.rule.count_text)
+        return memory_search(
+            self._search_all,
+            budget=self._budget(),
+            count=self.core.view.rule.count_text,
+            cross_session=self.core.cross_session,
+        )
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""
@@ -369,7 +374,7 @@ class SessionCalls:
 
     def _search_all(self, query: str, limit: int) -> list[SearchHit]:
         """What the model's tool finds: what was said, and what was saved, the best first."""
-        hits = self.search(query, limit)
+        hits = self.search(query, limit, scope="namespace" if self.core.cross_session else "session")
         saved = saved_hits(self.core, query, limit)
         return sorted([*saved, *hits], key=lambda hit: -hit.score)[:limit] if saved else hits
 

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -37,7 +38,15 @@ from siltstone.events import (
 from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
-from siltstone.memory.log import CompactionRow, LogRow, NewCompaction, SessionLog, SessionVersion
+from siltstone.memory.log import (
+    CompactionRow,
+    LogRow,
+    LogState,
+    NewCompaction,
+    SessionLog,
+    SessionVersion,
+)
+from siltstone.memory.sayings import Findable, with_findable
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message, unmarked
 from siltstone.presets import Live
 from siltstone.redaction import Redactor
@@ -89,6 +98,7 @@ class SessionCore:
         session_id: str,
         *,
         namespace: str | None = None,
+        cross_session: bool = False,
         indexed: bool,
         index_tools: bool = True,
         token_rule: TokenRule | None = None,
@@ -124,6 +134,15 @@ class SessionCore:
                 "begin it anew with store.revive(session_id)",
                 session_id=session_id,
             )
+        self.cross_session = cross_session
+        if cross_session and not stored.namespace:
+            raise ConfigError(
+                f"cross_session=True needs a namespace, and session {session_id!r} has none: open new "
+                "sessions with namespace=...",
+                field="cross_session",
+                value=True,
+            )
+        stored = self._settle(stored)
         self.knowing = Knowing(store, session_id, stored.namespace, knowledge, self.redact_text)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
         if self.redacting is not None:
@@ -131,6 +150,16 @@ class SessionCore:
         if not stored.clock and stored.next_seq:
             self.infer_clock()
         self.retain()
+
+    def _settle(self, stored: LogState) -> LogState:
+        """Notes in the log what others of the namespace may find of the session, where that has changed."""
+        may: Findable = "nothing" if not self.indexed else "all" if self.index_tools else "words"
+        settings = with_findable(stored.settings, may) if stored.namespace else stored.settings
+        if settings == stored.settings:
+            return stored
+        with suppress(ReadOnlyStoreError, StoreConflictError):  # who opened it at the same time, has
+            self.rows.save_settings(settings, expected=stored.version, write_id=_new_id())
+        return self.rows.state()
 
     # What is known.
 
@@ -382,7 +411,7 @@ class SessionCore:
 
     def pend(self, items: Sequence[Item] = ()) -> int:
         """The id of a write that is about to be made."""
-        write_id = int.from_bytes(os.urandom(8)) >> 1
+        write_id = _new_id()
         self.pending = _Write(write_id, items)
         return write_id
 
@@ -552,3 +581,8 @@ class SessionCore:
 def is_at(message: Message, seq: int) -> bool:
     """Whether *message* is message *seq* of the log, and no summary that begins there."""
     return message.seq == seq and message.provenance != "compaction_summary"
+
+
+def _new_id() -> int:
+    """The id of a write: 63 random bits."""
+    return int.from_bytes(os.urandom(8)) >> 1

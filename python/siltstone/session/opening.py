@@ -54,6 +54,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     context_window: int | None
     reserved_tokens: int
     namespace: str
+    cross_session: bool
     index_tools: bool
     recall: bool | RecallConfig
     redaction: bool | RedactionConfig | Redactor | None
@@ -144,6 +145,7 @@ def open_session(
             store,
             session_id,
             namespace=options.get("namespace"),
+            cross_session=options.get("cross_session", False),
             indexed=memory is not False,
             index_tools=options.get("index_tools", True),
             token_rule=policy.token_rule if policy else None,

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import Derived, LogRow, NewCompaction, NewDerived, NewMessage, NewRef, ViewItem
+from siltstone.memory.sayings import entry_of
 from siltstone.messages import (
     Message,
     OwnTools,
@@ -16,7 +17,6 @@ from siltstone.messages import (
     SummaryMessage,
     decode,
     encode,
-    indexable_text,
     read_message,
     read_summary,
 )
@@ -72,13 +72,7 @@ def entry(item: Item, *, index_tools: bool, own: Collection[int] | None = None) 
 
     *own* are the places among its parts that are of our own tools.
     """
-    message = item.message
-    text = indexable_text(message, index_tools=index_tools, own=own)
-    if not text.strip():
-        return None
-    name = next((part.name for part in message.parts if part.name), None)
-    source_range = (message.seq, message.seq + 1)
-    return Entry(text, source_range, message.role, name, created_at=item.created_at / 1000)
+    return entry_of(item.message, item.created_at, index_tools=index_tools, own=own)
 
 
 def entries(

@@ -12,7 +12,7 @@ from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Models, Steps
 from siltstone.memory.base import Store
-from siltstone.memory.entry import ForgetReport, Ranker, SearchHit
+from siltstone.memory.entry import ForgetReport, Ranker, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -78,7 +78,10 @@ class Session(SessionFacts):
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
                 store: the same in that store, which stays yours to close.
             namespace: A text that sessions of one owner share, such as ``acme/user-42``. It is fixed when the
-                session is first opened; another one later is an error. "" is none, left out any.
+                session is first opened; another one later is an error. "" is none, left out any. With
+                ``scope="namespace"`` each of them finds what the others said, from its first message on; of
+                one that was opened with ``memory=False`` nothing.
+            cross_session: The tool ``memory_search`` searches all of the namespace.
             index_tools: False leaves the names, arguments and results of tools out of what is searchable.
                 They are half of what agents are asked about.
             recall: True: before each model call, what was compacted away and fits the last user messages
@@ -429,6 +432,7 @@ class Session(SessionFacts):
         ranker: Ranker | None = None,
         min_score: float = 0.0,
         explain: bool = False,
+        scope: SearchScope = "session",
     ) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first. Arguments are those of ``Store.search``.
 
@@ -436,7 +440,9 @@ class Session(SessionFacts):
             ConfigError: the session was opened with ``memory=False``, or the store lacks the ranker.
             InvalidEntryError: *limit*, *min_score* or *query* is out of bounds.
         """
-        return self._calls.search(query, limit, ranker=ranker, min_score=min_score, explain=explain)
+        return self._calls.search(
+            query, limit, ranker=ranker, min_score=min_score, explain=explain, scope=scope
+        )
 
     def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from siltstone.errors import InvalidEntryError
 from siltstone.memory.entry import SearchHit
@@ -12,7 +12,14 @@ from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
 from siltstone.tools.budget import FLOOR, Count, answer_budget, best_part, check_budget, shares
 
-__all__ = ["DEFAULT_LIMIT", "DESCRIPTION", "MAX_LIMIT", "NAME", "memory_search"]
+__all__ = [
+    "CROSS_SESSION_DESCRIPTION",
+    "DEFAULT_LIMIT",
+    "DESCRIPTION",
+    "MAX_LIMIT",
+    "NAME",
+    "memory_search",
+]
 
 NAME = "memory_search"
 DEFAULT_LIMIT = 5  #: hits, where the model does not say
@@ -23,6 +30,10 @@ DESCRIPTION = (
     "conversation turns that were compacted away to save context space. Use this to recall information "
     "from earlier in the conversation."
 )
+
+CROSS_SESSION_DESCRIPTION = f"{DESCRIPTION[:-1]} or from previous sessions."
+
+_Result: TypeAlias = Callable[[SearchHit, str], dict[str, Any]]
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -44,8 +55,9 @@ def memory_search(
     *,
     budget: int | None = None,
     count: Count = estimate_tokens,
+    cross_session: bool = False,
 ) -> Tool:
-    """The tool over *search*, which takes a query and a limit and is bound to one session.
+    """The tool over *search*, which takes a query and a limit and is bound to a session, or to its namespace.
 
     Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}``, best first, in
     one line. Where it would have more than *budget* tokens, long contents are cut to their best passages,
@@ -56,6 +68,8 @@ def memory_search(
         search: Gives the hits.
         budget: Tokens of an answer at most, 100 or more; None for :func:`answer_budget` of an unknown window.
         count: How they are counted.
+        cross_session: *search* finds what other sessions said, too. The description says so, and each result
+            has the ``session_id`` it is of.
 
     Raises:
         ConfigError: *budget* is too small for an answer.
@@ -68,32 +82,32 @@ def memory_search(
             hits = search(query, limit) if limit and query.strip() else []
         except InvalidEntryError as error:  # a query over the store's limit
             raise refusal(NAME, str(error)) from error
-        return _answer(hits, query, most, count)
+        return _answer(hits, query, most, count, _across if cross_session else _result)
 
-    return Tool(NAME, DESCRIPTION, PARAMETERS, run)
+    return Tool(NAME, CROSS_SESSION_DESCRIPTION if cross_session else DESCRIPTION, PARAMETERS, run)
 
 
-def _answer(hits: list[SearchHit], query: str, budget: int, count: Count) -> str:
-    whole = _array([hit.content for hit in hits], hits)
+def _answer(hits: list[SearchHit], query: str, budget: int, count: Count, result: _Result) -> str:
+    whole = _array([hit.content for hit in hits], hits, result)
     if not hits or count(whole) <= budget:
         return whole
-    kept, room = _kept(hits, budget, count)
+    kept, room = _kept(hits, budget, count, result)
     share = shares([count(_json(hit.content)) for hit in hits[:kept]], room)
 
     def written(text: str) -> int:
         return count(_json(text))  # escapes are sent, too
 
     contents = [best_part(hit.content, query, share, written) for hit in hits[:kept]]
-    answer = _array(contents, hits)
+    answer = _array(contents, hits, result)
     left_out = len(hits) - kept
     return f"{answer}\n{_left_out(left_out)}" if left_out else answer
 
 
-def _kept(hits: list[SearchHit], budget: int, count: Count) -> tuple[int, int]:
+def _kept(hits: list[SearchHit], budget: int, count: Count, result: _Result) -> tuple[int, int]:
     """How many hits fit *budget* with their contents cut to the floor, one at least; the room for those."""
     for kept in range(len(hits), 0, -1):
         note = count(_left_out(len(hits) - kept)) + 1 if kept < len(hits) else 0
-        room = budget - note - count(_array([""] * kept, hits)) - kept  # roundings
+        room = budget - note - count(_array([""] * kept, hits, result)) - kept  # roundings
         least = sum(min(count(_json(hit.content)), FLOOR) for hit in hits[:kept])
         if least <= room:
             return kept, room
@@ -105,8 +119,8 @@ def _left_out(number: int) -> str:
     return f"({number} more {hits} found and left out for their length.)"
 
 
-def _array(contents: list[str], hits: list[SearchHit]) -> str:
-    return _json([_result(hit, content) for hit, content in zip(hits, contents, strict=False)])
+def _array(contents: list[str], hits: list[SearchHit], result: _Result) -> str:
+    return _json([result(hit, content) for hit, content in zip(hits, contents, strict=False)])
 
 
 def _json(value: object) -> str:
@@ -136,3 +150,7 @@ def _limit(arguments: Mapping[str, Any]) -> int:
 def _result(hit: SearchHit, content: str) -> dict[str, Any]:
     start, end = hit.source_range
     return {"content": content, "score": hit.score, "source_range": {"start": start, "end": end}}
+
+
+def _across(hit: SearchHit, content: str) -> dict[str, Any]:
+    return {**_result(hit, content), "session_id": hit.session_id}

@@ -105,7 +105,7 @@ proptest! {
         all.sort_unstable_by(|one, other| other.cmp(one)); // scores are positive: their bits are in order
         all.truncate(limit);
         let mut best = TopK::new(limit);
-        index.for_each_best(&query, |hit| {
+        index.for_each_best(&query, |_| true, |hit| {
             if hit.score >= min_score {
                 best.offer((hit.score.to_bits(), hit.id));
             }

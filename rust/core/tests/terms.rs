@@ -188,7 +188,7 @@ proptest! {
         let order = |one: &Match, other: &Match| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id));
         all.sort_by(order);
         let mut best: Vec<Match> = Vec::new();
-        index.for_each_best(&query, |found| {
+        index.for_each_best(&query, |_| true, |found| {
             best.push(found);
             best.sort_by(order);
             best.get(limit - 1).map_or(0.0, |last| last.score)

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]
-    use crate::search::{Found, Hit, SearchOptions};
+    use crate::search::{Found, Hit, SearchOptions, Unread, search_across, take_said};
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]

@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// The same, of a session of it.
-    fn run_of<T: Send>(
+    pub(crate) fn run_of<T: Send>(
         &self,
         py: Python<'_>,
         session: &Text,

@@ -40,10 +40,16 @@ impl LexicalIndex {
     /// Calls `visit` with entries, each at most once and with a score above 0: with all that score what
     /// `visit` gave last, or more, and with some others.
     ///
-    /// What `visit` gives is the least score that is still of interest; it must not fall.
-    pub fn for_each_best(&self, query: &Query, visit: impl FnMut(Match) -> f64) {
+    /// What `visit` gives is the least score that is still of interest; it must not fall. Entries that `admits`
+    /// refuses are not visited, and are not scored; they weigh and lend to their neighbours as ever.
+    pub fn for_each_best(
+        &self,
+        query: &Query,
+        admits: impl Fn(u32) -> bool,
+        visit: impl FnMut(Match) -> f64,
+    ) {
         let scorer = self.scorer(query);
-        Search::new(self, query, &scorer).for_each_best(visit);
+        Search::new(self, query, &scorer).for_each_best(admits, visit);
     }
 }
 
@@ -113,7 +119,7 @@ impl<'a> Search<'a> {
     }
 
     /// As [`LexicalIndex::for_each_best`].
-    fn for_each_best(&mut self, mut visit: impl FnMut(Match) -> f64) {
+    fn for_each_best(&mut self, admits: impl Fn(u32) -> bool, mut visit: impl FnMut(Match) -> f64) {
         let mut bounds = self.bounds();
         let mut found = Vec::new();
         // Sums, not scores: the least that is of interest, and what all bounds above were seen.
@@ -129,7 +135,7 @@ impl<'a> Search<'a> {
                 if most < floor {
                     break;
                 }
-                if self.narrower(id) >= floor {
+                if admits(id) && self.narrower(id) >= floor {
                     floor = visit(self.score(id)) * self.ceiling;
                 }
             }

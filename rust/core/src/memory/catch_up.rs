@@ -64,8 +64,7 @@ impl Scope {
         }
         self.revision = NO_REVISION;
         for (id, analysed) in added {
-            self.entries.push((id, analysed.created_at));
-            if self.add(id, analysed, needs).is_err() {
+            if self.push(id, analysed).is_err() {
                 return; // of no state: the next search builds it anew, and says what is wrong
             }
         }
@@ -144,20 +143,8 @@ impl Scope {
             left => left?,
         };
         let stays = |id: &EntryId| left.binary_search(id).is_ok();
-        let numbered = (0..).zip(&self.entries);
-        let points: Vec<(u32, i64)> = numbered
-            .filter(|(_, (id, _))| stays(id))
-            .map(|(point, &(_, created_at))| (point, created_at))
-            .collect();
-        if self.made.terms {
-            self.lexical = self.lexical.only(points.iter().copied());
-        }
-        if self.made.buckets {
-            self.cosine = self.cosine.only(points.iter().map(|&(point, _)| point));
-        }
-        self.entries.retain(|(id, _)| stays(id));
+        self.only(|id| stays(&id));
         self.damaged.retain(|id| stays(id));
-        self.dense = None; // its vectors are numbered as the entries were
         self.kept = Kept::default();
         if let Some(graph) = &mut self.graph {
             graph.keep(&self.entries)?;
@@ -168,6 +155,29 @@ impl Scope {
         self.epoch = row.epoch;
         self.revision = before;
         Ok(())
+    }
+
+    /// Takes entries that do not stay out of the indexes, but for a graph. What is left is numbered anew.
+    pub(super) fn only(&mut self, stays: impl Fn(EntryId) -> bool) {
+        let numbered = (0..).zip(&self.entries);
+        let points: Vec<(u32, i64)> = numbered
+            .filter(|(_, (id, _))| stays(*id))
+            .map(|(point, &(_, created_at))| (point, created_at))
+            .collect();
+        if self.made.terms {
+            self.lexical = self.lexical.only(points.iter().copied());
+        }
+        if self.made.buckets {
+            self.cosine = self.cosine.only(points.iter().map(|&(point, _)| point));
+        }
+        self.entries.retain(|(id, _)| stays(*id));
+        self.dense = None; // its vectors are numbered as the entries were
+    }
+
+    /// Adds an entry to the indexes that there are.
+    pub(super) fn push(&mut self, id: EntryId, analysed: Analysed) -> Result<()> {
+        self.entries.push((id, analysed.created_at));
+        self.add(id, analysed, self.made())
     }
 
     /// Lets go of all but the graph, which the rows that are left are looked up in.

@@ -142,15 +142,16 @@ impl Store {
             let Some(row) = session::find(transaction, session)? else {
                 return Ok(None);
             };
-            let (id, entries) = (row.id, row.entries);
+            let (id, entries, namespace) = (row.id, row.entries, row.namespace.clone());
             session::drop(transaction, row)?;
             cached::forget(transaction, id)?;
-            Ok(Some((id, entries)))
+            Ok(Some((id, entries, namespace)))
         })?;
         self.scopes.remove(session);
-        let Some((id, entries)) = dropped else {
+        let Some((id, entries, namespace)) = dropped else {
             return Ok(0);
         };
+        self.scopes.leave_namespace(&namespace, id);
         self.caches.remove(id, None);
         Ok(entries)
     }

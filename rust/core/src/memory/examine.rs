@@ -57,6 +57,20 @@ impl Store {
         let mut findings = examined.findings;
         findings.extend(self.damaged_caches());
         for (row, ids) in examined.sessions {
+            let namespace = self.scopes.namespace(&row.namespace);
+            if let Some(found) = namespace.and_then(|namespace| namespace.read().ids(&row))
+                && found.iter().any(|id| ids.binary_search(id).is_err())
+            {
+                findings.push(Finding {
+                    code: "index",
+                    table: "entry",
+                    id: Some(row.id),
+                    message: format!(
+                        "the index of namespace {:?} has other entries of session {:?} than the file",
+                        row.namespace, row.name
+                    ),
+                });
+            }
             let Some(scope) = SessionId::new(&row.name)
                 .ok()
                 .and_then(|id| self.scopes.get(&id))

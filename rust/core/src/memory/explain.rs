@@ -95,7 +95,7 @@ pub struct ExplainedTerm {
 /// An entry beside one that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExplainedNeighbor {
-    /// Its id.
+    /// Its id; 0 of a message that is no entry yet.
     pub id: EntryId,
     /// Where it stands: -4 to -1, or 1 to 4.
     pub place: i64,
@@ -142,6 +142,11 @@ pub(super) fn explain(
     }
 }
 
+/// The id of an entry; 0 for what is none.
+fn entry_id(id: EntryId) -> EntryId {
+    id.max(EntryId(0))
+}
+
 fn explain_fused(
     scope: &Scope,
     query: &Query,
@@ -168,7 +173,7 @@ fn explain_fused(
                 .beside(scope, point)
                 .into_iter()
                 .map(|(neighbor, place, score)| ExplainedNeighbor {
-                    id: scope.id(neighbor),
+                    id: entry_id(scope.id(neighbor)),
                     place,
                     score,
                 })
@@ -223,7 +228,7 @@ fn explain_lexical(scope: &Scope, why: Why, entry: &NewEntry) -> LexicalExplanat
             .neighbors
             .iter()
             .map(|neighbor| ExplainedNeighbor {
-                id: scope.id(neighbor.id),
+                id: entry_id(scope.id(neighbor.id)),
                 place: neighbor.place,
                 score: neighbor.score,
             })

@@ -112,7 +112,7 @@ impl Store {
                 row.counter += 1;
                 session::save(transaction, &row)?;
                 cached::forget(transaction, row.id)?;
-                changed.push((row.id, &target.session));
+                changed.push((row.id, row.namespace, &target.session));
                 total.sessions += 1;
                 total.messages += messages;
                 total.entries += entries;
@@ -126,8 +126,9 @@ impl Store {
         })?;
         drop(writer);
         let mut are_gone = true;
-        for (key, session) in changed {
+        for (key, namespace, session) in changed {
             self.let_go(session);
+            self.scopes.leave_namespace(&namespace, key);
             are_gone &= self.caches.remove(key, None);
         }
         forgotten.erased = self.erase()? && are_gone;

@@ -32,12 +32,14 @@
 //! # }
 //! ```
 
+mod across;
 mod analysed;
 mod cache_writer;
 mod cached;
 mod caches;
 mod catch_up;
 mod check;
+mod contexts;
 mod entries;
 mod examine;
 mod explain;
@@ -48,6 +50,7 @@ mod graph;
 mod handle;
 mod listing;
 mod log;
+mod namespace;
 mod options;
 mod rank;
 mod registry;
@@ -61,7 +64,9 @@ mod store;
 mod store_path;
 mod vectors;
 
+pub use across::Across;
 pub use check::MAX_TEXT_BYTES;
+pub use contexts::Unread;
 pub use entries::{Figures, Page};
 pub use explain::{
     ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,

@@ -126,6 +126,8 @@ struct Best<'a> {
     scope: &'a Scope,
     decay: Option<Decay>,
     options: &'a SearchOptions,
+    /// Which points may be found.
+    admits: &'a dyn Fn(u32) -> bool,
     kept: TopK<Ranked>,
 }
 
@@ -136,7 +138,7 @@ impl Best<'_> {
         let factor = |decay: Decay| decay.factor(ranked.created_at, self.options.now);
         let decay = self.decay.map_or(1.0, factor);
         let score = score * decay;
-        if score >= self.options.min_score {
+        if score >= self.options.min_score && (self.admits)(point) {
             let parts = Parts { decay, ..parts };
             self.kept.offer(Ranked {
                 score,
@@ -150,12 +152,20 @@ impl Best<'_> {
 }
 
 impl Scope {
-    /// The `limit` best entries with a score of at least what the options ask for, the best first.
-    pub(super) fn rank(&self, query: &Analysis, limit: usize, options: &SearchOptions) -> Ranking {
+    /// The `limit` best entries that are admitted, with a score of at least what the options ask for, the best
+    /// first. Those that are not weigh as ever.
+    pub(super) fn rank(
+        &self,
+        query: &Analysis,
+        limit: usize,
+        options: &SearchOptions,
+        admits: &dyn Fn(u32) -> bool,
+    ) -> Ranking {
         let mut best = Best {
             scope: self,
             decay: query.decay(options),
             options,
+            admits,
             kept: TopK::new(limit),
         };
         let (mut lacking, mut sides) = (0, None);
@@ -179,7 +189,7 @@ impl Scope {
                 Ranker::Cosine
             }
             Analysis::Hybrid(query, row) => {
-                for (point, parts) in self.sides(query, row, limit.saturating_mul(2)) {
+                for (point, parts) in self.sides(query, row) {
                     best.offer(point, fusion::hybrid(parts.cosine, parts.share), parts);
                 }
                 Ranker::Hybrid
@@ -224,8 +234,10 @@ impl Scope {
     }
 
     fn by_terms(&self, query: &Query, best: &mut Best<'_>) -> Ranker {
-        self.lexical
-            .for_each_best(query, |hit| best.offer(hit.id, hit.score, Parts::default()));
+        let admits = best.admits;
+        self.lexical.for_each_best(query, admits, |hit| {
+            best.offer(hit.id, hit.score, Parts::default())
+        });
         Ranker::Lexical
     }
 
@@ -255,27 +267,19 @@ impl Scope {
         }
     }
 
-    /// The `limit` best entries by the cosine and the `limit` best by BM25; what only one side has of an
-    /// entry counts 0 on the other.
-    fn sides(&self, query: &Query, row: &SparseRow, limit: usize) -> BTreeMap<u32, Parts> {
-        let mut near = TopK::new(limit);
+    /// What the cosine and BM25 say of every entry that one of them finds; what only one side has of an entry
+    /// counts 0 on the other. All are looked at, so what is best does not depend on how many are asked for.
+    fn sides(&self, query: &Query, row: &SparseRow) -> BTreeMap<u32, Parts> {
+        let mut found: BTreeMap<u32, Parts> = BTreeMap::new();
         self.cosine.for_each_match(row, &mut |neighbor| {
-            near.offer(self.ranked(neighbor.id, 1.0 - neighbor.distance, Parts::default()));
+            found.entry(neighbor.id).or_default().cosine = 1.0 - neighbor.distance;
         });
         let own = self.lexical.own(query);
         let most = own.iter().copied().fold(0.0, f64::max);
-        let mut said = TopK::new(limit);
         for (point, &sum) in (0..).zip(&own) {
             if sum > 0.0 {
-                said.offer(self.ranked(point, sum, Parts::default()));
+                found.entry(point).or_default().share = sum / most;
             }
-        }
-        let mut found: BTreeMap<u32, Parts> = BTreeMap::new();
-        for each in near.into_best_first() {
-            found.entry(each.point).or_default().cosine = each.score;
-        }
-        for each in said.into_best_first() {
-            found.entry(each.point).or_default().share = each.score / most;
         }
         found
     }

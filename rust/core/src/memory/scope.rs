@@ -1,6 +1,6 @@
 //! The indexes of one session, in memory; the texts stay in SQLite.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::bm25::{Bm25Params, LexicalIndex, Query, Why};
 use crate::embed::hash::HashRule;
@@ -54,7 +54,12 @@ pub(super) struct Scope {
     /// Where a search asked for one.
     pub(super) graph: Option<Graph>,
     pub(super) kept: Kept,
+    /// When it was last searched, on a clock that counts searches.
+    used: AtomicU64,
 }
+
+/// Counts searches.
+static CLOCK: AtomicU64 = AtomicU64::new(0);
 
 /// For how many of the entries, the first ones, a cache has the postings of terms, and those of buckets.
 #[derive(Debug, Default)]
@@ -105,7 +110,19 @@ impl Scope {
             dense: None,
             graph: None,
             kept: Kept::default(),
+            used: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that it was searched now.
+    pub(super) fn touch(&self) {
+        let now = CLOCK.fetch_add(1, Ordering::Relaxed);
+        self.used.store(now, Ordering::Relaxed);
+    }
+
+    /// When it was last searched.
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
     }
 
     /// Whether so much was analysed that is in no cache that one is worth writing.
@@ -202,6 +219,11 @@ impl Scope {
     pub(super) fn point(&self, id: EntryId) -> Option<u32> {
         let place = self.entries.binary_search_by_key(&id, |&(id, _)| id);
         place.ok().and_then(|place| u32::try_from(place).ok())
+    }
+
+    /// How much it holds: the passages of its entries, where it has terms.
+    pub(super) fn len(&self) -> usize {
+        self.lexical.passages().len().max(self.entries.len())
     }
 
     /// The id of a point.

@@ -1,4 +1,4 @@
-//! Which sessions are indexed in memory?
+//! Which sessions are indexed in memory, and which namespaces?
 
 use std::sync::Arc;
 
@@ -7,12 +7,16 @@ use parking_lot::RwLock;
 
 use crate::embed::hash::HashRule;
 use crate::id::SessionId;
+use crate::memory::namespace::Namespace;
 use crate::memory::scope::Scope;
 
 /// The scopes that were needed so far. The map is locked for a look-up only, never while a scope works.
 pub(super) struct ScopeMap {
     hash_rule: HashRule,
     scopes: RwLock<HashMap<SessionId, Arc<RwLock<Scope>>>>,
+    namespaces: RwLock<HashMap<String, Arc<RwLock<Namespace>>>>,
+    /// The keys of sessions, and their namespaces, as far as they were searched.
+    members: RwLock<HashMap<SessionId, (i64, Arc<str>)>>,
 }
 
 impl ScopeMap {
@@ -20,6 +24,8 @@ impl ScopeMap {
         Self {
             hash_rule,
             scopes: RwLock::default(),
+            namespaces: RwLock::default(),
+            members: RwLock::default(),
         }
     }
 
@@ -54,9 +60,50 @@ impl ScopeMap {
             .sum()
     }
 
-    /// Lets go of every scope.
+    /// The index of the namespace, if it was needed before.
+    pub(super) fn namespace(&self, name: &str) -> Option<Arc<RwLock<Namespace>>> {
+        self.namespaces.read().get(name).cloned()
+    }
+
+    /// The index of the namespace; an empty one if it was not needed before.
+    pub(super) fn namespace_or_new(&self, name: &str) -> Arc<RwLock<Namespace>> {
+        if let Some(namespace) = self.namespace(name) {
+            return namespace;
+        }
+        let mut namespaces = self.namespaces.write();
+        let namespace = namespaces
+            .entry_ref(name)
+            .or_insert_with(|| Arc::new(RwLock::new(Namespace::new(self.hash_rule))));
+        Arc::clone(namespace)
+    }
+
+    /// The key of a session and its namespace, if it was asked for before.
+    pub(super) fn namespace_of(&self, session: &SessionId) -> Option<(i64, Arc<str>)> {
+        self.members.read().get(session).cloned()
+    }
+
+    /// Notes the key of a session and its namespace.
+    pub(super) fn remember_namespace(&self, session: &SessionId, found: &(i64, Arc<str>)) {
+        self.members.write().insert(session.clone(), found.clone());
+    }
+
+    /// Lets go of the index of a namespace.
+    pub(super) fn remove_namespace(&self, name: &str) {
+        self.namespaces.write().remove(name);
+    }
+
+    /// Takes a session out of the index of its namespace, if there is one.
+    pub(super) fn leave_namespace(&self, name: &str, session: i64) {
+        if let Some(namespace) = self.namespace(name) {
+            namespace.write().forget(session);
+        }
+    }
+
+    /// Lets go of every scope, and of every namespace.
     pub(super) fn clear(&self) {
         self.scopes.write().clear();
+        self.namespaces.write().clear();
+        self.members.write().clear();
     }
 
     /// Lets go of the session's scope. Who still searches it finds the session gone.

@@ -15,8 +15,10 @@ use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// The entry.
+    /// The entry. Of a message that is still in the context of its session, and has none: the id 0.
     pub stored: StoredEntry,
+    /// The session that said it, where several were searched.
+    pub session: Option<String>,
     /// 0..1, higher is better; what it means is the ranker's.
     pub score: f64,
     /// What its age left of the score: 1 for all of it.
@@ -87,18 +89,19 @@ impl Store {
             session,
             analysis.embedder(),
             options.needs(),
-            |scope| scope.rank(&analysis, limit, options),
+            |scope| scope.rank(&analysis, limit, options, &|_| true),
             |transaction, scope, row, ranking| {
                 let mut hits = Vec::with_capacity(ranking.best.len());
                 let mut entries = entry::Reader::of(transaction)?;
                 for ranked in &ranking.best {
-                    let stored = fetch(&mut entries, row, ranked.id)?;
+                    let stored = fetch(&mut entries, (row.id, &row.name), ranked.id)?;
                     let explain = || explain(scope, &analysis, &ranking, ranked, &stored.entry);
                     hits.push(Hit {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
                         decay: ranked.parts.decay,
                         stored,
+                        session: None,
                     });
                 }
                 Ok(Found {
@@ -112,7 +115,10 @@ impl Store {
     }
 
     /// The vector, if the store's are of the same embedder.
-    fn comparable<'a>(&self, vector: &'a QueryVector) -> Result<Option<&'a QueryVector>> {
+    pub(super) fn comparable<'a>(
+        &self,
+        vector: &'a QueryVector,
+    ) -> Result<Option<&'a QueryVector>> {
         let embedder = self.embedder()?.filter(|row| row.id == vector.embedder);
         match embedder {
             Some(row) if row.dimension != vector.numbers.len() => {
@@ -146,7 +152,7 @@ impl Store {
         rank: impl Fn(&Scope) -> R,
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
-        let (mut is_anew, mut is_worth_keeping) = (false, false);
+        let (mut is_anew, mut is_worth_keeping, mut grew) = (false, false, false);
         loop {
             let known = self.scopes.get(session);
             let guard = known.as_ref().map(|scope| scope.read());
@@ -164,7 +170,9 @@ impl Store {
                 };
                 match (&guard, ranked) {
                     (Some(scope), Some(ranked)) if scope.is_of(&row) && has_vectors(scope) => {
-                        fetch(transaction, scope, &row, ranked).map(Outcome::Done)
+                        scope.touch();
+                        let found = fetch(transaction, scope, &row, ranked)?;
+                        Ok(Outcome::Done(found, row.namespace))
                     }
                     _ => Ok(Outcome::Stale),
                 }
@@ -176,10 +184,13 @@ impl Store {
                     is_anew = true;
                 }
                 Err(error) => return Err(error),
-                Ok(Outcome::Done(value)) => {
+                Ok(Outcome::Done(value, namespace)) => {
                     drop(guard);
                     if is_worth_keeping {
                         self.keep(session);
+                    }
+                    if grew {
+                        self.make_room(&namespace);
                     }
                     return Ok(Some(value));
                 }
@@ -187,6 +198,7 @@ impl Store {
                 Ok(Outcome::Stale) => {
                     drop(guard);
                     is_worth_keeping |= self.catch_up(session, embedder, needs, !is_anew)?;
+                    grew = true;
                 }
             }
         }
@@ -224,16 +236,22 @@ impl Store {
 }
 
 enum Outcome<T> {
-    Done(T),
+    /// And the namespace of the session.
+    Done(T, String),
     NoSession,
     Stale,
 }
 
-fn fetch(entries: &mut entry::Reader<'_>, row: &SessionRow, id: EntryId) -> Result<StoredEntry> {
+/// An entry of the session of that key and name.
+pub(super) fn fetch(
+    entries: &mut entry::Reader<'_>,
+    (key, name): (i64, &str),
+    id: EntryId,
+) -> Result<StoredEntry> {
     match entries.get(id)? {
-        Some(stored) if stored.session == row.id => Ok(stored),
+        Some(stored) if stored.session == key => Ok(stored),
         _ => {
-            let message = format!("entry {id} of session {:?} is missing", row.name);
+            let message = format!("entry {id} of session {name:?} is missing");
             Err(Error::new(ErrorKind::StoreCorrupt, message)
                 .with("table", "entry")
                 .with("id", id.0))
@@ -241,7 +259,7 @@ fn fetch(entries: &mut entry::Reader<'_>, row: &SessionRow, id: EntryId) -> Resu
     }
 }
 
-fn another_embedder() -> Error {
+pub(super) fn another_embedder() -> Error {
     let message = "another embedder took the place of this one meanwhile: open the store with it";
     Error::new(ErrorKind::StoreConflict, message)
 }

@@ -241,6 +241,16 @@ pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Resu
     }
 }
 
+/// The messages that the view of a compaction shows as they were said: half-open ranges, in its order.
+pub(crate) fn messages_of(body: &CompactionBody) -> Result<Vec<(i64, i64)>> {
+    let pieces = ranges::parse(&body.view).ok_or_else(|| refused("view", &body.view))?;
+    let shown = pieces.into_iter().filter_map(|piece| match piece {
+        Piece::Messages(range) => Some((range.start, range.end)),
+        Piece::Text(_) => None,
+    });
+    Ok(shown.collect())
+}
+
 /// The ranges in `text`, a list of nothing else.
 pub(super) fn covers_of(text: &str) -> Option<Vec<ranges::Range>> {
     let pieces = ranges::parse(text)?.into_iter();

@@ -339,7 +339,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
 }
 
 /// Of what makes two entries one; what follows from the row is not in its checksum.
-pub(super) fn fingerprint(entry: &NewEntry) -> i64 {
+pub(crate) fn fingerprint(entry: &NewEntry) -> i64 {
     Checksum::of(TABLE)
         .integer(entry.start)
         .integer(entry.end)

@@ -141,6 +141,76 @@ pub(crate) fn page(
     Ok(sessions)
 }
 
+/// What changes when what can be found of a session does: an index of another one is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The key of the session.
+    pub id: i64,
+    /// The sequence number that its next message gets.
+    pub next_seq: i64,
+    /// Of its entries.
+    pub revision: i64,
+    /// Raised when entries leave.
+    pub epoch: i64,
+    /// Raised when messages are forgotten.
+    pub redactions: i64,
+    /// The compaction whose view is current.
+    pub head: Option<i64>,
+}
+
+impl SessionRow {
+    /// As [`standings`] has it.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            id: self.id,
+            next_seq: self.next_seq,
+            revision: self.revision,
+            epoch: self.epoch,
+            redactions: self.redactions,
+            head: self.head,
+        }
+    }
+}
+
+/// The sessions of a namespace, deleted ones included, and what they count, summed up.
+///
+/// A session keeps its namespace and its row, and what it counts only rises: two that are equal are of one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pulse([i64; 3]);
+
+/// The pulse of a namespace: a quick way to see that nothing has changed.
+pub(crate) fn pulse(connection: &Connection, namespace: &str) -> Result<Pulse> {
+    let mut statement = connection.prepare_cached(
+        "SELECT COUNT(*), COALESCE(SUM(revision), 0), COALESCE(SUM(counter), 0) FROM session
+         WHERE namespace = ?1",
+    )?;
+    Ok(statement.query_row([namespace], |row| {
+        Ok(Pulse([row.get(0)?, row.get(1)?, row.get(2)?]))
+    })?)
+}
+
+/// Where the sessions of a namespace stand that were not deleted, by their keys.
+///
+/// Not compared with checksums, since every search asks: what follows from another standing than before follows
+/// from the row itself, which is.
+pub(crate) fn standings(connection: &Connection, namespace: &str) -> Result<Vec<Standing>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, next_seq, revision, epoch, redactions, head FROM session
+         WHERE namespace = ?1 AND NOT dropped ORDER BY id",
+    )?;
+    let found = statement.query_map([namespace], |row| {
+        Ok(Standing {
+            id: row.get(0)?,
+            next_seq: row.get(1)?,
+            revision: row.get(2)?,
+            epoch: row.get(3)?,
+            redactions: row.get(4)?,
+            head: row.get(5)?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Nothing, if the session is not there by its other index either: else one of the two is damaged, and
 /// the session would be begun again beside itself.
 fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {

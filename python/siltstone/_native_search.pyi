@@ -1,0 +1,92 @@
+"""Searches of a store, as the compiled core has them.
+
+The other names of the compiled module are in ``_native.pyi``, which has these as well.
+"""
+
+from typing import Any, Protocol, final
+
+from siltstone.memory.entry import Fusion, Ranker, SearchIndex
+
+__all__ = ["Found", "Hit", "SearchOptions"]
+
+class _Decay(Protocol):
+    @property
+    def per_day(self) -> float: ...
+    @property
+    def floor(self) -> float: ...
+
+@final
+class SearchOptions:
+    """What may be asked of a search: what *base* says, and what is given besides.
+
+    Args:
+        base: What holds where nothing is given; None is ``lexical``, 5 hits, of every score.
+        limit: At most so many hits.
+        ranker: How to score.
+        index: What the ranker ``cosine`` looks into.
+        min_score: 0..1.
+        explain: Whether to say how scores came about.
+        decay: What a day leaves of a score, and what is left at least. Without one it is the ranker's own.
+        now: From when days are counted.
+        fusion: How the ranker ``fused`` makes one score of two.
+
+    Raises:
+        ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
+    """
+
+    def __new__(
+        cls,
+        base: SearchOptions | None = None,
+        *,
+        limit: int | None = None,
+        ranker: Ranker | None = None,
+        index: SearchIndex | None = None,
+        min_score: float | None = None,
+        explain: bool | None = None,
+        decay: _Decay | None = None,
+        now: int | None = None,
+        fusion: Fusion | None = None,
+    ) -> SearchOptions: ...
+    @property
+    def ranker(self) -> Ranker: ...
+    @property
+    def wants_vector(self) -> bool:
+        """Whether the query's vector makes a difference."""
+
+@final
+class Hit:
+    """An entry that a search found."""
+
+    @property
+    def entry_id(self) -> int: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def explain(self) -> dict[str, Any] | None: ...
+    @property
+    def session_id(self) -> str | None: ...
+
+@final
+class Found:
+    """The hits, who ranked them, and how many entries lack vectors, where that was looked at."""
+
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def ranker(self) -> Ranker: ...
+    @property
+    def lacking(self) -> int: ...

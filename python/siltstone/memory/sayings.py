@@ -1,0 +1,116 @@
+"""What there is to find of a message: the entry that it becomes when it leaves the context of its session."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from siltstone.errors import InvalidMessageError
+from siltstone.memory.entry import Entry
+from siltstone.memory.log import LogRow, SessionLog
+from siltstone.messages import Message, OwnTools, decode, indexable_text, read_message
+
+__all__ = ["Findable", "Sayings", "entry_of", "findable", "with_findable"]
+
+Findable: TypeAlias = Literal["all", "words", "nothing"]
+"""What others of the namespace may find of a session: all of it, all but its tools, or nothing."""
+
+_KEY: Final = "findable"
+_LOOK_BACK: Final = 64  # messages before those that are to be read: a call stands shortly before its answer
+_SESSIONS: Final = 1_024  # whose calls are remembered
+
+
+def findable(settings: str) -> Findable:
+    """What a session's settings say of it."""
+    value = json.loads(settings).get(_KEY) if settings else None
+    return value if value in ("words", "nothing") else "all"
+
+
+def with_findable(settings: str, value: Findable) -> str:
+    """*settings* that say *value*."""
+    known = json.loads(settings) if settings else {}
+    changed = {key: each for key, each in known.items() if key != _KEY}
+    if value != "all":
+        changed[_KEY] = value
+    return json.dumps(changed) if changed else ""
+
+
+def entry_of(
+    message: Message, created_at: int, *, index_tools: bool = True, own: Collection[int] | None = None
+) -> Entry | None:
+    """What is remembered of a message; None where it has no text to index.
+
+    Args:
+        message: The message.
+        created_at: When it was said, in milliseconds since 1970.
+        index_tools: False leaves calls and results out.
+        own: The places among its parts that are of our own tools.
+    """
+    text = indexable_text(message, index_tools=index_tools, own=own)
+    if not text.strip():
+        return None
+    name = next((part.name for part in message.parts if part.name), None)
+    return Entry(text, (message.seq, message.seq + 1), message.role, name, created_at=created_at / 1000)
+
+
+class Sayings:
+    """Reads messages of logs as what there is to find of them.
+
+    Args:
+        open_log: Gives the log of a session.
+    """
+
+    def __init__(self, open_log: Callable[[str], SessionLog]) -> None:
+        self._open_log = open_log
+        self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # those that were read last at the end
+
+    def of(self, session_id: str, rows: Sequence[LogRow]) -> list[Entry | None]:
+        """One entry or none of each of *rows*, which are messages of the session in their order."""
+        log = self._open_log(session_id)
+        may = findable(log.state().settings)
+        if may == "nothing":
+            return [None] * len(rows)
+        tools = self._tools.pop(session_id, None)
+        if tools is None:
+            tools = OwnTools()
+            if rows:
+                first = rows[0].seq
+                _walk(tools, log.read(max(0, first - _LOOK_BACK), first))
+        self._tools[session_id] = tools
+        while len(self._tools) > _SESSIONS:
+            self._tools.popitem(last=False)
+        found: list[Entry | None] = []
+        for row in rows:
+            message = _message(row)
+            if message is None:
+                found.append(None)
+                continue
+            own = tools.parts_of(message)
+            found.append(entry_of(message, row.created_at, index_tools=may == "all", own=own))
+        return found
+
+    def in_context(self, session_id: str) -> list[Entry]:
+        """What there is to find of the messages that are in the context of the session, in their order."""
+        log = self._open_log(session_id)
+        state = log.state()
+        spans = [(0 if state.head is None else state.head.compaction.next_seq, state.next_seq)]
+        if state.head is not None:
+            spans += [item for item in state.head.compaction.view if isinstance(item, tuple)]
+        rows = [row for start, end in sorted(spans) for row in log.read(start, end)]
+        return [entry for entry in self.of(session_id, rows) if entry is not None]
+
+
+def _walk(tools: OwnTools, rows: Iterable[LogRow]) -> None:
+    for row in rows:
+        if (message := _message(row)) is not None:
+            tools.parts_of(message)
+
+
+def _message(row: LogRow) -> Message | None:
+    """The message of a row; None for one that was written past a session, and is no message."""
+    try:
+        return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
+    except InvalidMessageError:
+        return None

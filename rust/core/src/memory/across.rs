@@ -1,0 +1,386 @@
+//! A search of a namespace: all of its sessions at once, as one of them asks.
+
+use std::sync::Arc;
+
+use crate::error::{ErrorKind, Result};
+use crate::id::{EntryId, SessionId};
+use crate::memory::contexts::Unread;
+use crate::memory::explain::explain;
+use crate::memory::namespace::Namespace;
+use crate::memory::options::{QueryVector, SearchIndex, SearchOptions};
+use crate::memory::rank::{Analysis, Ranking};
+use crate::memory::required_indexes::RequiredIndexes;
+use crate::memory::search::{Found, Hit, another_embedder, fetch};
+use crate::memory::store::Store;
+use crate::sqlite::{NewEntry, StoredEntry, entry, session, vectors};
+
+/// What the indexes of sessions may take beside that of their namespace, in parts of it.
+const SHARE_OF_SESSIONS: f64 = 0.3;
+
+/// What a search of a namespace came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Across {
+    /// What it found.
+    Found(Found),
+    /// Messages that have to be read first: their texts go to [`Store::take_said`], and then it is asked again.
+    Unread(Vec<Unread>),
+}
+
+impl Store {
+    /// What the sessions of the namespace of `session` said that is most like `query`, in the order of
+    /// [`find`](Self::find): their entries, and the messages that are in their contexts. What is in the context of
+    /// `session` itself is left out. Where the session has no namespace, its own entries alone are searched.
+    ///
+    /// Weights are those of the whole namespace, with what is left out. A graph is not searched: the exact index
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`find`](Self::find).
+    pub fn find_across(
+        &self,
+        session: &SessionId,
+        query: &str,
+        vector: Option<&QueryVector>,
+        options: &SearchOptions,
+    ) -> Result<Across> {
+        let Some((key, name)) = self.namespace_of(session)? else {
+            let found = self.find(session, query, vector, options)?;
+            return Ok(Across::Found(found));
+        };
+        let options = &SearchOptions {
+            index: SearchIndex::Exact,
+            ..*options
+        };
+        let limit = options.check(query)?;
+        if limit == 0 {
+            return Ok(Across::Found(Found {
+                hits: Vec::new(),
+                ranker: options.ranker,
+                lacking: 0,
+            }));
+        }
+        let vector = match vector {
+            Some(vector) if options.ranker.is_dense() => self.comparable(vector)?,
+            _ => None,
+        };
+        let analysis = Analysis::of(query, vector, options.ranker, self.hash_rule());
+        let rank = |namespace: &Namespace| {
+            let admits = |point| namespace.has(key) && namespace.admits(point, key);
+            namespace.scope.rank(&analysis, limit, options, &admits)
+        };
+        self.with_namespace(&name, &analysis, options, rank)
+    }
+
+    /// Takes in the texts of messages that a search of the namespace lacked: of each one entry or none, in order.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn take_said(
+        &self,
+        session: &SessionId,
+        said: Vec<(Unread, Vec<Option<NewEntry>>)>,
+    ) -> Result<()> {
+        if let Some((_, name)) = self.namespace_of(session)? {
+            let namespace = self.scopes.namespace_or_new(&name);
+            let mut namespace = namespace.write();
+            for (unread, entries) in said {
+                namespace.take(&unread, entries);
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of the session and the name of its namespace; None where it has none, or is not there. It keeps both
+    /// for as long as there is a file, so they are looked up once.
+    fn namespace_of(&self, session: &SessionId) -> Result<Option<(i64, Arc<str>)>> {
+        if let Some(known) = self.scopes.namespace_of(session) {
+            return Ok(Some(known));
+        }
+        let row = self
+            .database
+            .read(|transaction| session::find(transaction, session))?;
+        let Some(row) = row.filter(|row| !row.namespace.is_empty()) else {
+            return Ok(None);
+        };
+        let found = (row.id, Arc::from(row.namespace));
+        self.scopes.remember_namespace(session, &found);
+        Ok(Some(found))
+    }
+
+    /// Runs `rank` on the index of the namespace, and reads what it found of the state that the index is of. As
+    /// [`with_scope`](Self::with_scope), it catches up and starts over where another writer was faster.
+    fn with_namespace(
+        &self,
+        name: &str,
+        analysis: &Analysis,
+        options: &SearchOptions,
+        rank: impl Fn(&Namespace) -> Ranking,
+    ) -> Result<Across> {
+        let (embedder, needs) = (analysis.embedder(), options.needs());
+        let (mut is_anew, mut grew) = (false, false);
+        loop {
+            let known = self.scopes.namespace(name);
+            let guard = known.as_ref().map(|namespace| namespace.read());
+            let able = guard.as_ref().filter(|known| known.scope.has(needs));
+            let ranked = able.map(|namespace| rank(namespace));
+            let outcome = self.database.read(|transaction| {
+                let (Some(namespace), Some(ranking)) = (&guard, ranked) else {
+                    return Ok(None);
+                };
+                let has_vectors = || match embedder {
+                    Some(embedder) => namespace.has_vectors(transaction, embedder),
+                    None => Ok(true),
+                };
+                if !namespace.is_current(transaction, name)? || !has_vectors()? {
+                    return Ok(None);
+                }
+                let mut entries = entry::Reader::of(transaction)?;
+                let hits = ranking.best.iter().map(|ranked| {
+                    let stored = read(namespace, &mut entries, ranked.point, ranked.id)?;
+                    let explain =
+                        || explain(&namespace.scope, analysis, &ranking, ranked, &stored.entry);
+                    Ok(Hit {
+                        explanation: options.explain.then(explain),
+                        score: ranked.score,
+                        decay: ranked.parts.decay,
+                        session: Some(namespace.name(stored.session).to_owned()),
+                        stored,
+                    })
+                });
+                Ok(Some(Found {
+                    hits: hits.collect::<Result<_>>()?,
+                    ranker: ranking.ranker,
+                    lacking: lacking(namespace, &ranking),
+                }))
+            });
+            drop(guard);
+            match outcome {
+                Ok(Some(found)) => {
+                    if grew {
+                        self.make_room(name);
+                    }
+                    return Ok(Across::Found(found));
+                }
+                Ok(None) => {
+                    let unread = self.catch_up_namespace(name, embedder, needs)?;
+                    if !unread.is_empty() {
+                        return Ok(Across::Unread(unread));
+                    }
+                    grew = true;
+                }
+                Err(error) if error.kind() == ErrorKind::StoreCorrupt && !is_anew => {
+                    self.scopes.remove_namespace(name);
+                    is_anew = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Brings the index of the namespace to the state of the database, as far as messages were read.
+    fn catch_up_namespace(
+        &self,
+        name: &str,
+        embedder: Option<i64>,
+        needs: RequiredIndexes,
+    ) -> Result<Vec<Unread>> {
+        let namespace = self.scopes.namespace_or_new(name);
+        let mut namespace = namespace.write();
+        self.database.read(|transaction| {
+            let standings = session::standings(transaction, name)?;
+            let unread = namespace.catch_up(transaction, &standings, needs)?;
+            let Some(asked) = embedder.filter(|_| unread.is_empty()) else {
+                return Ok(unread);
+            };
+            match vectors::embedder(transaction)? {
+                Some(current) if current.id == asked => {
+                    namespace.catch_up_vectors(transaction, &current)?;
+                    Ok(unread)
+                }
+                _ => Err(another_embedder()),
+            }
+        })
+    }
+
+    /// Lets go of indexes of sessions whose namespace has one: those that were not searched for longest, until
+    /// the others have no more than a share of its words. They are made again, of a cache or of rows.
+    pub(super) fn make_room(&self, name: &str) {
+        let Some(namespace) = self.scopes.namespace(name).filter(|_| !name.is_empty()) else {
+            return;
+        };
+        let mut held = Vec::new();
+        let all = {
+            let namespace = namespace.read();
+            for name in namespace.names() {
+                if let Ok(session) = SessionId::new(name)
+                    && let Some(scope) = self.scopes.get(&session)
+                {
+                    let scope = scope.read();
+                    held.push((scope.used(), scope.len(), session));
+                }
+            }
+            namespace.scope.len()
+        };
+        let most = share(all);
+        let mut size: usize = held.iter().map(|&(_, size, _)| size).sum();
+        held.sort_unstable();
+        for (_, len, session) in held {
+            if size <= most {
+                break;
+            }
+            self.keep(&session);
+            self.scopes.remove(&session);
+            size -= len;
+        }
+    }
+}
+
+/// What a point stands for.
+fn read(
+    namespace: &Namespace,
+    entries: &mut entry::Reader<'_>,
+    point: u32,
+    id: EntryId,
+) -> Result<StoredEntry> {
+    if let Some((session, entry)) = namespace.message(point) {
+        return Ok(StoredEntry {
+            id: EntryId(0),
+            session,
+            compaction: None,
+            entry: entry.clone(),
+        });
+    }
+    let session = namespace.session(point);
+    fetch(entries, (session, namespace.name(session)), id)
+}
+
+/// Entries that have no vector yet, where vectors were looked at; messages get none.
+fn lacking(namespace: &Namespace, ranking: &Ranking) -> usize {
+    match ranking.lacking {
+        0 => 0,
+        lacking => lacking.saturating_sub(namespace.messages()),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share need not be exact"
+)]
+fn share(size: usize) -> usize {
+    (size as f64 * SHARE_OF_SESSIONS) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::handle::Handle;
+
+    fn entry(number: i64) -> NewEntry {
+        NewEntry {
+            text: format!("silt and river {number} {}", "stone ".repeat(20)),
+            start: number,
+            end: number + 1,
+            role: "user".to_owned(),
+            kind: "message".to_owned(),
+            ..NewEntry::default()
+        }
+    }
+
+    #[test]
+    fn sessions_that_are_searched_both_ways_take_little_beside_their_namespace() {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = Handle::open(directory.path(), false, None).unwrap();
+        let store = handle.store().unwrap();
+        let ids: Vec<SessionId> = (0..40)
+            .map(|number| SessionId::new(&format!("s{number}")).unwrap())
+            .collect();
+        for id in &ids {
+            store.open_session(id, Some("acme")).unwrap();
+            let entries: Vec<NewEntry> = (0..30).map(entry).collect();
+            store.insert(id, &entries).unwrap();
+        }
+        let options = SearchOptions::default();
+        for round in 0..3 {
+            for id in &ids {
+                let own = store.find(id, "river 7", None, &options).unwrap();
+                assert_eq!(own.hits.len(), 5, "{round}");
+                let Across::Found(found) =
+                    store.find_across(id, "river 7", None, &options).unwrap()
+                else {
+                    panic!("nothing was unread");
+                };
+                assert_eq!(found.hits.len(), 5);
+            }
+        }
+        let held = ids.iter().filter_map(|id| store.scopes.get(id));
+        let held: usize = held.map(|scope| scope.read().len()).sum();
+        let all = store.scopes.namespace("acme").unwrap().read().scope.len();
+        assert_eq!(all, 1_200);
+        assert!(held * 10 <= all * 3, "{held} of {all}");
+        assert!(held > 0);
+    }
+
+    #[test]
+    fn a_message_that_was_forgotten_while_it_was_read_is_read_again() {
+        let handle = Handle::open_memory(None).unwrap();
+        let store = handle.store().unwrap();
+        let [said, asks] = ["said", "asks"].map(|name| SessionId::new(name).unwrap());
+        for id in [&said, &asks] {
+            store.open_session(id, Some("acme")).unwrap();
+        }
+        let message = |raw: &str| crate::sqlite::NewMessage {
+            raw: raw.to_owned(),
+            role: "user".to_owned(),
+            dialect: "any".to_owned(),
+            provenance: "original".to_owned(),
+            tokens: 1,
+            created_at: 0,
+        };
+        let state = store.log_state(&said).unwrap();
+        let write = crate::memory::Write {
+            expected: state.version,
+            id: 1,
+        };
+        let append = crate::memory::Append {
+            messages: &[message("a kettle"), message("silt")],
+            clock: "",
+            title: "",
+        };
+        store.append(&said, write, append).unwrap();
+        let options = SearchOptions::default();
+        let find = || store.find_across(&asks, "kettle", None, &options).unwrap();
+        let Across::Unread(unread) = find() else {
+            panic!("it was not read yet");
+        };
+        let target = crate::memory::Target {
+            messages: vec![(0, "[forgotten]".to_owned())],
+            ..crate::memory::Target::of(said.clone())
+        };
+        store.forget(&[target], "").unwrap();
+        let texts = |unread: Vec<Unread>| {
+            let of = |each: Unread| {
+                let said = each.messages.iter().map(|message| {
+                    let text = message.message.raw.clone();
+                    Some(NewEntry { text, ..entry(0) })
+                });
+                let said = said.collect();
+                (each, said)
+            };
+            unread.into_iter().map(of).collect::<Vec<_>>()
+        };
+        store.take_said(&asks, texts(unread)).unwrap();
+        let Across::Unread(again) = find() else {
+            panic!("what was read is of before");
+        };
+        assert_eq!(again[0].messages[0].message.raw, "[forgotten]");
+        store.take_said(&asks, texts(again)).unwrap();
+        let Across::Found(found) = find() else {
+            panic!("all was read");
+        };
+        assert_eq!(found.hits, []);
+    }
+}

@@ -1,0 +1,114 @@
+//! What of a session its namespace finds: where it came from, what it is called, and what is in its context.
+
+use rusqlite::Connection;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::EntryId;
+use crate::sqlite::session::{self, Standing};
+use crate::sqlite::{Message, NewEntry, SessionRow, compactions, entry, log};
+
+/// Messages of a session whose texts its namespace needs, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The session.
+    pub session: String,
+    /// Its key.
+    pub(super) key: i64,
+    /// How often something of it had been forgotten when they were read.
+    pub(super) redactions: i64,
+    /// The messages.
+    pub messages: Vec<Message>,
+}
+
+/// What there is to find of a message.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) redactions: i64,
+    /// None where there is nothing.
+    pub(super) entry: Option<NewEntry>,
+}
+
+/// Where a point came from: two that are alike have the same terms, neighbours and day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Source {
+    pub(super) range: (i64, i64),
+    fingerprint: i64,
+    created_at: i64,
+}
+
+impl Source {
+    pub(super) fn of(entry: &NewEntry) -> Self {
+        Self {
+            range: (entry.start, entry.end),
+            fingerprint: entry::fingerprint(entry),
+            created_at: entry.created_at,
+        }
+    }
+}
+
+/// What a message is called where entries have ids.
+pub(super) fn label(session: i64, seq: i64) -> i64 {
+    -(session << 32 | seq)
+}
+
+/// The session and the sequence number of a message, of what it is called; None for an entry.
+pub(super) fn message_of(id: EntryId) -> Option<(i64, i64)> {
+    let key = id.0.checked_neg().filter(|&key| key > 0)?;
+    Some((key >> 32, key & ((1 << 32) - 1)))
+}
+
+/// The messages `range` of a session as places of a chain that all sessions share: far from those of any other.
+///
+/// What lies beyond every log is of no message.
+pub(super) fn place((start, end): (i64, i64), session: i64) -> (i64, i64) {
+    const LAST: i64 = (1 << 32) - 8;
+    if end > LAST {
+        return (0, 0);
+    }
+    ((session << 32) + start, (session << 32) + end)
+}
+
+/// The row of a session that a namespace lists.
+pub(super) fn whole_row(connection: &Connection, standing: &Standing) -> Result<SessionRow> {
+    match session::by_key(connection, standing.id)? {
+        Some(row) if row.standing() == *standing => Ok(row),
+        _ => {
+            let message = format!("session {} is not as it is listed", standing.id);
+            Err(Error::new(ErrorKind::StoreCorrupt, message)
+                .with("table", "session")
+                .with("id", standing.id))
+        }
+    }
+}
+
+/// The messages that are in the context of a session, in their order.
+pub(super) fn context(connection: &Connection, row: &SessionRow) -> Result<Vec<i64>> {
+    let mut context = Vec::new();
+    let mut next = 0;
+    if let Some(head) = row.head {
+        let body = compactions::of(connection, row, head)?.body;
+        for (start, end) in compactions::messages_of(&body)? {
+            context.extend(start.max(0)..end.min(row.next_seq));
+        }
+        next = body.next_seq.max(0);
+    }
+    context.extend(next..row.next_seq);
+    context.sort_unstable();
+    context.dedup();
+    Ok(context)
+}
+
+/// The messages `seqs`, which ascend.
+pub(super) fn messages(
+    connection: &Connection,
+    row: &SessionRow,
+    seqs: &[i64],
+) -> Result<Vec<Message>> {
+    let mut messages = Vec::with_capacity(seqs.len());
+    for run in seqs.chunk_by(|one, next| one + 1 == *next) {
+        if let (Some(&first), Some(&last)) = (run.first(), run.last()) {
+            messages.extend(log::read(connection, row, first, last + 1)?);
+        }
+    }
+    Ok(messages)
+}

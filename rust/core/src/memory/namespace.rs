@@ -1,0 +1,517 @@
+//! The index of a namespace: what its sessions said, whether it left their contexts or not.
+//!
+//! It has the entries of every session of the namespace, and of each the messages that are in its context, which
+//! are no entries yet. Neighbours never cross sessions; days and the weights of terms are those of all of them. What
+//! a point is of may change without its terms: a message that leaves the context is an entry from then on.
+//!
+//! Whatever the order in which it came to a state, the index of that state finds the same.
+
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use crate::embed::hash::HashRule;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::EntryId;
+use crate::index::DenseScan;
+use crate::memory::analysed::Analysed;
+use crate::memory::contexts::{
+    Said, Source, Unread, context, label, message_of, messages, place, whole_row,
+};
+use crate::memory::required_indexes::RequiredIndexes;
+use crate::memory::scope::{Dense, NO_REVISION, Scope};
+use crate::sqlite::entry::{self, Listed};
+use crate::sqlite::session::{self, Pulse, Standing};
+use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};
+
+/// Messages whose texts are asked for at once.
+const STRETCH: usize = 4_096;
+
+/// What is known of a session.
+#[derive(Debug)]
+struct Known {
+    name: String,
+    standing: Standing,
+    /// Its points, ascending.
+    points: Vec<u32>,
+    /// The last of its entries that was read.
+    last: EntryId,
+    /// Entries that cannot be believed.
+    damaged: usize,
+    /// How new its vectors are that were read.
+    vectors: i64,
+}
+
+/// All sessions of a namespace in one index.
+///
+/// The ids of its scope are those of entries, and of messages what [`label`] gives: below 0.
+pub(super) struct Namespace {
+    pub(super) scope: Scope,
+    /// Of each point: the key of its session, and where it came from.
+    sources: Vec<(i64, Source)>,
+    sessions: HashMap<i64, Known>,
+    /// Of each session, what there is to find of the messages in its context.
+    said: HashMap<i64, HashMap<i64, Said>>,
+    /// That of the namespace when it was last found to be of its state.
+    pulse: Mutex<Option<Pulse>>,
+}
+
+impl Namespace {
+    pub(super) fn new(hash_rule: HashRule) -> Self {
+        Self {
+            scope: Scope::new(hash_rule),
+            sources: Vec::new(),
+            sessions: HashMap::new(),
+            said: HashMap::new(),
+            pulse: Mutex::default(),
+        }
+    }
+
+    /// Whether it is of the state that the namespace `name` is in.
+    pub(super) fn is_current(&self, connection: &Connection, name: &str) -> Result<bool> {
+        if self.scope.revision == NO_REVISION {
+            return Ok(false);
+        }
+        let pulse = session::pulse(connection, name)?;
+        if *self.pulse.lock() == Some(pulse) {
+            return Ok(true);
+        }
+        let standings = session::standings(connection, name)?;
+        let knows = |standing: &Standing| {
+            let known = self.sessions.get(&standing.id);
+            known.is_some_and(|known| known.standing == *standing)
+        };
+        let is_current = self.sessions.len() == standings.len() && standings.iter().all(knows);
+        if is_current {
+            *self.pulse.lock() = Some(pulse);
+        }
+        Ok(is_current)
+    }
+
+    /// Whether it has that session.
+    pub(super) fn has(&self, session: i64) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// Whether its vectors are those of that embedder, as they are now.
+    pub(super) fn has_vectors(&self, connection: &Connection, embedder: i64) -> Result<bool> {
+        if self.scope.dense.as_ref().map(|dense| dense.embedder) != Some(embedder) {
+            return Ok(false);
+        }
+        for (&session, known) in &self.sessions {
+            if vectors::revision(connection, session)? != known.vectors {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether `session` may be told of a point: what is in its own context, it has.
+    pub(super) fn admits(&self, point: u32, session: i64) -> bool {
+        self.sources[point as usize].0 != session || self.scope.id(point).0 >= 0
+    }
+
+    /// Of a point: the name of its session, and what it says, if it is of a message.
+    pub(super) fn message(&self, point: u32) -> Option<(i64, &NewEntry)> {
+        let (session, seq) = message_of(self.scope.id(point))?;
+        let said = self.said.get(&session)?.get(&seq)?;
+        Some((session, said.entry.as_ref()?))
+    }
+
+    /// The name of a session.
+    pub(super) fn name(&self, session: i64) -> &str {
+        self.sessions
+            .get(&session)
+            .map_or("", |known| known.name.as_str())
+    }
+
+    /// The session of a point.
+    pub(super) fn session(&self, point: u32) -> i64 {
+        self.sources[point as usize].0
+    }
+
+    /// The names of its sessions.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.sessions.values().map(|known| known.name.as_str())
+    }
+
+    /// How many of its points are messages.
+    pub(super) fn messages(&self) -> usize {
+        self.scope.ids().filter(|id| id.0 < 0).count()
+    }
+
+    /// Of a session that it has as it stands: the ids of its entries, ascending; None for any other.
+    pub(super) fn ids(&self, row: &SessionRow) -> Option<Vec<EntryId>> {
+        let known = self.sessions.get(&row.id)?;
+        if known.standing != row.standing() {
+            return None;
+        }
+        let ids = known.points.iter().map(|&point| self.scope.id(point));
+        let mut ids: Vec<EntryId> = ids.filter(|id| id.0 >= 0).collect();
+        ids.sort_unstable();
+        Some(ids)
+    }
+
+    /// Takes in what there is to find of messages that were unread: as many as there are of those.
+    pub(super) fn take(&mut self, unread: &Unread, said: Vec<Option<NewEntry>>) {
+        let known = self.said.entry(unread.key).or_default();
+        for (message, entry) in unread.messages.iter().zip(said) {
+            let seq = message.seq;
+            // What is said of a message is of that message, whatever a caller makes of it.
+            let entry = entry.map(|entry| NewEntry {
+                start: seq,
+                end: seq + 1,
+                ..entry
+            });
+            let said = Said {
+                redactions: unread.redactions,
+                entry: entry.filter(|entry| !entry.text.trim().is_empty()),
+            };
+            known.insert(seq, said);
+        }
+    }
+
+    /// Brings it to the state `standings`, as far as it can: what it would have to read first is given back.
+    pub(super) fn catch_up(
+        &mut self,
+        connection: &Connection,
+        standings: &[Standing],
+        needs: RequiredIndexes,
+    ) -> Result<Vec<Unread>> {
+        let needs = needs.and(self.scope.made);
+        if self.scope.revision == NO_REVISION && !self.sources.is_empty()
+            || !needs.without(self.scope.made).is_nothing()
+        {
+            self.begin_anew();
+        }
+        self.scope.made = needs;
+        self.scope.revision = NO_REVISION;
+        *self.pulse.lock() = None;
+        self.leave(standings);
+        let mut unread: Vec<Unread> = Vec::new();
+        for standing in standings {
+            let known = self.sessions.get(&standing.id);
+            if known.is_some_and(|known| known.standing == *standing) {
+                continue;
+            }
+            let row = whole_row(connection, standing)?;
+            let context = context(connection, &row)?;
+            let lacking = self.lacking(&row, &context);
+            let asked: usize = unread.iter().map(|each| each.messages.len()).sum();
+            if lacking.is_empty() {
+                self.follow(connection, &row, &context)?;
+            } else if asked < STRETCH {
+                let lacking = &lacking[..lacking.len().min(STRETCH)];
+                unread.push(Unread {
+                    session: row.name.clone(),
+                    key: row.id,
+                    redactions: row.redactions,
+                    messages: messages(connection, &row, lacking)?,
+                });
+            }
+        }
+        self.scope.revision = 0;
+        Ok(unread)
+    }
+
+    /// Reads the vectors of that embedder that it lacks.
+    pub(super) fn catch_up_vectors(
+        &mut self,
+        connection: &Connection,
+        embedder: &EmbedderRow,
+    ) -> Result<()> {
+        let known = self.scope.dense.take();
+        let known = known.filter(|dense| dense.embedder == embedder.id);
+        let mut dense = known.unwrap_or_else(|| {
+            self.sessions
+                .values_mut()
+                .for_each(|known| known.vectors = 0);
+            Dense {
+                embedder: embedder.id,
+                revision: 0,
+                index: Box::new(DenseScan::new(embedder.dimension)),
+            }
+        });
+        let mut keys: Vec<i64> = self.sessions.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            let revision = vectors::revision(connection, key)?;
+            let Some(known) = self.sessions.get_mut(&key) else {
+                continue;
+            };
+            if known.vectors == revision {
+                continue;
+            }
+            let points: HashMap<EntryId, u32> = known
+                .points
+                .iter()
+                .map(|&point| (self.scope.id(point), point))
+                .collect();
+            vectors::for_each_after(connection, key, known.vectors, |row| {
+                let is_whole = row.embedder == embedder.id
+                    && vectors::is_whole(&row.numbers, embedder.dimension);
+                if let Some(&point) = points.get(&row.entry).filter(|_| is_whole) {
+                    dense.index.add(point, &row.numbers);
+                }
+            })?;
+            known.vectors = revision;
+        }
+        self.scope.dense = Some(dense);
+        Ok(())
+    }
+
+    /// Takes a session out, with what is known of its messages: nothing of it is left in memory.
+    pub(super) fn forget(&mut self, session: i64) {
+        *self.pulse.lock() = None;
+        self.said.remove(&session);
+        if let Some(known) = self.sessions.remove(&session) {
+            self.remove(&known.points);
+        }
+    }
+
+    /// Lets go of all but what messages say.
+    fn begin_anew(&mut self) {
+        let made = self.scope.made;
+        self.scope = Scope::new(self.scope.hash_rule);
+        self.scope.made = made;
+        self.sources.clear();
+        self.sessions.clear();
+    }
+
+    /// Takes out the sessions that are not there any more.
+    fn leave(&mut self, standings: &[Standing]) {
+        let stays = |id: &i64| standings.binary_search_by_key(id, |each| each.id).is_ok();
+        let gone: Vec<i64> = self
+            .sessions
+            .keys()
+            .copied()
+            .filter(|id| !stays(id))
+            .collect();
+        for session in gone {
+            self.forget(session);
+        }
+    }
+
+    /// The messages of a context that were not read yet, as they are now.
+    fn lacking(&self, row: &SessionRow, context: &[i64]) -> Vec<i64> {
+        let known = self.said.get(&row.id);
+        let is_read = |seq: i64| {
+            let said = known.and_then(|known| known.get(&seq));
+            said.is_some_and(|said| said.redactions == row.redactions)
+        };
+        context
+            .iter()
+            .copied()
+            .filter(|&seq| !is_read(seq))
+            .collect()
+    }
+
+    /// Brings a session to the state of `row`, whose context has been read.
+    fn follow(&mut self, connection: &Connection, row: &SessionRow, context: &[i64]) -> Result<()> {
+        if !self.take_in(connection, row, context)? {
+            // What would be found depends on the order in which it came: it is made anew, in the one order.
+            if let Some(known) = self.sessions.remove(&row.id) {
+                self.remove(&known.points);
+            }
+            self.take_in(connection, row, context)?;
+        }
+        // Messages that left the context are found by their entries, if by anything.
+        if let Some(said) = self.said.get_mut(&row.id) {
+            said.retain(|seq, _| context.binary_search(seq).is_ok());
+        }
+        Ok(())
+    }
+
+    /// Adds what a session has and the index has not, and takes out what it has no more. False where points of the
+    /// same messages are not in the order that they would be in, had they come at once.
+    fn take_in(
+        &mut self,
+        connection: &Connection,
+        row: &SessionRow,
+        context: &[i64],
+    ) -> Result<bool> {
+        let known = self.sessions.remove(&row.id);
+        let standing = row.standing();
+        let grew = known
+            .as_ref()
+            .filter(|known| known.standing.epoch == row.epoch);
+        let (after, mut damaged) =
+            grew.map_or((EntryId(0), 0), |known| (known.last, known.damaged));
+        let (mut points, vectors) = known.as_ref().map_or_else(Default::default, |known| {
+            (known.points.clone(), known.vectors)
+        });
+        let is_grown = grew.is_some();
+
+        // Points that may be of something else from now on, or of nothing.
+        let mut free: HashMap<Source, Vec<u32>> = HashMap::new();
+        let mut is_entry: HashSet<Source> = HashSet::new();
+        for &point in &points {
+            let source = self.sources[point as usize].1;
+            if is_grown && self.scope.id(point).0 >= 0 {
+                is_entry.insert(source);
+            } else {
+                free.entry(source).or_default().push(point);
+            }
+        }
+        let mut new: Vec<(i64, NewEntry)> = Vec::new();
+        let mut last = after;
+        entry::for_each_after(connection, row.id, after, |found| match found {
+            Listed::Whole(stored) => {
+                last = stored.id;
+                let source = Source::of(&stored.entry);
+                is_entry.insert(source);
+                let id = stored.id.0;
+                match claim(&mut free, source, |point| self.scope.id(point).0 == id) {
+                    Some(point) => self.scope.entries[point as usize].0 = stored.id,
+                    None => new.push((id, stored.entry)),
+                }
+            }
+            Listed::Damaged(id) => {
+                last = id;
+                damaged += 1;
+            }
+        })?;
+        let entries = new.len();
+        for &seq in context {
+            let label = label(row.id, seq);
+            let said = self.said.get(&row.id).and_then(|known| known.get(&seq));
+            let Some(entry) = said.and_then(|said| said.entry.as_ref()) else {
+                continue;
+            };
+            let source = Source::of(entry);
+            if is_entry.contains(&source) {
+                continue; // it is found as that
+            }
+            match claim(&mut free, source, |point| self.scope.id(point).0 == label) {
+                Some(point) => self.scope.entries[point as usize].0 = EntryId(label),
+                None => new.push((label, entry.clone())),
+            }
+        }
+        new.rotate_left(entries); // messages first
+        let gone: Vec<u32> = free.into_values().flatten().collect();
+        if !gone.is_empty() {
+            // The numbers of what is left are others then.
+            let left: HashSet<u32> = gone.iter().copied().collect();
+            points.retain(|point| !left.contains(point));
+            self.remember(row, standing, points, last, damaged, vectors);
+            self.remove(&gone);
+            points = self
+                .sessions
+                .remove(&row.id)
+                .map_or_else(Vec::new, |known| known.points);
+        }
+        for (label, entry) in new {
+            points.push(self.add(row.id, label, &entry)?);
+        }
+        let found = points.iter().filter(|&&point| self.scope.id(point).0 >= 0);
+        let found = found.count() + damaged;
+        if i64::try_from(found).ok() != Some(row.entries) {
+            let message = format!(
+                "session {:?} should have {} entries, and {found} were found",
+                row.name, row.entries
+            );
+            return Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"));
+        }
+        let vectors = if self.scope.dense.is_some() {
+            vectors
+        } else {
+            0
+        };
+        let is_ordered = self.is_ordered(&points);
+        self.remember(row, standing, points, last, damaged, vectors);
+        Ok(is_ordered)
+    }
+
+    fn remember(
+        &mut self,
+        row: &SessionRow,
+        standing: Standing,
+        points: Vec<u32>,
+        last: EntryId,
+        damaged: usize,
+        vectors: i64,
+    ) {
+        let known = Known {
+            name: row.name.clone(),
+            standing,
+            points,
+            last,
+            damaged,
+            vectors,
+        };
+        self.sessions.insert(row.id, known);
+    }
+
+    /// Whether points that begin at the same message are in the order of their ids, as they come at once.
+    fn is_ordered(&self, points: &[u32]) -> bool {
+        let placed = points.iter().map(|&point| {
+            let range = self.sources[point as usize].1.range;
+            (range.0, point, self.scope.id(point), range.0 < range.1)
+        });
+        let mut placed: Vec<_> = placed.filter(|each| each.3).collect();
+        placed.sort_unstable();
+        placed.is_sorted_by(|one, next| one.0 < next.0 || one.2 < next.2)
+    }
+
+    /// Adds a point.
+    fn add(&mut self, session: i64, label: i64, entry: &NewEntry) -> Result<u32> {
+        let point = self.sources.len();
+        let point = u32::try_from(point).map_err(|_| {
+            let message = "a namespace can have 2^32 entries in memory";
+            Error::new(ErrorKind::InvalidEntry, message)
+        })?;
+        let needs = self.scope.made;
+        let mut analysed = Analysed::of(entry, self.scope.hash_rule, needs);
+        analysed.range = place(analysed.range, session);
+        self.scope.push(EntryId(label), analysed)?;
+        self.sources.push((session, Source::of(entry)));
+        Ok(point)
+    }
+
+    /// Takes points out of the indexes, so that these are as if they had never had them.
+    fn remove(&mut self, gone: &[u32]) {
+        if gone.is_empty() {
+            return;
+        }
+        let mut is_gone = vec![false; self.sources.len()];
+        for &point in gone {
+            is_gone[point as usize] = true;
+        }
+        let mut numbers = Vec::with_capacity(self.sources.len());
+        let mut left = 0;
+        for &is_gone in &is_gone {
+            numbers.push(left);
+            left += u32::from(!is_gone);
+        }
+        let ids = gone.iter().map(|&point| self.scope.id(point));
+        let ids: HashSet<EntryId> = ids.collect();
+        self.scope.only(|id| !ids.contains(&id));
+        let mut at = 0;
+        self.sources.retain(|_| {
+            at += 1;
+            !is_gone[at - 1]
+        });
+        for known in self.sessions.values_mut() {
+            known.points.retain(|&point| !is_gone[point as usize]);
+            for point in &mut known.points {
+                *point = numbers[*point as usize];
+            }
+            known.vectors = 0; // they are numbered as the points were
+        }
+    }
+}
+
+/// One of the points of `source`, which is free no more; one that `is_own`, if there is such a one.
+fn claim(
+    free: &mut HashMap<Source, Vec<u32>>,
+    source: Source,
+    is_own: impl Fn(u32) -> bool,
+) -> Option<u32> {
+    let points = free.get_mut(&source)?;
+    let place = points.iter().position(|&point| is_own(point)).unwrap_or(0);
+    let point = points.remove(place);
+    if points.is_empty() {
+        free.remove(&source);
+    }
+    Some(point)
+}
