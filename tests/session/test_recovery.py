@@ -209,3 +209,18 @@ def test_without_a_window_a_refusal_that_names_none_teaches_none(tmp_path: Path)
         session.append(*conversation(), user("next"))
         session.recover(ValueError("Your input exceeds the context window of this model."))
         assert session.context_window is None
+
+
+def test_a_limit_below_a_fixed_threshold_is_learned_and_the_session_goes_on(tmp_path: Path) -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=1_500, max_summary_tokens=50))
+    with Session.open(tmp_path, "s", policy=policy, context_window=4_000) as session:
+        session.append(*conversation(12))
+        tokens = session.prepare().tokens
+        session.recover(ValueError(f"prompt is too long: {tokens} tokens > 1000 maximum"))
+        assert session.context_window is not None
+        assert session.context_window < 1_500
+        for message in conversation(8):
+            session.append(message)
+            assert session.prepare().tokens <= session.context_window
+    with Session.open(tmp_path, "s", policy=policy, context_window=4_000) as anew:
+        assert anew.prepare().tokens <= 1_000

@@ -109,7 +109,8 @@ class SessionCalls:
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
-        check_overhead(chosen, self.core.reserved_tokens, self.core.context_window)
+        # A window that was learned refuses nobody: the net keeps within it, whatever the policy's threshold.
+        check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
         asked = self._asked if chosen is not None else None
         if asked is not None:
             self._asked = None
