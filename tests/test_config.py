@@ -9,6 +9,7 @@ import pytest
 from siltstone import (
     Chain,
     ClearToolResults,
+    CompressToolOutput,
     ConfigError,
     DropDuplicateReads,
     Emergency,
@@ -31,7 +32,7 @@ def written(folder: Path, text: str, name: str = "siltstone.toml") -> Path:
 
 def test_every_name_makes_its_policy():
     kinds = [type(make_policy(name)) for name in policy_names()]
-    steps = [ClearToolResults, DropDuplicateReads]
+    steps = [CompressToolOutput, ClearToolResults, DropDuplicateReads]
     with_models = [ThresholdCompactor, TieredCompactor, WindowCompactor, WaterfallCompactor]
     assert kinds == [*with_models, SmartTrim, *steps, Emergency, Chain]
     assert [make_policy(name).name for name in policy_names()] == policy_names()

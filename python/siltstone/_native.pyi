@@ -43,6 +43,7 @@ __all__ = [
     "best_window",
     "bucket",
     "build_profile",
+    "condense",
     "embed_batch",
     "embed_sparse",
     "json_size",
@@ -114,6 +115,13 @@ def best_window(text: str, query: str, size: int) -> tuple[int, int]:
 
     It has at most *size* bytes of UTF-8. Terms are those of :func:`terms`; each counts once, and those that
     are rare in *text* more; of equal stretches it is the first. Without a term in common it is the beginning.
+    """
+
+def condense(text: str, earlier: list[tuple[str, str]]) -> str:
+    """*text* with fewer bytes where its structure allows, the same text where it does not.
+
+    *earlier* are handles and texts of what the reader has before them: lines of these are named. Time is
+    linear in all of it.
     """
 
 def matching_lines(text: str, pattern: str) -> list[int]:

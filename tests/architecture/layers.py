@@ -74,7 +74,7 @@ FAMILIES = {
         "breakdown config documented_bm25 estimate fallback guard dry_run query render select",
         "smart_trim_config tiered_config waterfall_config waterfall_prompts window_config",
         "calls mechanical rewrite tool_results transcript_reader",
-        "cheap_config keeping material tiered_stack validate",
+        "cheap_config compress keeping material tiered_stack validate",
         "emergency_fit in_place summarise waterfall_state waterfall_writer",
         "waterfall_status",
         "chain clear_results duplicate_reads emergency smart_trim threshold tiered waterfall window",
@@ -127,7 +127,7 @@ TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard libra
 # Rust: a module of the core uses modules of lower floors, and its own.
 RUST_FLOORS = {
     "error": 0, "fork": 0, "simd": 0, "cache": 0, "whole_file": 0,
-    "id": 1, "grep": 1, "tokens": 1, "tokenize": 1, "index_file": 1,
+    "id": 1, "condense": 1, "grep": 1, "tokens": 1, "tokenize": 1, "index_file": 1,
     "json": 2, "vector": 2, "top_k": 2, "fusion": 2, "postings": 2, "sqlite": 2, "analyse": 2, "redact": 2,
     "embed": 3, "bm25": 3, "outline": 3,
     "index": 4,
@@ -165,6 +165,7 @@ RUST_WALLS = {
 
 # Inside a room of the core, from the lowest files up, as in Python. No file uses the ``mod`` of its room.
 RUST_FAMILIES = {
+    "condense": ["seen tables", "lines"],
     "analyse": [
         "date fold irregular key memo order passages stop",
         "normal words",

@@ -12,6 +12,7 @@ from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_
 from siltstone.compaction.chain import Chain
 from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
 from siltstone.compaction.clear_results import ClearToolResults
+from siltstone.compaction.compress import CompressConfig, CompressToolOutput
 from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.duplicate_reads import DropDuplicateReads
 from siltstone.compaction.emergency import Emergency
@@ -41,6 +42,8 @@ __all__ = [
     "CompactionContext",
     "CompactionError",
     "Compactor",
+    "CompressConfig",
+    "CompressToolOutput",
     "ContextBreakdown",
     "DropDuplicateReads",
     "DuplicatesConfig",

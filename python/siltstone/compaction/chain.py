@@ -16,6 +16,8 @@ from siltstone.compaction.base import (
     Skip,
     Trigger,
 )
+from siltstone.compaction.compress import ACTION as COMPRESS
+from siltstone.compaction.compress import CompressToolOutput
 from siltstone.compaction.keeping import composed
 from siltstone.compaction.window_config import share_of
 from siltstone.llm import Flow
@@ -74,13 +76,18 @@ class Chain:
                 step.check_overhead(reserved_tokens, context_window)
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger of the first step that is due."""
+        """The trigger of the first step that is due; of one that looks at new results alone only then."""
         kept = _states(context.policy_state)
+        alone: Trigger | None = None
         for step in self.steps:
             trigger = step.should_compact(replace(context, policy_state=kept.get(step.name)))
-            if trigger is not None:
-                return replace(trigger, policy_state=context.policy_state)
-        return None
+            if trigger is None:
+                continue
+            trigger = replace(trigger, policy_state=context.policy_state)
+            if trigger.action != COMPRESS:
+                return trigger
+            alone = alone or trigger
+        return alone
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Runs the steps on what the one before has left.
@@ -94,6 +101,8 @@ class Chain:
         failure: CompactionError | None = None
         skip = Skip("nothing_to_discard", "no step had anything to do")
         for step in self.steps:
+            if trigger.action == COMPRESS and not isinstance(step, CompressToolOutput):
+                continue  # it is not due
             asked = replace(trigger, threshold=None, policy_state=kept.get(step.name))
             try:
                 result = yield from step.flow(view, asked)

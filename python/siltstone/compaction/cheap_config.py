@@ -66,7 +66,7 @@ class ClearConfig(InPlaceConfig):
     def __post_init__(self) -> None:
         InPlaceConfig.__post_init__(self)
         checks.at_least("keep_results", self.keep_results, 0)
-        _names("exclude_tools", self.exclude_tools)
+        checks.names("exclude_tools", self.exclude_tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,4 @@ class DuplicatesConfig(InPlaceConfig):
     def __post_init__(self) -> None:
         InPlaceConfig.__post_init__(self)
         if self.tools is not None:
-            _names("tools", self.tools)
-
-
-def _names(field: str, names: object) -> None:
-    if not isinstance(names, tuple) or not all(isinstance(name, str) and name for name in names):
-        checks.refuse(field, "names of tools", names)
+            checks.names("tools", self.tools)

@@ -14,6 +14,7 @@ __all__ = [
     "estimator",
     "is_int",
     "is_number",
+    "names",
     "one_of",
     "positive",
     "refuse",
@@ -69,6 +70,12 @@ def text(field: str, value: object) -> None:
     """Refuses a text that is blank, and whatever is none."""
     if not isinstance(value, str) or not value.strip():
         refuse(field, "a text that is not blank", value)
+
+
+def names(field: str, value: object) -> None:
+    """Refuses what is not a tuple of texts that are not empty."""
+    if not isinstance(value, tuple) or not all(isinstance(name, str) and name for name in value):
+        refuse(field, "a list of names", value)
 
 
 def one_of(field: str, value: object, words: tuple[str, ...]) -> None:

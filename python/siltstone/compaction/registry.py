@@ -12,6 +12,7 @@ from siltstone.compaction.base import Compactor
 from siltstone.compaction.chain import Chain
 from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
 from siltstone.compaction.clear_results import ClearToolResults
+from siltstone.compaction.compress import CompressConfig, CompressToolOutput
 from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.duplicate_reads import DropDuplicateReads
 from siltstone.compaction.emergency import Emergency
@@ -96,6 +97,10 @@ def _duplicates(settings: DuplicatesConfig, _more: Mapping[str, Any], _: object)
     return DropDuplicateReads(settings)
 
 
+def _compress(settings: CompressConfig, _more: Mapping[str, Any], _: object) -> Compactor:
+    return CompressToolOutput(settings)
+
+
 def _emergency(settings: _EmergencySettings, _more: Mapping[str, Any], _: object) -> Compactor:
     return Emergency(
         settings.context_window, estimator=settings.estimator, summary_prefix=settings.summary_prefix
@@ -119,6 +124,7 @@ POLICIES: Final[dict[str, PolicyKind]] = {
     "window": PolicyKind(WindowConfig, _window, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
     "waterfall": PolicyKind(WaterfallConfig, _waterfall, {}, WaterfallConfig.documented),
     "smart-trim": PolicyKind(SmartTrimConfig, _smart_trim, {}, lambda: SmartTrim.documented().config),
+    "compress-tool-output": PolicyKind(CompressConfig, _compress, {}),
     "clear-tool-results": PolicyKind(ClearConfig, _clear, {}),
     "drop-duplicate-reads": PolicyKind(DuplicatesConfig, _duplicates, {}),
     "emergency": PolicyKind(_EmergencySettings, _emergency, {}),

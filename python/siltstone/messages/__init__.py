@@ -2,6 +2,7 @@
 
 from siltstone.messages.canonical import canonical_bytes, canonical_digest
 from siltstone.messages.check import broken_tool_groups
+from siltstone.messages.condensed import condensed
 from siltstone.messages.conversion import Converted, Loss, convert
 from siltstone.messages.escapes import holds
 from siltstone.messages.excerpt import Excerpt
@@ -81,6 +82,7 @@ __all__ = [
     "broken_tool_groups",
     "canonical_bytes",
     "canonical_digest",
+    "condensed",
     "convert",
     "decode",
     "detect",

@@ -2,7 +2,7 @@
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
-//! [`redact`], `sqlite` (parts); [`error`], [`fork`], [`id`], [`tokens`], [`json`], [`tokenize`], [`outline`],
+//! [`redact`], `sqlite` (parts); [`error`], [`fork`], [`id`], [`condense`], [`tokens`], [`json`], [`tokenize`], [`outline`],
 //! [`simd`], [`cache`], [`index_file`], `whole_file` (ground).
 //!
 //! ```
@@ -19,6 +19,7 @@
 pub mod analyse;
 pub mod bm25;
 pub mod cache;
+pub mod condense;
 pub mod embed;
 pub mod error;
 pub mod fork;

@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::outline::{Outline, render_messages, rendered_tokens};
     #[pymodule_export]
-    use crate::reading::{best_window, matching_lines};
+    use crate::reading::{best_window, condense, matching_lines};
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]

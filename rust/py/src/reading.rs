@@ -1,4 +1,4 @@
-//! `best_window` and `matching_lines`: how much of a long text is shown, and which of its lines.
+//! `best_window`, `matching_lines` and `condense`: how much of a long text is shown, and in which form.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -6,7 +6,8 @@
 )]
 
 use pyo3::prelude::*;
-use siltstone_core::{analyse, grep};
+use siltstone_core::condense::Earlier;
+use siltstone_core::{analyse, condense as condensing, grep};
 
 use crate::error::guard;
 use crate::text::Text;
@@ -30,4 +31,16 @@ pub(crate) fn best_window(
 #[pyfunction]
 pub(crate) fn matching_lines(py: Python<'_>, text: Text, pattern: Text) -> PyResult<Vec<usize>> {
     guard(py, || grep::matching_lines(&text, &pattern))
+}
+
+/// `text` with fewer bytes where its structure allows; `earlier` are handles and texts of what was seen.
+#[pyfunction]
+pub(crate) fn condense(py: Python<'_>, text: Text, earlier: Vec<(Text, Text)>) -> PyResult<String> {
+    guard(py, || {
+        let seen: Vec<Earlier<'_>> = earlier
+            .iter()
+            .map(|(handle, text)| Earlier { handle, text })
+            .collect();
+        Ok(condensing::condense(&text, &seen))
+    })
 }

@@ -1,0 +1,333 @@
+//! Lines that repeat, that did not change, and that begin alike.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::seen::Found;
+
+const FEWEST: usize = 4; // lines of a run
+const FEWEST_SHARING: usize = 3; // lines that begin alike
+const SHORTEST_PREFIX: usize = 8;
+const SHORTEST_DATA: usize = 256; // characters of base64
+const LONGEST_RULE: usize = 8; // of one sign
+const KEPT_RULE: usize = 4;
+const MOST_BLANK: usize = 2; // lines in a row
+const RULES: &str = "-=*_#~";
+
+/// Writes lines, shorter where they repeat.
+pub(super) struct Writer {
+    text: String,
+    written: usize, // lines
+    is_diff: bool,
+    has_colours: bool,
+    has_rules: bool,
+    blank: usize,
+}
+
+impl Writer {
+    pub(super) fn new(text: &str) -> Self {
+        Self {
+            text: String::with_capacity(text.len()),
+            written: 0,
+            is_diff: false,
+            has_colours: text.as_bytes().contains(&0x1b),
+            has_rules: has_rule(text),
+            blank: 0,
+        }
+    }
+
+    /// The text that was written.
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+
+    /// Names the lines from `at` on, which an earlier result has.
+    pub(super) fn refer(&mut self, at: usize, found: &Found<'_>) {
+        let (first, from) = (at + 1, found.line + 1);
+        let (last, to) = (at + found.length, found.line + found.length);
+        let handle = found.handle;
+        self.line(&format!(
+            "[lines {first}-{last} as in {handle}, lines {from}-{to}]"
+        ));
+    }
+
+    /// Writes `lines`.
+    pub(super) fn write(&mut self, lines: &[&str]) {
+        let mut at = 0;
+        while let Some(line) = lines.get(at) {
+            let rest = &lines[at..];
+            if line.starts_with("@@ ") {
+                self.is_diff = true;
+            } else if self.is_diff && !is_of_diff(line) {
+                self.is_diff = false;
+            }
+            at += if self.is_diff {
+                self.unchanged(rest)
+            } else {
+                self.run(rest)
+            };
+        }
+    }
+
+    /// A line of a diff, or a stretch that did not change; how many lines that was.
+    fn unchanged(&mut self, rest: &[&str]) -> usize {
+        let count = rest.iter().take_while(|line| line.starts_with(' ')).count();
+        if count < FEWEST {
+            self.shorter(rest[0]);
+            return 1;
+        }
+        self.shorter(rest[0]);
+        self.line(&format!("[… {} unchanged lines …]", count - 2));
+        self.shorter(rest[count - 1]);
+        count
+    }
+
+    /// A run of lines alike, lines that begin alike, or one line; how many lines that was.
+    fn run(&mut self, rest: &[&str]) -> usize {
+        let alike = alike(rest);
+        if alike >= FEWEST {
+            let last = rest[alike - 1];
+            self.shorter(rest[0]);
+            if rest[..alike].iter().all(|line| *line == rest[0]) {
+                self.line(&format!("[× {alike}]"));
+            } else {
+                self.line(&format!("[… {} lines like it …]", alike - 2));
+                self.shorter(last);
+            }
+            return alike;
+        }
+        if let Some((prefix, count)) = sharing(rest) {
+            self.line(&format!("[{count} lines after \"{prefix}\"]"));
+            for line in &rest[..count] {
+                self.shorter(line.get(prefix.len()..).unwrap_or(line));
+            }
+            return count;
+        }
+        self.shorter(rest[0]);
+        1
+    }
+
+    fn shorter(&mut self, line: &str) {
+        if line.bytes().all(|byte| byte.is_ascii_whitespace()) {
+            self.blank += 1;
+            if self.blank <= MOST_BLANK {
+                self.line_as_it_is(line);
+            }
+            return;
+        }
+        let line = unnumbered(line);
+        if self.has_colours {
+            let line = without_colours(line);
+            self.line(&self.without_padding(&without_data(&line)));
+        } else if line.len() < SHORTEST_DATA {
+            self.line(&self.without_padding(line));
+        } else {
+            self.line(&self.without_padding(&without_data(line)));
+        }
+    }
+
+    /// `line` with two spaces in the place of more between its columns, and with shorter rules.
+    ///
+    /// The indent of a line stays, and so does that behind a number or a path before it.
+    fn without_padding<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        let line = line.trim_end();
+        if !(is_table_row(line) || (self.has_rules && has_rule(line))) {
+            return Cow::Borrowed(line);
+        }
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let mut text = String::with_capacity(line.len());
+        text.push_str(&line[..indent]);
+        let mut rest = &line[indent..];
+        while let Some(sign) = rest.chars().next() {
+            let run = rest.len() - rest.trim_start_matches(sign).len();
+            let count = run / sign.len_utf8();
+            let kept = if sign == ' ' {
+                count.min(2)
+            } else if count >= LONGEST_RULE && RULES.contains(sign) {
+                KEPT_RULE
+            } else {
+                count
+            };
+            text.extend(std::iter::repeat_n(sign, kept));
+            rest = &rest[run..];
+        }
+        Cow::Owned(text)
+    }
+
+    fn line(&mut self, line: &str) {
+        self.blank = 0;
+        self.line_as_it_is(line);
+    }
+
+    fn line_as_it_is(&mut self, line: &str) {
+        if self.written > 0 {
+            self.text.push('\n');
+        }
+        self.written += 1;
+        self.text.push_str(line);
+    }
+}
+
+fn is_of_diff(line: &str) -> bool {
+    line.starts_with([' ', '+', '-', '\\', '@'])
+        || line.starts_with("diff ")
+        || line.starts_with("index ")
+}
+
+/// How many lines from the first on differ in nothing but numbers. Rows of figures are no such lines.
+fn alike(rest: &[&str]) -> usize {
+    let Some((first, others)) = rest.split_first() else {
+        return 0;
+    };
+    let Some(second) = others.first() else {
+        return 1;
+    };
+    let ends = |line: &str| {
+        line.bytes()
+            .next_back()
+            .map(|byte| if byte.is_ascii_digit() { b'0' } else { byte })
+    };
+    if first.len().abs_diff(second.len()) > 12
+        || first.as_bytes().first() != second.as_bytes().first()
+        || ends(first) != ends(second)
+    {
+        return 1; // most lines end here
+    }
+    let Some(shape) = shape(first) else { return 1 };
+    1 + others
+        .iter()
+        .take_while(|line| self::shape(line) == Some(shape))
+        .count()
+}
+
+/// A hash of the line with every number as one sign; `None` of a line that is mostly figures, or short.
+fn shape(line: &str) -> Option<u64> {
+    let (mut hash, mut letters, mut signs, mut in_number) =
+        (0xcbf2_9ce4_8422_2325_u64, 0_u32, 0_u32, false);
+    for &byte in line.as_bytes() {
+        let is_digit = byte.is_ascii_digit();
+        signs += u32::from(byte != b' ');
+        letters += u32::from(byte.is_ascii_alphabetic() || byte >= 0x80);
+        if is_digit && in_number {
+            continue;
+        }
+        in_number = is_digit;
+        hash =
+            (hash ^ u64::from(if is_digit { b'0' } else { byte })).wrapping_mul(0x0100_0000_01b3);
+    }
+    (letters >= 3 && letters * 2 >= signs).then_some(hash)
+}
+
+/// What several lines begin with, up to a slash or a colon, and how many do; `None` where it is not worth it.
+fn sharing<'a>(rest: &[&'a str]) -> Option<(&'a str, usize)> {
+    let (first, second) = (rest.first()?, rest.get(1)?);
+    let same = first
+        .bytes()
+        .zip(second.bytes())
+        .take_while(|(one, other)| one == other)
+        .count();
+    if same < SHORTEST_PREFIX {
+        return None;
+    }
+    let end = first.as_bytes()[..same]
+        .iter()
+        .rposition(|byte| matches!(byte, b'/' | b':'))?
+        + 1;
+    let prefix = first.get(..end)?;
+    if end < SHORTEST_PREFIX || prefix.contains([' ', '"']) {
+        return None;
+    }
+    let count = rest
+        .iter()
+        .take_while(|line| line.starts_with(prefix))
+        .count();
+    (count >= FEWEST_SHARING && (count - 1) * end > 24).then_some((prefix, count))
+}
+
+/// `line` without the padding before a number that a tool has put there.
+fn unnumbered(line: &str) -> &str {
+    let rest = line.trim_start_matches(' ');
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    if after.len() < rest.len() && after.starts_with('→') {
+        rest
+    } else {
+        line
+    }
+}
+
+fn without_colours(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut text = String::with_capacity(line.len());
+    let mut pieces = line.split("\u{1b}[");
+    text.push_str(pieces.next().unwrap_or(""));
+    for piece in pieces {
+        let codes = piece
+            .bytes()
+            .take_while(|byte| byte.is_ascii_digit() || *byte == b';')
+            .count();
+        if let Some(b'm' | b'K' | b'G' | b'A') = piece.as_bytes().get(codes) {
+            text.push_str(piece.get(codes + 1..).unwrap_or(""));
+        } else {
+            text.push_str("\u{1b}[");
+            text.push_str(piece);
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// `line` with a word in the place of long stretches of base64.
+fn without_data(line: &str) -> Cow<'_, str> {
+    if line.len() < SHORTEST_DATA {
+        return Cow::Borrowed(line);
+    }
+    let mut text = String::new();
+    let (mut written, mut start) = (0, None);
+    for (at, byte) in line.bytes().chain(std::iter::once(b' ')).enumerate() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_') {
+            start.get_or_insert(at);
+        } else if let Some(from) = start.take()
+            && at - from >= SHORTEST_DATA
+        {
+            text.push_str(&line[written..from]);
+            let _ = write!(text, "[{} characters of base64]", at - from);
+            written = at;
+        }
+    }
+    if written == 0 {
+        return Cow::Borrowed(line);
+    }
+    text.push_str(line.get(written..).unwrap_or(""));
+    Cow::Owned(text)
+}
+
+/// Whether `line` has two gaps of three spaces or more, none of them an indent.
+fn is_table_row(line: &str) -> bool {
+    let mut pairs = line.trim_start_matches(' ').as_bytes().chunks_exact(2);
+    if !pairs.any(|pair| pair == b"  ") {
+        return false; // three in a row have two at an even place
+    }
+    let (mut gaps, mut spaces, mut before) = (0, 0, b'\n');
+    for &byte in line.as_bytes() {
+        if byte == b' ' {
+            spaces += 1;
+            continue;
+        }
+        let is_indent = matches!(before, b'\n' | b'\t' | b':' | b'-' | b'+') || before >= 0x80;
+        if spaces >= 3 && !is_indent {
+            gaps += 1;
+        }
+        (spaces, before) = (0, byte);
+    }
+    gaps >= 2
+}
+
+/// Whether one sign of a rule stands in `text` often enough in a row.
+fn has_rule(text: &str) -> bool {
+    let (chunks, _) = text.as_bytes().as_chunks::<{ LONGEST_RULE / 2 }>();
+    chunks.iter().any(|chunk| {
+        let word = u32::from_ne_bytes(*chunk);
+        word == word.rotate_left(8) && matches!(chunk[0], b'-' | b'=' | b'*' | b'_' | b'#' | b'~')
+    })
+}

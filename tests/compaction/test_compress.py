@@ -1,0 +1,182 @@
+"""New results are made shorter by their structure, the original a handle away; nothing earlier changes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacting import Raw, assert_lawful, assistant, outcome, user
+from siltstone import (
+    Chain,
+    ClearToolResults,
+    Compacted,
+    CompressConfig,
+    CompressToolOutput,
+    ConfigError,
+    MemoryStore,
+    Session,
+    ThresholdCompactor,
+)
+from siltstone._native import condense
+from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.messages import encode, read_message
+from siltstone.tokens import rule
+
+BLOCKS = rule("blocks")
+READ = Trigger("manual", keeps_substitutes=True, reader="memory_get")
+ROWS = json.dumps([{"id": n, "state": "open", "title": f"ticket {n}"} for n in range(60)])
+LOG = "".join(f"2026-05-01T10:00:{n:02} INFO step {n} done\n" for n in range(60))
+CODE = "\n".join(f"def function_{n}(value):\n    return value * {n}" for n in range(40))
+DIFF = "@@ -1,40 +1,40 @@\n" + "".join(f" line {n} {chr(97 + n) * 30}\n" for n in range(26)) + "-old\n+new\n"
+
+
+def call(call_id: str, output: Any, *, name: str = "bash") -> list[Raw]:
+    use = {"type": "tool_use", "id": call_id, "name": name, "input": {"at": call_id}}
+    result = {"type": "tool_result", "tool_use_id": call_id, "content": output}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+
+
+def shorter(raws: list[Raw], trigger: Trigger = READ, **settings: Any) -> dict[int, str]:
+    """By sequence number the text of each result that was compressed."""
+    history, result = outcome(raws, CompressToolOutput(CompressConfig(**settings)), trigger=trigger)
+    if isinstance(result, Skip):
+        return {}
+    assert_lawful(history, result)
+    assert not result.discarded
+    return {each.message.seq: each.message.parts[0].text for each in result.substitutes}
+
+
+@pytest.mark.parametrize(
+    "text", [ROWS, LOG, DIFF, "x" * 20 + base64.b64encode(bytes(range(256)) * 9).decode()]
+)
+def test_what_repeats_is_said_once_and_the_first_line_says_how_to_read_it_all(text: str):
+    found = shorter([user("Go."), *call("a", text)])
+    assert found[2].startswith('[compressed; memory_get("m2") reads the original]\n')
+    assert len(found[2]) < len(text) * 0.75
+
+
+def test_lines_that_an_earlier_result_has_are_named_by_its_handle_and_their_place():
+    numbered = "\n".join(f"{n:>6}→{line}" for n, line in enumerate(CODE.split("\n"), 1))
+    raws = [user("Go."), *call("a", CODE), *call("b", f"$ cat -n x.py\n{numbered}")]
+    assert shorter(raws)[4].split("\n")[1:] == ["$ cat -n x.py", "[lines 2-81 as in m2, lines 1-80]"]
+
+
+def test_results_that_a_model_has_seen_are_never_touched():
+    raws = [user("Go."), *call("a", ROWS), assistant("Seen."), user("And?")]
+    assert shorter(raws) == {}
+    assert sorted(shorter([*raws, *call("b", LOG)])) == [6]
+
+
+def test_of_two_new_results_the_second_names_the_first_where_that_stays_whole():
+    use = [{"type": "tool_use", "id": i, "name": "bash", "input": {}} for i in "ab"]
+    results = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": i, "content": CODE}]}
+        for i in "ab"
+    ]
+    found = shorter([user("Go."), {"role": "assistant", "content": use}, *results])
+    assert list(found) == [3]
+    assert "as in m2" in found[3]
+
+
+def test_small_results_excluded_tools_and_skills_stay_and_so_does_what_saves_little():
+    assert shorter([user("Go."), *call("a", ROWS[:300])], least_tokens=1_000) == {}
+    assert shorter([user("Go."), *call("a", ROWS)], exclude_tools=("bash",)) == {}
+    assert shorter([user("Go."), *call("a", ROWS, name="Skill")]) == {}
+    assert shorter([user("Go."), *call("a", ROWS)], min_saving=0.9) == {}
+    assert shorter([user("Go."), *call("a", ROWS)], Trigger("manual", keeps_substitutes=True)) == {}
+
+
+def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
+    context = CompactionContext(0, estimated_history_tokens=10, context_window=1_000)
+    chain = Chain(ClearToolResults(), CompressToolOutput(), ThresholdCompactor())
+    trigger = chain.should_compact(context)
+    assert trigger is not None
+    assert trigger.action == "compress"
+    raws = [user("Go."), *call("a", CODE), assistant("Seen."), *call("b", ROWS)]
+    trigger = Trigger(
+        "history_tokens", "compress", threshold=1 << 62, keeps_substitutes=True, reader="memory_get"
+    )
+    _, result = outcome(raws, chain, trigger=trigger)
+    assert not isinstance(result, Skip)
+    assert [each.message.seq for each in result.substitutes] == [5]
+    full = CompactionContext(9, estimated_history_tokens=990, context_window=1_000)
+    due = chain.should_compact(full)
+    assert due is not None
+    assert due.action != "compress"
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: CompressConfig(min_saving=0), "min_saving"),
+        (lambda: CompressConfig(seen_bytes=-1), "seen_bytes"),
+        (lambda: CompressConfig(exclude_tools=["a"]), "exclude_tools"),  # type: ignore[arg-type]
+        (lambda: CompressConfig(in_use=None), "in_use"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_setting_out_of_its_bounds_is_refused_with_its_name(make: Any, field: str):
+    with pytest.raises(ConfigError) as refused:
+        make()
+    assert refused.value.field == field  # type: ignore[attr-defined]
+
+
+def test_in_a_session_nothing_earlier_changes_and_every_original_comes_back(tmp_path: Path):
+    outputs = [CODE, ROWS, CODE, LOG, DIFF, "short"]
+    raws = [user("Go.")]
+    sent: list[str] = []
+    with MemoryStore.open(tmp_path) as store:
+        options: dict[str, Any] = {"policy": CompressToolOutput(), "model": None, "memory": store}
+        with Session.open(None, "s", **options) as session:
+            session.append(raws[0])
+            for number, output in enumerate(outputs):
+                request = [encode(message) for message in session.prepare().messages]
+                assert request[: len(sent)] == sent, "the provider's cached prefix stays"
+                sent = request
+                step = call(f"c{number}", output)
+                raws += step
+                session.append(*step)
+            prepared = session.prepare()
+            assert isinstance(prepared.compaction, Compacted) or prepared.compaction is not None
+            assert [encode(raw) for raw in session.log()] == [encode(raw) for raw in raws]
+            told = json.loads(session.memory_get.call({"handle": "m4", "pattern": "ticket 59"}))
+            assert told["matches"] == 1
+            view = prepared.messages
+            assert len(json.dumps(view)) < len(json.dumps(raws)) * 0.6
+        with Session.open(None, "s", **options) as session:
+            assert session.history() == view
+
+
+lines = st.sampled_from(
+    ["", "  ", "end", "a/b/c.py:1:x", "a/b/c.py:2:y", "@@ -1 +1 @@", " same", "+new", "1 2 3", "---------"]
+)
+pieces = (
+    lines
+    | st.text(max_size=30)
+    | st.sampled_from(['{"a": 1}', '[{"a":1},{"a":2},{"a":3}]', "\x1b[31mred\x1b[0m", "A" * 300])
+)
+
+
+@given(st.lists(pieces, max_size=30), st.lists(st.lists(pieces, max_size=20), max_size=3))
+def test_any_text_becomes_no_longer_than_a_note_and_is_the_same_each_time(
+    own: list[str], seen: list[list[str]]
+):
+    text = "\n".join(own)
+    earlier = [(f"m{n}", "\n".join(each)) for n, each in enumerate(seen)]
+    made = condense(text, earlier)
+    assert made == condense(text, earlier)
+    assert len(made.encode("utf-8", "replace")) <= len(text.encode("utf-8", "replace")) + 200
+
+
+def test_a_history_of_messages_reads_the_same_before_and_after():
+    raws = [user("Go."), *call("a", ROWS)]
+    history, result = outcome(raws, CompressToolOutput(), trigger=READ)
+    assert not isinstance(result, Skip)
+    assert result.messages[1] is history[1]
+    assert read_message(raws[2], 2).parts[0].text == ROWS
+    assert BLOCKS.count(result.messages) < BLOCKS.count(history)
