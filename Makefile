@@ -70,6 +70,7 @@ lint: install ## Everything that reads the sources and runs none of them
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing/api.py
 	$(BIN)/mypy tests/typing/clients.py
+	$(BIN)/pyright --pythonpath $(PY)
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml siltstone._native
 	PYO3_PYTHON=$(CURDIR)/$(PY) cargo clippy --workspace --all-targets $(CARGO_FLAGS) -- -D warnings
 	PYO3_PYTHON=$(CURDIR)/$(PY) RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)

@@ -25,7 +25,7 @@ from siltstone import Session, Tool
 from siltstone.overflow import is_context_overflow
 
 DECLARED = 16_000  #: tokens of the window, as the session is told
-RESERVED = 800  #: tokens of the definitions of tools, and of a system prompt that is a parameter
+RESERVED = 2_850  #: of them, for the definitions of tools, the system prompt, and 2,048 of an answer
 STATIONS = [f"{first}{last}" for first in ("Alder", "Birch", "Cedar", "Ember") for last in ("dale", "ford")]
 WORDS = [
     "weir",
@@ -157,13 +157,13 @@ def _error(refusal: Refusal) -> Exception:
 @pytest.mark.parametrize(
     ("turns", "real"),
     [
-        (32, 12_000),
-        pytest.param(200, 12_000, marks=pytest.mark.slow),
-        pytest.param(200, DECLARED, marks=pytest.mark.slow),
+        (32, 14_000),
+        pytest.param(200, 14_000, marks=pytest.mark.slow),
+        pytest.param(200, 10_000, marks=pytest.mark.slow),
     ],
 )
 def test_an_agent_goes_on_whatever_happens(dialect: str, turns: int, real: int, tmp_path: Path) -> None:
-    """With the window that it was told it is never refused; of a smaller one it learns from a refusal or two.
+    """A window that is an eighth smaller than declared costs no refusal; of one much smaller it learns.
 
     A request that was refused as too large is made smaller and sent again: no turn stays unanswered.
     """
@@ -182,10 +182,10 @@ def test_an_agent_goes_on_whatever_happens(dialect: str, turns: int, real: int, 
             figures = played(agent, model, turns)
             print(f"\n{dialect}, window {real:,} of {DECLARED:,}: {figures}")
             assert figures["refused_as_illegal"] == 0
-            assert figures["refused_as_too_large"] <= (3 if real < DECLARED else 0)
+            assert figures["refused_as_too_large"] <= (0 if real > 12_000 else 3)
             assert figures["without_newest_words"] == 0
             assert figures["recall_at_the_end"] >= figures["recall_half_way"] >= len(STATIONS) - 1
             assert figures["calls_of_the_dead_summariser"] <= 12
             assert session.context_window is not None
-            assert session.context_window <= real
+            assert session.context_window <= (DECLARED if real > 12_000 else real)
             assert len(session.log()) > turns * 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,6 +61,15 @@ def run(block: Block, page: Path, namespace: dict[str, Any]) -> None:
         asyncio.run(result)
 
 
+def module(page: Path) -> str:
+    """The examples of *page* as one module, each line where the page has it, without the excused ones."""
+    lines: list[str] = []
+    for block in blocks(page.read_text("utf-8")):
+        if block.word == "python" and not block.excused:
+            lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+    return "\n".join([*lines, ""])
+
+
 def prose(markdown: str) -> str:
     """The page without its fenced blocks."""
     return re.sub(r"^ *```.*?^ *```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
@@ -94,6 +104,49 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     for block in blocks(page.read_text("utf-8")):
         if block.word == "python" and not block.excused:
             run(block, page, namespace)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """What mypy has learned of the package: it reads it once."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def checked(sources: dict[str, str], place: Path, cache: Path) -> str:
+    """What mypy says of modules, in its strict mode."""
+    mypy = pytest.importorskip("mypy.api", reason="mypy is not installed; it comes with the group lint")
+    for name, source in sources.items():
+        (place / f"{name}.py").write_text(source, "utf-8")
+    options = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MYPYPATH", str(CHECKOUT / "python"))
+        told, error, _ = mypy.run([*options, *(str(place / f"{name}.py") for name in sources)])
+    return f"{told}{error}".replace(f"{place}{os.sep}", "")
+
+
+def test_the_examples_of_every_page_are_typed(tmp_path, cache):
+    """As somebody would check who copies them."""
+    names = {where(page): re.sub(r"\W", "_", where(page)) for page in RUN}
+    sources = {names[where(page)]: module(page) for page in RUN}
+    told = checked({name: source for name, source in sources.items() if source.strip()}, tmp_path, cache)
+    assert told.startswith("Success: "), told
+
+
+def test_an_example_with_a_wrong_type_is_found(tmp_path, cache):
+    told = checked({"page": "import siltstone\n\nsiltstone.SimpleMemoryStore().search(1)\n"}, tmp_path, cache)
+    assert "page.py:3: error: " in told
+    assert "arg-type" in told
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_the_first_example_prints_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    found = list(blocks((CHECKOUT / page).read_text("utf-8")))
+    example = next(block for block in found if block.word == "python")
+    shown = found[found.index(example) + 1]
+    assert shown.word == "text"
+    run(example, Path(page), {"__name__": "__main__"})
+    assert capsys.readouterr().out == f"{shown.text}\n"
 
 
 def test_there_are_examples_and_few_are_excused():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
@@ -117,3 +119,32 @@ def test_the_store_that_is_asked_is_not_named_by_a_code_of_another() -> None:
     with SimpleMemoryStore() as store, pytest.raises(StoreError) as caught:
         store.entries("s", limit=0)
     assert caught.value.code == type(caught.value).code
+
+
+def test_what_a_session_gives_is_short_where_it_is_printed() -> None:
+    with siltstone.SimpleMemoryStore() as store, store.session("s", context_window=4_000) as session:
+        session.append(*LONG * 3)
+        session.compact()
+        (record,) = session.compactions()
+        (hit,) = session.search("Step 3", 1)
+        shown = [session.prepare(), session.plan(), record, hit, session]
+        assert max(map(len, map(repr, shown))) < 300
+        assert re.fullmatch(r"<Prepared: \d+ messages, [\d,]+ tokens>", repr(shown[0]))
+        assert re.fullmatch(r"<CompactionRecord 1: manual, [\d,]+ to [\d,]+ tokens, level 1>", repr(record))
+        assert re.match(r"<SearchHit \d\.\d{3}, messages \d+ to \d+, \w+: '", repr(hit))
+
+
+def test_every_error_that_a_caller_can_meet_is_exported() -> None:
+    """But for words between two of our own files, which never come out of a call."""
+    inner = {"HookError", "SummarizerOverflow"}
+    found = {each.__name__ for each in everything_below(siltstone.SiltstoneError)}
+    assert {name for name in found if not name.startswith("_")} - inner <= set(siltstone.__all__)
+
+
+def everything_below(error: type[Exception]) -> set[type[Exception]]:
+    """The classes of the package that inherit from *error*, those of rooms not yet imported included."""
+    for module in pkgutil.walk_packages(siltstone.__path__, "siltstone."):
+        if not module.name.startswith(("siltstone._reference", "siltstone.cli", "siltstone.__main__")):
+            importlib.import_module(module.name)
+    below = {each for each in error.__subclasses__() if each.__module__.startswith("siltstone")}
+    return {error, *below, *(deeper for each in below for deeper in everything_below(each))}

@@ -18,6 +18,9 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 # What users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
     "AsyncSession", "Bm25Index", "Bm25Params", "Chain", "ClearConfig", "ClearToolResults",
+    "DropDuplicateReads", "DuplicatesConfig", "Compacted", "CompactionCompleted",
+    "CompactionConfig", "CompactionContext", "CompactionError", "CompactionFailed",
+    "CompactionNotFoundError",
     "CompressConfig", "CompressToolOutput", "DropDuplicateReads", "DuplicatesConfig",
     "Compacted", "CompactionCompleted",
     "CompactionConfig", "CompactionContext", "CompactionFailed", "CompactionNotFoundError",

@@ -113,3 +113,10 @@ def test_every_make_word_of_a_workflow_is_a_target(workflow):
         for step in job["steps"]:
             called = re.findall(r"^make ([a-z-]+)", step.get("run", ""), re.MULTILINE)
             assert set(called) <= targets
+
+
+def test_a_release_waits_for_every_wheel_that_is_built():
+    flow = load((CHECKOUT / ".github/workflows/wheels.yml").read_text("utf-8"))
+    wheels = len(flow["jobs"]["wheels"]["strategy"]["matrix"]["include"])
+    check = next(step["run"] for step in flow["jobs"]["publish"]["steps"] if "missing" in step["name"])
+    assert [int(number) for number in re.findall(r"-eq (\d+)", check)] == [wheels, wheels + 1]

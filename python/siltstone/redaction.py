@@ -147,7 +147,7 @@ class Redactor:
         redacted, found = self._find(text, "")
         return redacted, found
 
-    def redact_message(self, message: RawMessage) -> tuple[RawMessage, list[SecretFinding]]:
+    def redact_message(self, message: RawMessage) -> tuple[Any, list[SecretFinding]]:
         """*message*, of any dialect, with a placeholder for each secret in any of its texts.
 
         Arguments and results are read to the end, JSON inside of a text too, and a value together with its

@@ -38,6 +38,7 @@ SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine``
 SearchScope: TypeAlias = Literal["session", "namespace"]  #: a session alone, or all of its namespace
 #: What the best hit should score before hits are placed before a model unasked, on the scale of ``lexical``.
 RECALL_MIN_SCORE = 0.20
+SHOWN = 80  #: characters of a text that a repr shows
 MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
 
 
@@ -134,6 +135,11 @@ class SearchHit:
     created_at: datetime
     explain: dict[str, Any] | None = None
     session_id: str = ""
+
+    def __repr__(self) -> str:
+        start, end = self.source_range
+        text = self.content if len(self.content) <= SHOWN else f"{self.content[:SHOWN]}…"
+        return f"<SearchHit {self.score:.3f}, messages {start} to {end - 1}, {self.role}: {text!r}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ class AsyncSession(AsyncSessionFacts):
         """A smaller request, after the provider refused the prepared one as too large."""
         return await self._run(self._calls.recovery(error))
 
-    def history(self) -> list[RawMessage]:
+    def history(self) -> list[Any]:
         """The current view, without asking whether a compaction is due. It is not async."""
         self._core.check_open()
         return self._core.follow().view.raws()
@@ -243,7 +243,7 @@ class AsyncSession(AsyncSessionFacts):
         """The compactions and branches that led to the current view, oldest first."""
         return await self._step(partial(compactions.records, self._core, undone=undone))
 
-    async def view_at(self, n: int) -> list[RawMessage]:
+    async def view_at(self, n: int) -> list[Any]:
         """The view that the *n*-th of :meth:`compactions` left, without what was appended later."""
         return await self._step(partial(compactions.view_at, self._core, n))
 

@@ -71,6 +71,10 @@ class Prepared:
     recalled: str = ""
     told: tuple[Event, ...] = ()
 
+    def __repr__(self) -> str:
+        done = f", {self.outcomes}" if self.outcomes else ""
+        return f"<Prepared: {len(self.messages)} messages, {self.tokens:,} tokens{done}>"
+
     @property
     def compaction(self) -> Outcome | None:
         """What the last attempt at this boundary came to; None where none was due."""

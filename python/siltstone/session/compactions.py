@@ -87,6 +87,15 @@ class CompactionRecord:
     summaries: tuple[SummaryRecord, ...] = ()
     state: State | None = None
 
+    def __repr__(self) -> str:
+        words = [
+            self.reason,
+            f"{self.tokens_before:,} to {self.tokens_after:,} tokens",
+            f"level {self.level}",
+        ]
+        words += [word for word in ("degraded", "undone", "redacted") if getattr(self, word)]
+        return f"<CompactionRecord {self.id}: {', '.join(words)}>"
+
 
 def records(core: SessionCore, *, undone: bool) -> list[CompactionRecord]:
     """The compactions that led to the current view, oldest first; with *undone* the others as well."""

@@ -55,7 +55,8 @@ class Redacting:
 
     def raw(self, raw: RawMessage) -> RawMessage:
         """*raw* as the log has it."""
-        return self._redactor.redact_message(raw)[0]
+        written: RawMessage = self._redactor.redact_message(raw)[0]
+        return written
 
     def rows(self, rows: Iterable[LogRow]) -> Iterable[LogRow]:
         """*rows* as they are written now: some may be of a time without these rules."""

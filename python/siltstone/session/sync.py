@@ -205,7 +205,7 @@ class Session(SessionFacts):
         """
         return self._core.append((message, *more), usage)
 
-    def history(self) -> list[RawMessage]:
+    def history(self) -> list[Any]:
         """The current view, other workers' changes included, without asking whether a compaction is due."""
         self._core.check_open()
         return self._core.follow().view.raws()
@@ -473,7 +473,7 @@ class Session(SessionFacts):
         """
         return compactions.records(self._core, undone=undone)
 
-    def view_at(self, n: int) -> list[RawMessage]:
+    def view_at(self, n: int) -> list[Any]:
         """The view that the *n*-th of :meth:`compactions` left, without what was appended later.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from siltstone.errors import ConversionLossError, InvalidMessageError
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Neutral, Result, Text
@@ -44,7 +44,7 @@ class Converted:
         losses: What is not in it, or not as it was; empty for a conversion that can be taken back.
     """
 
-    messages: list[RawMessage]
+    messages: list[Any]
     losses: tuple[Loss, ...]
 
 

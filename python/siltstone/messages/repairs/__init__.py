@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from siltstone.errors import InvalidMessageError
 from siltstone.messages.message import Dialect, Message, RawMessage
@@ -35,7 +35,7 @@ class Repaired:
         findings: What was wrong and is healed, by the position in the list that was given.
     """
 
-    messages: list[RawMessage]
+    messages: list[Any]
     findings: tuple[Finding, ...]
 
 
