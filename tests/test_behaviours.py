@@ -47,3 +47,44 @@ def test_the_figures_of_the_page_are_those_of_its_table():
     kinds = [kind for _, kind, _, _ in _ROW.findall(text)]
     said = f"{len(kinds)} rows: {kinds.count('D')} D, {kinds.count('C')} C, {kinds.count('N')} N."
     assert said in text
+
+
+ARCHIVE_PAGE = TESTS.parent / "docs" / "design" / "knowledge.md"
+
+#: The rows of the archive and of what is known.
+ARCHIVE_ROWS = [
+    *(f"OC-{number}" for number in (*range(21, 32), *range(41, 56), 57, 59, 61, 62, 63, 72, *range(78, 82))),
+    *(f"RU-{number}" for number in (*range(30, 36), 40, 61, 63)),
+]
+_ARCHIVE_ROW = re.compile(r"^\| ((?:OC|RU)-\d\d) \| ([DCN]) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_ROWS_OF_A_TEST = re.compile(r"test_((?:(?:oc|ru)_\d\d_)+)")
+
+
+def files_of_rows() -> dict[str, list[str]]:
+    """The files that have tests of each row, in order; a test may be of several."""
+    files: defaultdict[str, set[str]] = defaultdict(set)
+    for path in TESTS.rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            found = _ROWS_OF_A_TEST.match(node.name)
+            for letters, number in re.findall(r"(oc|ru)_(\d\d)", found[1]) if found else ():
+                files[f"{letters.upper()}-{number}"].add(path.relative_to(TESTS).as_posix())
+    return {row: sorted(found) for row, found in files.items()}
+
+
+def test_every_row_of_the_archive_has_tests_and_the_page_says_which():
+    files = files_of_rows()
+    assert [row for row in ARCHIVE_ROWS if row not in files] == []
+    listed = {row: where for row, _, _, where in _ARCHIVE_ROW.findall(ARCHIVE_PAGE.read_text("utf-8"))}
+    assert list(listed) == ARCHIVE_ROWS
+    said = [(row, file) for row, where in listed.items() for file in re.findall(r"`([^`]+)`", where)]
+    assert {row for row, _ in said} == set(ARCHIVE_ROWS)
+    assert [(row, file) for row, file in said if file not in files[row]] == []
+
+
+def test_the_figures_of_the_archive_s_page_are_those_of_its_table():
+    text = ARCHIVE_PAGE.read_text("utf-8")
+    kinds = [kind for _, kind, _, _ in _ARCHIVE_ROW.findall(text)]
+    said = f"{len(kinds)} rows: {kinds.count('D')} D, {kinds.count('C')} C, {kinds.count('N')} N."
+    assert said in text

@@ -44,7 +44,7 @@ PROMISED = {
     "UserMessagesSummarised", "ForgottenReturned", "WindowLearned", "SessionBusyError",
     "StoreForkedError", "StoreReplacedError", "RecallConfig", "RecallFailed", "RecallInjected",
     "SecretsRedacted", "RedactionConfig",
-    "ExtractionFailed", "Fact", "FactsUpdated", "KnowledgeConfig",
+    "ArchiveFailed", "ExtractionFailed", "Fact", "FactsUpdated", "KnowledgeConfig",
     "WaterfallCompactor", "WaterfallConfig", "WindowCompactor", "WindowConfig", "__version__", "acompact",
     "compact", "embed", "embed_batch", "embed_sparse", "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     )
     from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import (
+        ArchiveFailed,
         CompactionCompleted,
         CompactionFailed,
         CompactionStarted,
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
 del TYPE_CHECKING
 
 __all__ = [
+    "ArchiveFailed",
     "AsyncSession",
     "Bm25Index",
     "Bm25Params",
@@ -280,6 +282,7 @@ __all__ = [
 # Where each name lives. A room is imported when a name of it is first asked for: an agent that only
 # compacts never loads the store, and `import siltstone` takes a millisecond.
 _HOMES = {
+    "ArchiveFailed": "siltstone.events",
     "AsyncSession": "siltstone.session",
     "Bm25Index": "siltstone.index",
     "Bm25Params": "siltstone.index",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from math import ceil, log, sqrt
@@ -81,18 +80,20 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     """
     total = len(documents)
     average = sum(map(len, documents)) / total if total else 0.0
-    counts = [Counter(document) for document in documents]
+    asked = tokens(query)
+    wanted = set(asked)
+    holding: dict[str, list[int]] = {term: [] for term in wanted}
+    for place, document in enumerate(documents):
+        for term in wanted.intersection(document):
+            holding[term].append(place)
     scores = [0.0] * total
-    for term in tokens(query):
-        holding = sum(1 for count in counts if term in count)
-        if not holding:
-            continue
-        idf = log((total - holding + 0.5) / (holding + 0.5) + 1)
-        for place, count in enumerate(counts):
-            tf = count[term]
-            if tf:
-                length = len(documents[place]) / average
-                scores[place] += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length))
+    for term in asked:
+        places = holding[term]
+        idf = log((total - len(places) + 0.5) / (len(places) + 0.5) + 1)
+        for place in places:
+            tf = documents[place].count(term)
+            length = len(documents[place]) / average
+            scores[place] += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length))
     return scores
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from siltstone.usage import UsageRecord
 
 __all__ = [
+    "ArchiveFailed",
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
@@ -386,6 +387,21 @@ class ExtractionFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveFailed:
+    """The files of an archive were not written. The store has everything, and they are written again later.
+
+    Attributes:
+        session_id: The session.
+        reason: What happened first, in a sentence.
+        failed: How many messages failed; 0 where it was something else.
+    """
+
+    session_id: str
+    reason: str
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingFailed:
     """An embedder made no vectors. Nothing is lost: entries are found by their words, and tried again.
 
@@ -440,6 +456,7 @@ Event: TypeAlias = (
     | SecretsRedacted
     | FactsUpdated
     | ExtractionFailed
+    | ArchiveFailed
 )
 Hook: TypeAlias = Callable[[Event], Any]
 

@@ -81,7 +81,7 @@ FAMILIES = {
         "registry",
     ],
     "embedding": ["base hashed minilm", "function table"],
-    "archive": ["lines", "everything records vectors", "files"],
+    "archive": ["lines", "everything records vectors", "files", "live"],
     "knowledge": ["base prompts topics words", "distill extract search stored update", "hybrid", "config"],
     "presets": [
         "reading vault_files",
@@ -94,11 +94,12 @@ FAMILIES = {
     "session": [
         "background clock range_set repeats retention slot usage view",
         "knowing redacting",
-        "host_list rows threads",
+        "carrying host_list rows threads",
         "lineage loading",
         "state",
         "branches",
         "core",
+        "archiving",
         "learning",
         "committing compactions forgetting rewriting",
         "presetting",

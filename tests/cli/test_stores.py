@@ -230,6 +230,34 @@ def test_forget_without_a_meaning_is_refused(path: Path, asked: tuple[str, ...])
     assert log_of(path) == before
 
 
+def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Path) -> None:
+    everything, segments, facts = (
+        tmp_path / "all.jsonl",
+        tmp_path / "segments.jsonl",
+        tmp_path / "facts.jsonl",
+    )
+    told = answer("export", filled, "work", everything, "--format", "everything")
+    assert told["records"] == len(everything.read_text("utf-8").splitlines())
+    told = answer("import", everything, tmp_path / "new")
+    assert (told["format"], told["sessions"], told["compactions"]) == ("everything", ["work"], 2)
+    assert log_of(tmp_path / "new") == log_of(filled)
+    assert siltstone("import", everything, tmp_path / "new").returncode == 2, "the session has messages"
+    count = answer("export", filled, "work", segments, "--format", "segments")["records"]
+    told = answer("import", segments, tmp_path / "new", "--session", "other")
+    assert told["entries"] + told["duplicates"] == count
+    facts.write_text('{"id": "f", "type": "decision", "content": "Use tabs", "timestamp": 1}\n{\n', "utf-8")
+    assert siltstone("import", facts, tmp_path / "new").returncode == 2, "whose facts?"
+    told = answer("import", facts, tmp_path / "new", "--session", "other")
+    assert (told["facts"], told["skipped"]) == (1, 1)
+    assert (
+        answer("export", tmp_path / "new", "other", tmp_path / "k", "--format", "knowledge")["records"] == 1
+    )
+    assert answer("export", filled, "work", tmp_path / "v", "--format", "vectors")["records"] == count
+    for arguments in ((segments,), ()):
+        told = siltstone("export", filled, "work", *arguments, "--format", "segments")
+        assert told.returncode == 2, "a file is needed, and none is written over"
+
+
 def test_what_is_exported_is_imported_again(filled: Path, tmp_path: Path) -> None:
     transcript = tmp_path / "work.jsonl"
     told = answer("export", filled, "work", transcript, run=process)

@@ -85,7 +85,8 @@ def on_event(
     | siltstone.RecallFailed
     | siltstone.SecretsRedacted
     | siltstone.FactsUpdated
-    | siltstone.ExtractionFailed,
+    | siltstone.ExtractionFailed
+    | siltstone.ArchiveFailed,
 ) -> None:
     if isinstance(event, CompactionCompleted):
         assert_type(event.tokens_after, int)

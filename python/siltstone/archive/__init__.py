@@ -3,6 +3,7 @@
 from siltstone.archive.everything import Record, read_everything, write_everything
 from siltstone.archive.files import SegmentArchive, dedup_key
 from siltstone.archive.lines import Loaded
+from siltstone.archive.live import Archived, ContextArchive, Said
 from siltstone.archive.records import (
     Segment,
     read_knowledge,
@@ -14,8 +15,11 @@ from siltstone.archive.records import (
 from siltstone.archive.vectors import Vectors, merge_vectors, read_vectors, write_vectors
 
 __all__ = [
+    "Archived",
+    "ContextArchive",
     "Loaded",
     "Record",
+    "Said",
     "Segment",
     "SegmentArchive",
     "Vectors",

@@ -15,7 +15,9 @@ from siltstone.knowledge import Correction, Fact, fact_of
 __all__ = ["FORMAT", "Record", "read_everything", "write_everything"]
 
 FORMAT: Final = "siltstone-archive-1"
-_KINDS: Final = frozenset({"message", "entry", "fact", "correction", "compaction", "vector"})
+_KINDS: Final = frozenset(
+    {"session", "message", "entry", "fact", "correction", "known", "compaction", "end", "vector"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,9 @@ class Record:
     """One line: what it is, whose it is, and its fields, which are JSON.
 
     Attributes:
-        kind: ``message``, ``entry``, ``fact``, ``correction``, ``compaction`` or ``vector``.
+        kind: ``session`` (its namespace and clock, before the rest), ``message``, ``compaction`` (the entries
+            that it brought follow it), ``end`` (what follows belongs to no compaction), ``entry``, ``fact``,
+            ``correction``, ``known`` (a row of facts as a store has it) or ``vector``.
         session_id: The session.
         body: All of it. Of a message ``seq``, ``created_at`` and ``raw``, the caller's own JSON.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from heapq import heappop, heappush
 from pathlib import Path
@@ -73,7 +73,14 @@ class SegmentArchive:
         return sorted(found, key=lambda each: (each.timestamp, each.id))
 
     def add(
-        self, session_id: str, role: str, content: str, timestamp: int, *, session_key: str | None = None
+        self,
+        session_id: str,
+        role: str,
+        content: str,
+        timestamp: int,
+        *,
+        id: str | None = None,  # noqa: A002 - the documented word
+        session_key: str | None = None,
     ) -> Segment | None:
         """Writes a message; None where it is blank, or there already with the same session, role and text.
 
@@ -87,7 +94,7 @@ class SegmentArchive:
             known = self._loaded()
             if key in known:
                 return None
-            segment = segment_of(session_id, role, content, timestamp, session_key=session_key)
+            segment = segment_of(session_id, role, content, timestamp, id=id, session_key=session_key)
             self._append(line_of(segment_fields(segment)))
             known[key] = segment
             heappush(self._oldest, (segment.timestamp, segment.id, key))
@@ -97,6 +104,21 @@ class SegmentArchive:
             if self._lines > 2 * len(known) + 64:
                 self._rewrite()  # half of the file counts no more
         return segment
+
+    def replace(self, session_id: str, segments: Iterable[Segment]) -> int:
+        """Puts *segments* in the place of all that the session has, in one write; how many it has then.
+
+        What is in the file of other sessions stays.
+        """
+        with self._lock:
+            known = self._loaded()
+            kept = {key: each for key, each in known.items() if each.session_id != session_id}
+            others = len(kept)
+            for each in segments:
+                kept.setdefault(dedup_key(each.session_id, each.role, each.content), each)
+            self._take(kept)
+            self._rewrite()
+            return max(0, len(self._loaded()) - others)
 
     def evict(self, now: int) -> int:
         """Takes out what is older than ``eviction_days`` at *now*, in ms since 1970; how many that were."""
@@ -140,10 +162,15 @@ class SegmentArchive:
                     found.setdefault(dedup_key(each.session_id, each.role, each.content), each)
                 self.skipped = loaded.skipped
                 self._lines += loaded.skipped
-                ordered = sorted((each.timestamp, each.id, key) for key, each in found.items())
-                self._oldest = ordered[-self._most :]  # in order, and so a heap
-                self._segments = {key: found[key] for _, _, key in self._oldest}
+                return self._take(found)
             return self._segments
+
+    def _take(self, found: dict[bytes, Segment]) -> dict[bytes, Segment]:
+        """Takes *found* as all there is, the newest of them."""
+        ordered = sorted((each.timestamp, each.id, key) for key, each in found.items())
+        self._oldest = ordered[-self._most :]  # in order, and so a heap
+        self._segments = {key: found[key] for _, _, key in self._oldest}
+        return self._segments
 
 
 def _ends_with_line(path: Path) -> bool:

@@ -176,7 +176,7 @@ def _fact_or_tombstone(fields: dict[str, Any]) -> Fact | str | None:
         return None
     if isinstance(timestamp, bool) or not isinstance(timestamp, int | float):
         return None
-    after, context = fields.get("supersededBy"), fields.get("context")
+    after, context, session = fields.get("supersededBy"), fields.get("context"), fields.get("sessionId")
     return Fact(
         name,
         str(kind),
@@ -184,6 +184,7 @@ def _fact_or_tombstone(fields: dict[str, Any]) -> Fact | str | None:
         context if isinstance(context, str) else "",
         int(timestamp),
         after if isinstance(after, str) else None,
+        session_id=session if isinstance(session, str) else "",
     )
 
 

@@ -15,7 +15,8 @@ from siltstone.cli.looking import SessionId, StorePath, heading, plain
 from siltstone.cli.stores import find_store, opened, opened_session, require_session
 from siltstone.cli.transcript import read_transcripts
 from siltstone.memory import ForgetReport, MemoryStore
-from siltstone.session import Session
+from siltstone.session import Session, import_everything, import_knowledge, import_segments
+from siltstone.session.carrying import kind_of
 
 __all__ = ["forget", "import_transcript", "undo"]
 
@@ -93,8 +94,15 @@ def import_transcript(
 ) -> None:
     """Append recorded messages to new sessions of a store, all keys of them as they are.
 
-    A session that has messages already is refused, and nothing of the transcript is written.
+    A session that has messages already is refused, and nothing of the transcript is written. A file of
+    `siltstone export` with everything, a segments.jsonl or a knowledge.jsonl (with --session) is known by its
+    first line, and read as such; bad lines are counted.
     """
+    with refusals():
+        kind = kind_of(transcript)
+    if kind != "transcript":
+        _import_archive(transcript, store, session, kind, as_json=as_json)
+        return
     with refusals():
         transcripts = read_transcripts(transcript, whole=True)
         if session is not None and len(transcripts) > 1:
@@ -118,6 +126,28 @@ def import_transcript(
         return
     for done in written:
         line(f"{done['messages']} messages are in session {done['session']!r}")
+
+
+def _import_archive(path: Path, store: Path, session: str | None, kind: str, *, as_json: bool) -> None:
+    with refusals(), MemoryStore.open(store) as held:
+        if kind == "everything":
+            done = import_everything(held, path, session_id=session)
+        elif kind == "segments":
+            done = import_segments(held, path, session_id=session)
+        elif session is None:
+            refuse("facts belong to a session: name it with --session")
+        else:
+            done = import_knowledge(held, path, session_id=session)
+    if as_json:
+        print_json({"store": str(store), "format": kind, **asdict(done)})
+        return
+    names = ", ".join(map(repr, done.sessions)) or "no session"
+    line(
+        f"{done.messages} messages, {done.compactions} compactions, {done.entries} entries and {done.facts} "
+        f"facts are in {names}"
+    )
+    if done.duplicates or done.skipped:
+        line(f"{done.duplicates} were there already; {done.skipped} lines could not be read")
 
 
 def _ask(path: Path, report: ForgetReport) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -19,7 +20,13 @@ from siltstone.memory import Ranker
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow, SessionLog
 from siltstone.messages import Part, decode, read_history, read_message
-from siltstone.session import CompactionRecord
+from siltstone.session import (
+    CompactionRecord,
+    export_everything,
+    export_knowledge,
+    export_segments,
+    export_vectors,
+)
 
 __all__ = [
     "SessionId",
@@ -41,6 +48,24 @@ SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
 _PAGE = 1_000  # messages that are held at once
+
+
+class FileFormat(StrEnum):
+    """What `export` writes."""
+
+    transcript = "transcript"
+    everything = "everything"
+    segments = "segments"
+    knowledge = "knowledge"
+    vectors = "vectors"
+
+
+_WRITERS = {
+    FileFormat.everything: export_everything,
+    FileFormat.segments: export_segments,
+    FileFormat.knowledge: export_knowledge,
+    FileFormat.vectors: export_vectors,
+}
 
 
 def sessions(
@@ -191,12 +216,19 @@ def export(
     transcript: Annotated[
         Path | None, typer.Argument(help="A new file; standard output where it is left out.")
     ] = None,
+    kind: Annotated[
+        FileFormat, typer.Option("--format", help="What to write; all but a transcript need a file.")
+    ] = FileFormat.transcript,
     as_json: AsJson = False,
 ) -> None:
     """Write the messages of a session's log as JSON lines, as they were appended; `import` reads them back.
 
-    With --json it prints what was written, and needs a file.
+    Other formats have all of the session, or are the documented files of an archive. With --json it prints
+    what was written, and needs a file.
     """
+    if kind is not FileFormat.transcript:
+        _export_archive(store, session, transcript, kind, as_json=as_json)
+        return
     if as_json and transcript is None:
         refuse("--json tells what was written to a file: name one")
     with refusals(), opened(store, read_only=True) as held:
@@ -214,6 +246,20 @@ def export(
         print_json({"session": session, "transcript": str(transcript), "messages": count})
     else:
         line(f"{count} messages of session {session!r} are in {transcript}")
+
+
+def _export_archive(store: Path, session: str, path: Path | None, kind: FileFormat, *, as_json: bool) -> None:
+    if path is None:
+        refuse(f"--format {kind.value} needs a file")
+    if path.exists():
+        refuse(f"{path} exists already")
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        count = _WRITERS[kind](held, [session], path)
+    if as_json:
+        print_json({"session": session, "format": kind.value, "file": str(path), "records": count})
+    else:
+        line(f"{count} records of session {session!r} are in {path}")
 
 
 def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from siltstone.documented import bm25, cosine, tokens, word_vector
+from siltstone.documented import bm25, cosine, word_vector
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Fact, FactStore, now_ms
-from siltstone.knowledge.search import find_text
+from siltstone.knowledge.search import find_text, words_of
 
 __all__ = ["MAX_RESULTS", "HybridFacts", "VectorStore"]
 
@@ -90,7 +90,7 @@ class HybridFacts:
 
     def _scores(self, query: str, held: Sequence[Fact]) -> list[float]:
         texts = [f"{fact.content} {fact.context}" for fact in held]
-        words = bm25(query, [tokens(text) for text in texts])
+        words = bm25(query, words_of(self.store, held))
         best = max(words, default=0.0)
         kept = self.store.vectors() if isinstance(self.store, VectorStore) else {}
         asked = word_vector(query, self.dimensions)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from siltstone.documented import bm25, matching, tokens
 from siltstone.knowledge.base import Fact, FactStore, now_ms
 
 __all__ = ["find_facts", "find_text", "history_of"]
+
+
+@runtime_checkable
+class WordStore(Protocol):
+    """What remembers the tokens of its facts, so that not every search makes them."""
+
+    def words(self, fact: Fact) -> Sequence[str]:
+        """The documented tokens of what *fact* says."""
 
 
 def find_facts(
@@ -45,7 +54,7 @@ def find_facts(
         and (topic is None or topic in fact.topics)
         and (entity is None or entity in fact.entities)
     ]
-    texts = [tokens(f"{fact.content} {fact.context}") for fact in held]
+    texts = words_of(store, held)
     scores = bm25(query, texts)
     if any_overlap:
         places = [place for place, score in enumerate(scores) if score > 0]
@@ -53,6 +62,13 @@ def find_facts(
         places = matching(query, texts)
     ranked = sorted(places, key=lambda place: (-scores[place], -held[place].created_at, held[place].id))
     return [(held[place], scores[place]) for place in ranked[: max(0, limit)]]
+
+
+def words_of(store: FactStore, facts: Sequence[Fact]) -> list[Sequence[str]]:
+    """The documented tokens of what each of *facts* says, as *store* has them worked out."""
+    if isinstance(store, WordStore):
+        return [store.words(fact) for fact in facts]
+    return [tokens(f"{fact.content} {fact.context}") for fact in facts]
 
 
 def find_text(store: FactStore, query: str, limit: int = 20) -> list[Fact]:

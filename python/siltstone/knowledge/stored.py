@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from threading import RLock
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from siltstone.documented import word_vector
+from siltstone.documented import tokens, word_vector
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, fact_of
 from siltstone.messages.json_text import dump
@@ -92,6 +92,8 @@ class StoredFacts:
             word_vector("", dimensions)  # refuses too few
         self.lock: Final = RLock()
         self.damaged = 0
+        self._words: dict[str, tuple[str, Sequence[str]]] = {}
+        self._parsed: dict[int, tuple[str, Fact]] = {}  # of each row the body that was read, and its fact
 
     def facts(self) -> Sequence[Fact]:
         """All of them, superseded and deleted ones too, in the order in which they were first put."""
@@ -108,6 +110,14 @@ class StoredFacts:
                 except (ValueError, TypeError, AttributeError, struct.error):
                     continue  # it is made again
         return {key: vector for key, vector in found.items() if vector}
+
+    def words(self, fact: Fact) -> Sequence[str]:
+        """The documented tokens of what *fact* says, worked out once while it is as it is."""
+        text = f"{fact.content} {fact.context}"
+        known = self._words.get(fact.id)
+        if known is None or known[0] != text:
+            known = self._words[fact.id] = text, tokens(text)
+        return known[1]
 
     def put(self, facts: Sequence[Fact]) -> None:
         """Writes *facts* in one step, without secrets; those above the bound leave in the same step."""
@@ -226,16 +236,23 @@ class StoredFacts:
 
     def _read_facts(self, rows: Sequence[FactRow]) -> dict[str, Fact]:
         found: dict[str, Fact] = {}
-        self.damaged = 0
-        for _, _, state, _, body, *_ in rows:
+        parsed: dict[int, tuple[str, Fact]] = {}  # rows that are gone leave it
+        damaged = 0
+        for row_id, _, state, _, body, *_ in rows:
             if state not in _FACTS:
                 continue
-            try:
-                fact = fact_of(json.loads(body))
-            except (ValueError, ConfigError):
-                self.damaged += 1
-            else:
-                found[fact.id] = fact
+            known = self._parsed.get(row_id)
+            if known is None or known[0] != body:
+                try:
+                    known = body, fact_of(json.loads(body))
+                except (ValueError, ConfigError):
+                    damaged += 1
+                    continue
+            parsed[row_id] = known
+            found[known[1].id] = known[1]
+        self._parsed, self.damaged = parsed, damaged
+        if len(self._words) > len(found):
+            self._words = {name: each for name, each in self._words.items() if name in found}
         return found
 
     def _redacted(self, fact: Fact) -> Fact:

@@ -2,6 +2,16 @@
 
 from siltstone.session.aio import AsyncSession
 from siltstone.session.boundary import Prepared
+from siltstone.session.carrying import (
+    Imported,
+    export_everything,
+    export_knowledge,
+    export_segments,
+    export_vectors,
+    import_everything,
+    import_knowledge,
+    import_segments,
+)
 from siltstone.session.compactions import CompactionRecord, SummaryRecord
 from siltstone.session.retention import Retention
 from siltstone.session.sync import Session, StoreOptions
@@ -9,9 +19,17 @@ from siltstone.session.sync import Session, StoreOptions
 __all__ = [
     "AsyncSession",
     "CompactionRecord",
+    "Imported",
     "Prepared",
     "Retention",
     "Session",
     "StoreOptions",
     "SummaryRecord",
+    "export_everything",
+    "export_knowledge",
+    "export_segments",
+    "export_vectors",
+    "import_everything",
+    "import_knowledge",
+    "import_segments",
 ]

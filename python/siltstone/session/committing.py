@@ -12,6 +12,7 @@ from siltstone.events import MemoryIndexed, notify
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
 from siltstone.messages import Message
 from siltstone.session import rows
+from siltstone.session.archiving import bring_up
 from siltstone.session.core import SessionCore, is_at
 from siltstone.session.learning import learn_patterns
 from siltstone.session.loading import content_of, line_of
@@ -51,6 +52,7 @@ def commit(
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
         core.retain()
         learn_patterns(core)
+        bring_up(core)
     core.catch_up()
     return compaction_id
 

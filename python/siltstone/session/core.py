@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from siltstone.archive import ContextArchive
 from siltstone.compaction.base import check_pin_budget
 from siltstone.errors import (
     ConfigError,
@@ -108,6 +109,7 @@ class SessionCore:
         reserved_tokens: int = 0,
         retention: Retention | None = None,
         knowledge: KnowledgeConfig | None = None,
+        archive: ContextArchive | None = None,
         background: bool = True,
         redactor: Redactor | None = None,
         now: Callable[[], float] = time.time,
@@ -134,6 +136,7 @@ class SessionCore:
                 "begin it anew with store.revive(session_id)",
                 session_id=session_id,
             )
+        self.archive = archive
         self.cross_session = cross_session
         if cross_session and not stored.namespace:
             raise ConfigError(

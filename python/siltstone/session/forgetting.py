@@ -12,6 +12,7 @@ from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
 from siltstone.memory.entry import ForgetReport
+from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress
 from siltstone.session.loading import all_derived, covered
@@ -48,6 +49,7 @@ def forgetting(
     core.follow()
     if report.facts:
         forget_progress(core, known)
+    write_anew(core)
     renewed = 0
     try:
         if renew and isinstance(policy, Resummarizer):

@@ -25,17 +25,22 @@ class Progress:
         patterns: What was read by patterns.
         model: What a model was asked about, or was discarded while none was to be asked.
         tries: How often the model has failed on what comes next.
+        archived: What is in the files of an archive.
     """
 
     patterns: RangeSet = ()
     model: RangeSet = ()
     tries: int = 0
+    archived: RangeSet = ()
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Progress:
         """As it was kept; what cannot be read is nothing, and is read again."""
         try:
-            return cls(_ranges(kept.get("patterns")), _ranges(kept.get("model")), int(kept.get("tries", 0)))
+            patterns, model, archived = (
+                _ranges(kept.get(each)) for each in ("patterns", "model", "archived")
+            )
+            return cls(patterns, model, int(kept.get("tries", 0)), archived)
         except (TypeError, ValueError):
             return cls()
 
@@ -46,6 +51,7 @@ class Progress:
             "patterns": [list(span) for span in self.patterns],
             "model": [list(span) for span in self.model],
             "tries": self.tries,
+            "archived": [list(span) for span in self.archived],
         }
 
     def without(self, spans: RangeSet) -> Progress:
@@ -152,6 +158,10 @@ class OnLine:
     def put(self, facts: Sequence[Fact]) -> None:
         """Writes *facts*."""
         self.store.put(facts)
+
+    def words(self, fact: Fact) -> Sequence[str]:
+        """The tokens of what *fact* says, as the store has them."""
+        return self.store.words(fact)
 
     def vectors(self) -> Mapping[str, Sequence[float]]:
         """The vectors that the store has kept."""

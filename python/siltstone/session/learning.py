@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 
 from siltstone.documented import tokens
@@ -44,6 +45,7 @@ from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
 from siltstone.messages.own_tools import names_own_tool
 from siltstone.session import rows
+from siltstone.session.archiving import write_facts
 from siltstone.session.core import SessionCore
 from siltstone.session.knowing import TRIES, OnLine, Progress
 from siltstone.session.range_set import RangeSet, minus, union
@@ -114,10 +116,8 @@ def extraction(core: SessionCore) -> Steps[Learned]:
         core.charge(found.usage)
         nothing = len(found.failures) == found.pieces > 0
         will_retry = nothing and progress.tries + 1 < TRIES
-        after = replace(progress, model=union(progress.model, batch.read), tries=0)
-        if will_retry:
-            after = replace(progress, tries=progress.tries + 1)
-        learned = _learned(core, [] if will_retry else _stamped(core, found.facts, batch), after, "model")
+        facts = [] if will_retry else _stamped(core, found.facts, batch)
+        learned = _learned(core, facts, "model", partial(_after, batch, will_retry=will_retry))
         done = _sum(done, learned)
         _tell_failures(core, found, will_retry=will_retry)
         if will_retry:
@@ -238,6 +238,7 @@ def save(
                 return old
         core.knowing.facts.put([fact])
     notify(core.hooks, FactsUpdated(core.session_id, "saved", added=1))
+    write_facts(core)
     return fact
 
 
@@ -249,6 +250,7 @@ def retract(core: SessionCore, fact_id: str) -> bool:
         for fact in core.knowing.facts.facts():
             if fact.id == fact_id and fact.holds_at(max(stamp, fact.created_at)):
                 core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
+                write_facts(core)
                 return True
     return False
 
@@ -258,7 +260,10 @@ def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
     core.check_open()
     seen = {fact.id for fact in core.knowing.facts.facts()}
     chosen = [each for each in fact_ids if each in seen]
-    return core.store.forget(fact_ids=chosen).facts if chosen else 0
+    gone = core.store.forget(fact_ids=chosen).facts if chosen else 0
+    if gone:
+        write_facts(core)
+    return gone
 
 
 def record_denial(core: SessionCore, tool: str, arguments: str, reason: str, goal: str) -> Correction:
@@ -321,17 +326,19 @@ def _learn_patterns(core: SessionCore) -> None:
         model = progress.model
         if not config.knowledge_extraction:  # nobody asked for it: a later session does not ask for all
             model = union(model, batch.read)
-        after = Progress(union(progress.patterns, batch.read), model, progress.tries)
-        _learned(core, _stamped(core, facts, batch), after, "patterns")
-        progress = after
+        progress = replace(progress, patterns=union(progress.patterns, batch.read), model=model)
+        _learned(core, _stamped(core, facts, batch), "patterns", partial(_passed, progress))
     core.knowing.is_due = config.knowledge_extraction and bool(minus(discarded, progress.model))
 
 
 def _learned(
-    core: SessionCore, facts: Sequence[Fact], progress: Progress, source: Literal["patterns", "model"]
+    core: SessionCore,
+    facts: Sequence[Fact],
+    source: Literal["patterns", "model"],
+    step: Callable[[Progress], Progress],
 ) -> Learned:
     with core.knowing.facts.lock:
-        learned = learn(core.knowing.marked(progress), facts)
+        learned = learn(core.knowing.marked(step(core.knowing.progress)), facts)
     if learned.added or learned.updated or learned.superseded:
         notify(
             core.hooks,
@@ -344,7 +351,24 @@ def _learned(
                 known=learned.known,
             ),
         )
+        write_facts(core)
     return learned
+
+
+def _after(batch: _Batch, progress: Progress, *, will_retry: bool) -> Progress:
+    """Where a model is after *batch*."""
+    if will_retry:
+        return replace(progress, tries=progress.tries + 1)
+    return replace(progress, model=union(progress.model, batch.read), tries=0)
+
+
+def _passed(read: Progress, progress: Progress) -> Progress:
+    """*progress* with what was *read* beside it."""
+    return replace(
+        progress,
+        patterns=union(progress.patterns, read.patterns),
+        model=union(progress.model, read.model),
+    )
 
 
 def _tell_failures(core: SessionCore, found: Extraction, *, will_retry: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 
+from siltstone.archive import ContextArchive
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
@@ -19,6 +20,7 @@ from siltstone.memory.base import Store
 from siltstone.presets import Preset, System
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
+from siltstone.session.archiving import archive_of, begin
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import check_due
 from siltstone.session.presetting import check_free, preset_options, settle
@@ -60,6 +62,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     redaction: bool | RedactionConfig | Redactor | None
     knowledge: bool | KnowledgeConfig
     allow_forget: bool
+    archive: str | os.PathLike[str] | ContextArchive | None
     hooks: Sequence[Hook]
     on_before_compact: BeforeT | None
     on_after_compact: AfterT | None
@@ -130,6 +133,9 @@ def open_session(
     )
     memory = options.get("memory", True)
     knowledge = _knowledge(options)
+    archive = archive_of(options.get("archive"))
+    if archive is not None and memory is False:
+        raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
     allow_forget = options.get("allow_forget", False)
     if not isinstance(allow_forget, bool):
         raise ConfigError(
@@ -156,11 +162,13 @@ def open_session(
             retention=options.get("retention"),
             redactor=redactor,
             knowledge=knowledge,
+            archive=archive,
             background=options.get("background", True),
         )
         if preset is not None:
             settle(core, preset, path)
         check_due(core)
+        begin(core)
     except BaseException:
         if owned:
             store.close()

@@ -97,6 +97,9 @@ class Session(SessionFacts):
                 Facts that are saved are kept in either case.
             allow_forget: Whether the model is offered the tool ``memory_forget``. What may forget can be
                 talked into it.
+            archive: A folder for the documented files of an archive (``segments.jsonl``, ``knowledge.jsonl``,
+                ``vectors.bin``), or a ``siltstone.archive.ContextArchive``: written after each compaction,
+                beside the store, and read where they were there before the session.
             hooks: Called with each event. One that raises is logged and breaks nothing.
             on_before_compact: Told the :class:`Plan` of a compaction that is due; may veto it, pin messages
                 for it or add instructions: :class:`Guidance`. None goes on.

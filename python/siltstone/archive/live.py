@@ -1,0 +1,277 @@
+"""The documented archive, live: a folder with messages, facts and vectors, and the search over them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from threading import RLock
+from typing import Final, NamedTuple
+
+from siltstone.archive.files import SegmentArchive
+from siltstone.archive.lines import read_lines, write_lines
+from siltstone.archive.records import Segment, fact_fields
+from siltstone.archive.vectors import merge_vectors, read_vectors
+from siltstone.documented import DIMENSION, bm25, cosine, hash_vector, hybrid_scores, passes, tokens
+from siltstone.errors import ConfigError
+from siltstone.knowledge import Fact
+from siltstone.knowledge.base import now_ms
+
+__all__ = ["Archived", "ContextArchive", "Said"]
+
+_DAY_MS: Final = 86_400_000
+_log = logging.getLogger("siltstone")
+
+Embed = Callable[[str], Sequence[float]]
+
+
+class Said(NamedTuple):
+    """A message on its way into the archive; ``id`` is that of its segment, where it has one already."""
+
+    role: str
+    content: str
+    timestamp: int
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What became of messages: how many are in the archive now, were there already, are blank, or failed."""
+
+    stored: int = 0
+    duplicates: int = 0
+    blank: int = 0
+    failed: int = 0
+    failures: tuple[str, ...] = ()
+
+
+class ContextArchive:
+    """``segments.jsonl``, ``knowledge.jsonl`` and ``vectors.bin`` of a folder.
+
+    Nothing is read before it is needed, and no text is embedded whose vector is in the file. One archive a
+    process and folder; several sessions share it.
+
+    Args:
+        folder: The folder; made when something is written.
+        max_segments: The most segments; the oldest leave first.
+        eviction_days: Days after which a segment leaves, strictly older; 0 is never.
+        embed: Makes the vector of a text. Where it fails, the hashed vector of that dimension is kept.
+        dimension: Of the vectors, 8 or more.
+        redact: Takes the secrets out of a text before it is written.
+
+    Raises:
+        ConfigError: a value out of its bounds.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        max_segments: int = 20_000,
+        eviction_days: int = 90,
+        embed: Embed | None = None,
+        dimension: int = DIMENSION,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        if type(dimension) is not int or dimension < 8:
+            raise ConfigError(
+                f"dimension must be an integer >= 8, got {dimension!r}", field="dimension", value=dimension
+            )
+        self.folder: Final = Path(folder)
+        self.segments: Final = SegmentArchive(folder, max_segments=max_segments, eviction_days=eviction_days)
+        self._embed, self._dimension, self._redact = embed, dimension, redact
+        self._vectors: dict[str, Sequence[float]] | None = None
+        self._words: dict[str, list[str]] = {}
+        self._lines: dict[str, list[Segment]] = {}
+        self._lock = RLock()
+
+    def add(self, session_id: str, said: Iterable[Said]) -> Archived:
+        """Archives messages, each as soon as it comes; one that fails stops no other.
+
+        Their vectors are written when all of them are: what is new is found by words and by vectors.
+        """
+        new: list[Segment] = []
+        duplicates = blank = 0
+        failures: list[str] = []
+        with self._lock:
+            for each in said:
+                if not each.content.strip():
+                    blank += 1
+                    continue
+                try:
+                    text = self._redact(each.content)
+                    segment = self.segments.add(session_id, each.role, text, each.timestamp, id=each.id)
+                except (OSError, ValueError) as error:
+                    failures.append(str(error))
+                    continue
+                if segment is None:
+                    duplicates += 1
+                else:
+                    new.append(segment)
+            if new:
+                self._lines.clear()
+                self._keep_vectors(new)
+        return Archived(len(new), duplicates, blank, len(failures), tuple(failures))
+
+    def replace(self, session_id: str, segments: Iterable[Segment]) -> None:
+        """Has *segments* alone of the session: those of others stay. What is gone leaves ``vectors.bin``."""
+        with self._lock:
+            before = {each.id for each in self.segments.segments(session_id)}
+            self.segments.replace(session_id, segments)
+            now = self.segments.segments(session_id)
+            self._lines.clear()
+            self._keep_vectors(now, gone=frozenset(before - {each.id for each in now}))
+
+    def put_facts(self, session_id: str, facts: Iterable[Fact]) -> int:
+        """Has *facts* alone of the session in ``knowledge.jsonl``; how many lines the file has then.
+
+        Those that were taken back are left out. A line names its session, beside what is documented.
+        """
+        path = self.folder / "knowledge.jsonl"
+        with self._lock:
+            own = [fact for fact in facts if fact.deleted_at is None]
+            names = {fact.id for fact in own}
+            others = [
+                fields
+                for fields in read_lines(path, lambda line: line)
+                if fields.get("sessionId") != session_id and fields.get("id") not in names
+            ]
+            lines = [*others, *(fact_fields(fact) | {"sessionId": session_id} for fact in own)]
+            return write_lines(path, lines) if lines or path.exists() else 0
+
+    def evict(self, now: int | None = None) -> int:
+        """Takes out what is older than ``eviction_days``; how many segments that were."""
+        with self._lock:
+            before = {each.id for each in self.segments.segments()}
+            gone = self.segments.evict(now_ms() if now is None else now)
+            if gone:
+                self._lines.clear()
+                left = {each.id for each in self.segments.segments()}
+                self._keep_vectors((), gone=frozenset(before - left))
+        return gone
+
+    def search(
+        self,
+        query: str,
+        limit: int = 8,
+        *,
+        session_id: str | None = None,
+        min_score: float = 0.7,
+        vector_weight: float = 0.7,
+        bm25_weight: float = 0.3,
+        time_decay: float = 0.995,
+        now: int | None = None,
+    ) -> list[tuple[Segment, float]]:
+        """The documented hybrid search: segments with their scores, best first, then newer first.
+
+        Args:
+            query: Any text.
+            limit: The most segments.
+            session_id: That session alone; None for all.
+            min_score: The least score, over the weights of the sides that found a segment.
+            vector_weight: Of the cosine.
+            bm25_weight: Of BM25.
+            time_decay: What a day leaves.
+            now: The time, in ms since 1970.
+        """
+        if limit < 1 or not query.strip():
+            return []
+        with self._lock:
+            segments = self.timeline(session_id)
+            words = self._best(bm25(query, [self._tokens(each) for each in segments]), limit)
+            asked = self._vector_of(query)
+            kept = self._loaded()
+            similar = [cosine(asked, kept[each.id]) if each.id in kept else 0.0 for each in segments]
+            near = self._best(similar, limit)
+        moment = now_ms() if now is None else now
+        ages = {place: (moment - segments[place].timestamp) / _DAY_MS for place in {*words, *near}}
+        scores = hybrid_scores(
+            near, words, ages, vector_weight=vector_weight, bm25_weight=bm25_weight, time_decay=time_decay
+        )
+        found = [
+            (segments[place], score)
+            for place, score in scores.items()
+            if passes(
+                score,
+                min_score,
+                by_vector=place in near,
+                by_words=place in words,
+                vector_weight=vector_weight,
+                bm25_weight=bm25_weight,
+            )
+        ]
+        found.sort(key=lambda each: (-each[1], -each[0].timestamp, each[0].id))
+        return found[:limit]
+
+    def timeline(
+        self, session_id: str | None = None, start: int | None = None, end: int | None = None
+    ) -> list[Segment]:
+        """The segments of a session, or all, from *start* to below *end* (ms), oldest first."""
+        with self._lock:
+            key = session_id or ""
+            if key not in self._lines:
+                self._lines[key] = list(self.segments.segments(session_id))
+            line = self._lines[key]
+        stamp = attrgetter("timestamp")
+        first = 0 if start is None else bisect_left(line, start, key=stamp)
+        last = len(line) if end is None else bisect_left(line, end, key=stamp)
+        return line[first:last]
+
+    def stats(self) -> dict[str, int]:
+        """How many segments, sessions, vectors and bad lines there are."""
+        segments = self.timeline()
+        return {
+            "segments": len(segments),
+            "sessions": len({each.session_id for each in segments}),
+            "vectors": len(self._loaded()),
+            "skipped": self.segments.skipped,
+        }
+
+    def _best(self, scores: Sequence[float], limit: int) -> dict[int, float]:
+        """The places of up to twice *limit* scores above 0, the best ones."""
+        places = [place for place, score in enumerate(scores) if score > 0]
+        places.sort(key=lambda place: -scores[place])
+        return {place: scores[place] for place in places[: 2 * limit]}
+
+    def _tokens(self, segment: Segment) -> list[str]:
+        if segment.id not in self._words:
+            if len(self._words) > 2 * len(self.segments) + 64:
+                self._words.clear()
+            self._words[segment.id] = tokens(segment.content)
+        return self._words[segment.id]
+
+    def _vector_of(self, text: str) -> Sequence[float]:
+        if self._embed is not None:
+            try:
+                vector = self._embed(text)
+                if len(vector) == self._dimension:
+                    return vector
+                _log.warning("a vector of %d values, not %d", len(vector), self._dimension)
+            except Exception:
+                _log.exception("an embedder failed; the hashed vector is kept")
+        return hash_vector(text, self._dimension)
+
+    def _keep_vectors(self, segments: Sequence[Segment], *, gone: frozenset[str] = frozenset()) -> None:
+        known = self._loaded()
+        new = {each.id: self._vector_of(each.content) for each in segments if each.id not in known}
+        for name in gone:
+            known.pop(name, None)
+        if not new and not gone:
+            return
+        try:
+            merge_vectors(self.folder / "vectors.bin", new, self._dimension, gone=gone)
+        except OSError:
+            _log.exception("the vectors of %d segments were not written; they are found by words", len(new))
+        known.update(new)
+
+    def _loaded(self) -> dict[str, Sequence[float]]:
+        """The vectors, read once. Those of another dimension stay in their file, and are none here."""
+        if self._vectors is None:
+            found = read_vectors(self.folder / "vectors.bin")
+            fits = found is not None and found.dimension == self._dimension
+            self._vectors = dict(found.by_id) if found is not None and fits else {}
+        return self._vectors

@@ -1,0 +1,139 @@
+"""Keeps the documented files of an archive in step with a session, beside the truth in its store.
+
+What has been written is noted in the store, after the files. Whoever is stopped in between writes it again:
+the archive keeps a text of a session once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+from siltstone.archive import ContextArchive, Said
+from siltstone.archive.records import of_entry, read_knowledge
+from siltstone.errors import ConfigError, StoreError
+from siltstone.events import ArchiveFailed, notify
+from siltstone.memory.entry import Entry, StoredEntry
+from siltstone.session.range_set import minus, union
+
+if TYPE_CHECKING:
+    from siltstone.session.core import SessionCore
+
+__all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
+
+_PAGE: Final = 500
+_log = logging.getLogger("siltstone")
+_open: WeakValueDictionary[str, ContextArchive] = WeakValueDictionary()
+
+
+def archive_of(given: object) -> ContextArchive | None:
+    """The archive that a session is opened with; of one folder there is one in a process.
+
+    Raises:
+        ConfigError: it is neither an archive nor a path.
+    """
+    if given is None or isinstance(given, ContextArchive):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise ConfigError(
+            f"archive must be a folder, a ContextArchive or None, got {given!r}", field="archive", value=given
+        )
+    name = os.path.realpath(os.fspath(given))
+    found = _open.get(name)
+    if found is None:
+        found = _open[name] = ContextArchive(name)
+    return found
+
+
+def begin(core: SessionCore) -> None:
+    """Takes over what the files have of a session that is new here, and writes what they lack."""
+    archive = core.archive
+    if archive is None:
+        return
+    try:
+        if not core.next_seq and not core.knowing.facts.progress():
+            _take_over(core, archive)
+        else:
+            bring_up(core)
+    except (OSError, StoreError) as error:
+        _failed(core, error)
+
+
+def bring_up(core: SessionCore) -> None:
+    """Writes what has left the context since the last time. It fails no compaction."""
+    archive = core.archive
+    if archive is None:
+        return
+    try:
+        head = core.follow().head
+        covers = () if head is None else head.compaction.covers
+        lacking = minus(covers, core.knowing.progress.archived)
+        if not lacking:
+            return
+        entries = [each for span in lacking for each in _entries(core, span)]
+        done = archive.add(core.session_id, map(_said, entries))
+        archive.evict(core.milliseconds())
+        write_facts(core)
+        if done.failed:
+            notify(core.hooks, ArchiveFailed(core.session_id, done.failures[0], done.failed))
+            return  # what failed is written with the next one, and the rest is there already
+        with core.knowing.facts.lock:
+            progress = core.knowing.progress
+            after = replace(progress, archived=union(progress.archived, lacking))
+            core.knowing.facts.put_all((), after.kept)
+    except (OSError, StoreError) as error:
+        _failed(core, error)
+
+
+def write_facts(core: SessionCore) -> None:
+    """Writes the facts of the session to its file."""
+    if core.archive is None:
+        return
+    try:
+        own = [each for each in core.knowing.facts.facts() if each.session_id == core.session_id]
+        core.archive.put_facts(core.session_id, own)
+    except (OSError, StoreError) as error:
+        _failed(core, error)
+
+
+def write_anew(core: SessionCore) -> None:
+    """Writes all of the session anew, after something of it was forgotten: nothing else is left of it."""
+    if core.archive is None:
+        return
+    try:
+        core.archive.replace(core.session_id, [of_entry(each) for each in _entries(core, None)])
+    except (OSError, StoreError) as error:
+        _failed(core, error)
+    write_facts(core)
+
+
+def _take_over(core: SessionCore, archive: ContextArchive) -> None:
+    known = archive.timeline(core.session_id)
+    entries = [Entry(each.content, role=each.role, created_at=each.timestamp / 1000) for each in known]
+    for start in range(0, len(entries), _PAGE):
+        core.store.index(core.session_id, entries[start : start + _PAGE])
+    facts, _ = read_knowledge(archive.folder / "knowledge.jsonl")
+    own = [each for each in facts if each.session_id == core.session_id]
+    core.knowing.facts.put_all(own, core.knowing.progress.kept)
+
+
+def _entries(core: SessionCore, span: tuple[int, int] | None) -> Iterator[StoredEntry]:
+    offset: int | None = 0
+    while offset is not None:
+        page = core.store.entries(core.session_id, overlaps=span, offset=offset, limit=_PAGE)
+        yield from page.entries
+        offset = page.next_offset
+
+
+def _said(entry: StoredEntry) -> Said:
+    segment = of_entry(entry)
+    return Said(segment.role, segment.content, segment.timestamp, segment.id)
+
+
+def _failed(core: SessionCore, error: Exception) -> None:
+    _log.warning("the archive of session %r was not written: %s", core.session_id, error)
+    notify(core.hooks, ArchiveFailed(core.session_id, str(error), 0))

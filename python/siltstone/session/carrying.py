@@ -1,0 +1,422 @@
+"""Carries sessions between stores and files: with everything, or as the documented files of an archive."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from siltstone.archive import (
+    Loaded,
+    Record,
+    Segment,
+    read_everything,
+    read_knowledge,
+    read_segments,
+    write_everything,
+    write_knowledge,
+    write_segments,
+    write_vectors,
+)
+from siltstone.archive.everything import FORMAT
+from siltstone.archive.records import of_entry
+from siltstone.documented import DIMENSION, hash_vector
+from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Entry, StoredEntry
+from siltstone.memory.log import (
+    CompactionRow,
+    Derived,
+    NewCompaction,
+    NewDerived,
+    NewMessage,
+    NewRef,
+    SessionLog,
+)
+from siltstone.messages.json_text import dump
+from siltstone.session.range_set import RangeSet, minus, union
+
+__all__ = [
+    "Imported",
+    "export_everything",
+    "export_knowledge",
+    "export_segments",
+    "export_vectors",
+    "import_everything",
+    "import_knowledge",
+    "import_segments",
+    "kind_of",
+    "records_of",
+]
+
+_PAGE: Final = 500
+_LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that say nothing
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import came to.
+
+    Attributes:
+        sessions: Ids of the sessions that were written to, in order.
+        messages: Messages of logs.
+        compactions: Compactions on the way to the current view.
+        entries: Entries of the memory.
+        facts: Facts and corrections.
+        duplicates: Entries and facts that were there already.
+        skipped: Lines that were bad, or of nothing that this version reads.
+    """
+
+    sessions: list[str] = field(default_factory=list)
+    messages: int = 0
+    compactions: int = 0
+    entries: int = 0
+    facts: int = 0
+    duplicates: int = 0
+    skipped: int = 0
+
+
+def records_of(store: Store, session_id: str) -> Iterator[Record]:
+    """All that a session is made of, a record after the other, read as they are asked for.
+
+    Its messages, the compactions on the way to the current view, each with the entries that it brought, the
+    other entries, and what is known of it. Of compactions that were undone, and of branches that were left,
+    the messages are there, and nothing else.
+    """
+    log = store.open_log(session_id)
+    state = log.state()
+    yield Record("session", session_id, {"namespace": state.namespace, "clock": state.clock})
+    for start in range(0, state.next_seq, _PAGE):
+        for row in log.read(start, min(start + _PAGE, state.next_seq)):
+            body = asdict(row)
+            del body["write_id"]
+            yield Record("message", session_id, body)
+    told: set[int] = set()
+    before: RangeSet = ()
+    for compaction in _line(log, state.head):
+        yield Record("compaction", session_id, _compaction_body(log, compaction))
+        covers = union(compaction.compaction.covers)
+        for span in minus(covers, before):
+            for entry in _entries(store, session_id, span):
+                if entry.entry_id not in told:
+                    told.add(entry.entry_id)
+                    yield _entry_record(entry)
+        before = covers
+    yield Record("end", session_id, {"of": "compactions"})
+    for entry in _entries(store, session_id, None):
+        if entry.entry_id not in told:
+            yield _entry_record(entry)
+    if isinstance(store, FactRows):
+        for _, _, kind, key, text, *_ in store.facts(session_id):
+            if kind not in _LEFT_OUT:
+                yield Record("known", session_id, {"state": kind, "key": key, "body": json.loads(text)})
+
+
+def export_everything(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
+    """Writes a file of our own with all of the sessions, whole or not at all; how many lines it has."""
+    return write_everything(path, (each for name in session_ids for each in records_of(store, name)))
+
+
+def export_segments(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
+    """Writes the entries of the sessions as ``segments.jsonl``; how many there were."""
+    return write_segments(path, (each for name in session_ids for each in _entries(store, name, None)))
+
+
+def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
+    """Writes the facts of the sessions as ``knowledge.jsonl``, those that were taken back left out."""
+    facts = [fact for name in session_ids for fact in _facts(store, name).facts()]
+    return write_knowledge(path, facts)
+
+
+def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
+    """Writes ``vectors.bin``: the documented hashed vectors of the entries, by the ids of their segments."""
+    entries = (each for name in session_ids for each in _entries(store, name, None))
+    vectors = {of_entry(entry).id: hash_vector(entry.content) for entry in entries}
+    write_vectors(path, vectors, DIMENSION)
+    return len(vectors)
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a file holds by its first line: ``everything``, ``segments``, ``knowledge``, or ``transcript``."""
+    with Path(path).open("rb") as file:
+        line = next((each for each in file if each.strip()), b"")
+    try:
+        first = json.loads(line)
+    except ValueError:
+        return "transcript"
+    if not isinstance(first, dict):
+        return "transcript"
+    if first.get("format") == FORMAT:
+        return "everything"
+    if isinstance(first.get("sessionId"), str) and "content" in first:
+        return "segments"
+    is_fact = first.get("type") in KINDS and "role" not in first and isinstance(first.get("timestamp"), int)
+    return "knowledge" if is_fact or first.get("_deleted") is True else "transcript"
+
+
+def import_everything(
+    store: Store, path: str | os.PathLike[str], *, session_id: str | None = None
+) -> Imported:
+    """Reads a file of our own into new sessions; into *session_id*, where the file has one session alone.
+
+    The file is read as it is written, a line at a time, and bad lines are counted. Each session is whole
+    when the next one begins.
+
+    Raises:
+        ConfigError: a session has messages already, or *session_id* was given for several sessions. Of the
+            session that it is of, nothing was written.
+    """
+    loaded: Loaded[Record] = read_everything(path)
+    done = Imported()
+    for name, records in groupby(loaded, key=lambda record: record.session_id):
+        if session_id is not None and done.sessions:
+            raise ConfigError(
+                f"session_id names one session, and {os.fspath(path)} has several",
+                field="session_id",
+                value=session_id,
+            )
+        chosen = name if session_id is None else session_id
+        _SessionImport(store, chosen, done).run(records)
+        done.sessions.append(chosen)
+    done.skipped += loaded.skipped
+    return done
+
+
+def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: str | None = None) -> Imported:
+    """Indexes the segments of a file; in *session_id*, where it is given, else each in its own session.
+
+    A text that the session has already, of the same role, is not indexed twice, so that a file can be
+    imported again.
+    """
+    done = Imported()
+    loaded = read_segments(path)
+    known: dict[str, set[tuple[str, str]]] = {}
+    waiting: dict[str, list[Entry]] = {}
+
+    def write(name: str) -> None:
+        receipt = store.index(name, waiting.pop(name))
+        done.entries += sum(each is not None for each in receipt.entry_ids)
+
+    for segment in loaded:
+        name = session_id or segment.session_id
+        if name not in known:
+            known[name] = {(each.role, each.content) for each in _entries(store, name, None)}
+            done.sessions.append(name)
+        key = (segment.role, segment.content)
+        if key in known[name]:
+            done.duplicates += 1
+            continue
+        known[name].add(key)
+        waiting.setdefault(name, []).append(_entry_of(segment))
+        if len(waiting[name]) == _PAGE:
+            write(name)
+    for name in list(waiting):
+        write(name)
+    done.skipped = loaded.skipped
+    return done
+
+
+def import_knowledge(store: Store, path: str | os.PathLike[str], *, session_id: str) -> Imported:
+    """Keeps the facts of a file in *session_id*, with their ids; those that are there already stay."""
+    facts, skipped = read_knowledge(path)
+    kept = _facts(store, session_id)
+    known = {fact.id for fact in kept.facts()}
+    new = [replace(fact, session_id=session_id) for fact in facts if fact.id not in known]
+    kept.put(new)
+    return Imported([session_id], facts=len(new), duplicates=len(facts) - len(new), skipped=skipped)
+
+
+class _SessionImport:
+    """Writes the records of one session, in their order."""
+
+    def __init__(self, store: Store, session_id: str, done: Imported) -> None:
+        self._store, self._session, self._done = store, session_id, done
+        self._log = store.open_log(session_id)
+        self._ids: dict[int, int] = {}  # of derived texts: as the file has them, and as this store has
+        self._messages: list[NewMessage] = []
+        self._entries: list[Entry] = []
+        self._known: list[tuple[int | None, str, str, str]] = []
+        self._compaction: dict[str, Any] | None = None
+        self._clock = ""
+
+    def run(self, records: Iterable[Record]) -> None:
+        if self._log.state().next_seq:
+            raise ConfigError(
+                f"the store has messages of session {self._session!r} already: import it under another id",
+                field="session_id",
+                value=self._session,
+            )
+        for record in records:
+            try:
+                self._take(record)
+            except (KeyError, TypeError, ValueError, AttributeError, SiltstoneError) as error:
+                if isinstance(error, SiltstoneError) and not isinstance(error, ConfigError):
+                    raise
+                self._done.skipped += 1
+        self._finish_compaction()
+        self._write_messages()
+        self._write_entries()
+        self._write_known()
+        if self._clock:
+            state = self._log.state()
+            self._log.save_clock(self._clock, expected=state.version, write_id=_write_id())
+
+    def _take(self, record: Record) -> None:
+        body = record.body
+        match record.kind:
+            case "session":
+                self._clock = str(body["clock"])
+                self._log.open(str(body["namespace"]) or None)
+            case "message":
+                fields = {name: body[name] for name in NewMessage.__slots__}
+                self._messages.append(NewMessage(**fields))
+                if len(self._messages) == _PAGE:
+                    self._write_messages()
+            case "compaction":
+                self._finish_compaction()
+                self._write_messages()
+                self._compaction = dict(body)
+            case "end":
+                self._finish_compaction()
+            case "entry":
+                self._entries.append(_entry_from(body))
+                if self._compaction is None and len(self._entries) == _PAGE:
+                    self._write_entries()
+            case "known":
+                fields = dict(body["body"])
+                if fields.get("session_id") == record.session_id:
+                    fields["session_id"] = self._session
+                self._known.append((None, str(body["key"]), str(body["state"]), dump(fields)))
+                if len(self._known) == _PAGE:
+                    self._write_known()
+            case "fact":
+                fact = replace(fact_of(body), session_id=self._session)
+                learn(_facts(self._store, self._session), [fact])
+                self._done.facts += 1
+            case _:
+                self._done.skipped += 1
+
+    def _write_messages(self) -> None:
+        if self._messages:
+            state = self._log.state()
+            self._log.append(self._messages, expected=state.version, clock="", write_id=_write_id())
+            self._done.messages += len(self._messages)
+            self._messages = []
+
+    def _write_entries(self) -> None:
+        if self._entries:
+            receipt = self._store.index(self._session, self._entries)
+            self._done.entries += sum(each is not None for each in receipt.entry_ids)
+            self._entries = []
+
+    def _write_known(self) -> None:
+        if self._known and isinstance(self._store, FactRows):
+            self._store.put_facts(self._session, self._known)
+            self._done.facts += sum(state != "note" for _, _, state, _ in self._known)
+        self._known = []
+
+    def _finish_compaction(self) -> None:
+        """Commits the compaction that was read last, with the entries that came after it."""
+        if self._compaction is None:
+            return
+        body, entries = self._compaction, self._entries
+        self._compaction, self._entries = None, []
+        texts = [dict(each) for each in body["derived"]]
+        places = {text["derived_id"]: place for place, text in enumerate(texts)}
+        row = NewCompaction(
+            **{name: body[name] for name in _PLAIN},
+            covers=_spans(body["covers"]),
+            view=tuple(self._piece(piece, places) for piece in body["view"]),
+            derived=tuple(_derived_from(text) for text in texts),
+        )
+        state = self._log.state()
+        receipt = self._log.commit(row, entries, expected=state.version, clock="", write_id=_write_id())
+        old = [text["derived_id"] for text in texts]
+        self._ids.update(zip(old, receipt.derived_ids, strict=True))
+        self._done.compactions += 1
+        self._done.entries += sum(each is not None for each in receipt.entry_ids)
+
+    def _piece(self, piece: Any, places: dict[int, int]) -> tuple[int, int] | NewRef | int:
+        if isinstance(piece, list):
+            return int(piece[0]), int(piece[1])
+        return NewRef(places[piece]) if piece in places else self._ids[piece]
+
+
+_PLAIN: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("covers", "view", "derived"))
+
+
+def _line(log: SessionLog, head: CompactionRow | None) -> list[CompactionRow]:
+    """The rows that led to the current view, oldest first."""
+    line: list[CompactionRow] = []
+    while head is not None:
+        line.append(head)
+        head = None if head.parent is None else log.compaction(head.parent)
+    return line[::-1]
+
+
+def _compaction_body(log: SessionLog, row: CompactionRow) -> dict[str, Any]:
+    body = asdict(row.compaction)
+    body["derived"] = [_derived_body(each) for each in log.derived(row.derived_ids)]
+    return body
+
+
+def _derived_body(text: Derived) -> dict[str, Any]:
+    return asdict(text)
+
+
+def _derived_from(body: dict[str, Any]) -> NewDerived:
+    return NewDerived(
+        body["kind"],
+        body["raw"],
+        covers=_spans(body["covers"]),
+        seq=body["seq"],
+        level=body["level"],
+        degraded=body["degraded"],
+        dialect=body["dialect"],
+    )
+
+
+def _spans(value: Any) -> RangeSet:
+    return tuple((int(start), int(end)) for start, end in value)
+
+
+def _entries(store: Store, session_id: str, span: tuple[int, int] | None) -> Iterator[StoredEntry]:
+    offset: int | None = 0
+    while offset is not None:
+        page = store.entries(session_id, overlaps=span, offset=offset, limit=_PAGE)
+        yield from page.entries
+        offset = page.next_offset
+
+
+def _entry_record(entry: StoredEntry) -> Record:
+    body = asdict(entry)
+    del body["session_id"]
+    body["created_at"] = entry.created_at.isoformat()
+    body["source_range"] = list(entry.source_range)
+    return Record("entry", entry.session_id, body)
+
+
+def _entry_from(body: Any) -> Entry:
+    start, end = body["source_range"]
+    created_at = datetime.fromisoformat(body["created_at"])
+    return Entry(body["content"], (start, end), body["role"], body["name"], body["kind"], created_at)
+
+
+def _entry_of(segment: Segment) -> Entry:
+    return Entry(segment.content, role=segment.role, created_at=segment.timestamp / 1000)
+
+
+def _facts(store: Store, session_id: str) -> StoredFacts:
+    if not isinstance(store, FactRows):
+        raise ConfigError("the store keeps no facts", field="store", value=store)
+    return StoredFacts(store, session_id)
+
+
+def _write_id() -> int:
+    return int.from_bytes(os.urandom(8)) >> 1

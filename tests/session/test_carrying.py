@@ -1,0 +1,199 @@
+"""A session that is carried through a file is the session that it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations import assistant, exchange, small, user
+from siltstone import Compacted, ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore
+from siltstone.archive import read_everything, read_segments, read_vectors
+from siltstone.documented import hash_vector
+from siltstone.knowledge import KnowledgeConfig
+from siltstone.session import (
+    export_everything,
+    export_knowledge,
+    export_segments,
+    export_vectors,
+    import_everything,
+    import_knowledge,
+    import_segments,
+)
+from siltstone.testing import ScriptedModel
+
+CONFIG = KnowledgeConfig(knowledge_extraction=False, min_entries=1)
+
+
+def opened(store: Any, session_id: str = "s", **options: Any) -> Session:
+    options.setdefault("policy", small())
+    options.setdefault("model", ScriptedModel())
+    return Session.open(None, session_id, memory=store, knowledge=CONFIG, **options)
+
+
+def fill(session: Session, runs: int = 3) -> None:
+    session.append({"role": "system", "content": "Be brief."})
+    session.append(user("Remember that the API is running on port 3000. " + "pad " * 20))
+    for run in range(runs):
+        for number in range(6):
+            text = f"run{run} question{number} about walrus{run}{number}"
+            session.append(user(text + " pad" * 20), *exchange(run * 10 + number, f"out{run}{number}"))
+            session.append(assistant("Done. " * 10), usage=900)
+        assert isinstance(session.compact(), Compacted)
+        if run == 0:
+            session.pin(session.log(0)[0] and len(session.log()) - 1)
+    session.save("Use tabs", "preference", tags=["style"])
+    session.record_denial("shell", "rm", "use make clean", "tidy")
+
+
+def test_everything_comes_back_and_the_session_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "all.jsonl"
+    with MemoryStore.open(tmp_path / "a") as store, opened(store, namespace="team") as session:
+        fill(session)
+        store.index("s", [Entry("a note of the host", kind="note", name="Ann")])
+        expected = (session.history(), session.log(), session.usage, session._core.clock.pins)
+        facts, rules = session.facts(history=True), [rule.text for rule in session.rules]
+        hits = [(hit.content, hit.role, hit.created_at) for hit in session.search("walrus11", 50)]
+        records = session.compactions()
+        views = [session.view_at(n) for n in range(len(records) + 1)]
+        export_everything(store, ["s"], file)
+    with MemoryStore.open(tmp_path / "b") as store:
+        done = import_everything(store, file)
+        assert (done.sessions, done.messages, done.compactions, done.skipped) == (
+            ["s"],
+            len(expected[1]),
+            3,
+            0,
+        )
+        with opened(store, namespace="team") as session:
+            assert (session.history(), session.log(), session.usage, session._core.clock.pins) == expected
+            assert session.facts(history=True) == facts
+            assert [rule.text for rule in session.rules] == rules
+            assert [(h.content, h.role, h.created_at) for h in session.search("walrus11", 50)] == hits
+            assert [session.view_at(n) for n in range(len(records) + 1)] == views
+            assert [(r.reason, r.covers, r.summaries) for r in session.compactions()] == [
+                (r.reason, r.covers, r.summaries) for r in records
+            ]
+            (note,) = [each for each in store.entries("s", limit=1000).entries if each.kind == "note"]
+            assert (note.content, note.name) == ("a note of the host", "Ann")
+            before = len(session.history())
+            assert session.undo_compaction() is not None
+            assert len(session.history()) > before
+            assert not [h for h in session.search("walrus25", 50) if "walrus25" in h.content], (
+                "in context again"
+            )
+            session.append(user("And on it goes."))
+            session.prepare()
+        assert store.check() == []
+    with MemoryStore.open(tmp_path / "b") as store:
+        assert store.check() == []
+
+
+def test_a_file_has_several_sessions_and_one_can_have_another_name(tmp_path: Path) -> None:
+    with SimpleMemoryStore() as store:
+        for name in ("one", "two"):
+            with opened(store, name) as session:
+                session.append(user(f"hello from {name}"))
+                session.save(f"fact of {name}")
+        export_everything(store, ["one", "two"], tmp_path / "both.jsonl")
+        export_everything(store, ["one"], tmp_path / "one.jsonl")
+    with SimpleMemoryStore() as store:
+        assert import_everything(store, tmp_path / "both.jsonl").sessions == ["one", "two"]
+        with pytest.raises(ConfigError, match="has messages of session 'one' already"):
+            import_everything(store, tmp_path / "one.jsonl")
+        import_everything(store, tmp_path / "one.jsonl", session_id="copy")
+        with opened(store, "copy") as session:
+            assert session.log() == [user("hello from one")]
+            assert [(fact.content, fact.session_id) for fact in session.facts()] == [("fact of one", "copy")]
+        with pytest.raises(ConfigError, match="has several"):
+            import_everything(store, tmp_path / "both.jsonl", session_id="third")
+
+
+def test_bad_lines_are_counted_and_stop_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "all.jsonl"
+    with SimpleMemoryStore() as store, opened(store) as session:
+        fill(session, runs=1)
+        export_everything(store, ["s"], file)
+    lines = file.read_text("utf-8").splitlines()
+    lines.insert(4, "{")
+    lines.insert(
+        9, json.dumps({"format": "siltstone-archive-1", "kind": "unknown", "session_id": "s", "body": {}})
+    )
+    lines.append(
+        json.dumps({"format": "siltstone-archive-1", "kind": "known", "session_id": "s", "body": {}})
+    )
+    file.write_text("\n".join(lines), "utf-8")
+    with SimpleMemoryStore() as store:
+        done = import_everything(store, file)
+        assert done.skipped == 3
+        assert done.messages > 20
+        with opened(store) as session:
+            assert len(session.facts()) == 2
+
+
+texts = st.text(max_size=30)
+raws = st.one_of(
+    st.builds(user, texts),
+    st.builds(assistant, texts),
+    st.builds(
+        lambda text, key: {"role": "user", "content": text, "x_" + key: {"deep": [key, None, 1.5]}},
+        texts,
+        texts,
+    ),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(raws, max_size=12))
+def test_any_messages_come_back_as_they_were(messages: list[Any]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, SimpleMemoryStore() as one, SimpleMemoryStore() as other:
+        with opened(one) as session:
+            if messages:
+                session.append(*messages)
+            expected = session.log()
+        export_everything(one, ["s"], Path(folder) / "f")
+        import_everything(other, Path(folder) / "f")
+        with opened(other) as session:
+            assert session.log() == expected
+
+
+def test_oc_24_segments_and_knowledge_go_out_and_come_in_again(tmp_path: Path) -> None:
+    with SimpleMemoryStore() as store, opened(store) as session:
+        fill(session, runs=1)
+        entries = store.stats("s").entries
+        assert export_segments(store, ["s"], tmp_path / "segments.jsonl") == entries
+        assert export_knowledge(store, ["s"], tmp_path / "knowledge.jsonl") == 2
+        assert export_vectors(store, ["s"], tmp_path / "vectors.bin") == entries
+        known = {fact.content for fact in session.facts()}
+        unique = len({(each.role, each.content) for each in store.entries("s", limit=1_000).entries})
+    vectors = read_vectors(tmp_path / "vectors.bin")
+    assert vectors is not None
+    for segment in read_segments(tmp_path / "segments.jsonl"):
+        assert list(vectors.by_id[segment.id]) == pytest.approx(hash_vector(segment.content), abs=1e-6)
+    with SimpleMemoryStore() as store:
+        done = import_segments(store, tmp_path / "segments.jsonl")
+        assert (done.sessions, done.entries, done.entries + done.duplicates) == (["s"], unique, entries)
+        again = import_segments(store, tmp_path / "segments.jsonl")
+        assert (again.entries, again.duplicates) == (0, entries)
+        assert any("walrus00" in hit.content for hit in store.search("s", "walrus00"))
+        assert import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").facts == 2
+        assert import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").duplicates == 2
+        with opened(store, "t") as session:
+            assert {fact.content for fact in session.facts()} == known
+
+
+def test_records_are_lines_that_another_program_can_read(tmp_path: Path) -> None:
+    with SimpleMemoryStore() as store, opened(store) as session:
+        fill(session, runs=1)
+        count = export_everything(store, ["s"], tmp_path / "f")
+    loaded = list(read_everything(tmp_path / "f"))
+    assert len(loaded) == count
+    kinds = [record.kind for record in loaded]
+    assert kinds[:2] == ["session", "message"]
+    assert kinds.index("compaction") < kinds.index("entry") < kinds.index("end") < kinds.index("known")
