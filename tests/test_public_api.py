@@ -39,7 +39,7 @@ PROMISED = {
     "SimpleMemoryStore", "Skipped", "SmartTrim", "SmartTrimConfig", "SourceRange", "StageNotFoundError",
     "StoreBusyError", "StoreClosedError", "StoreConflictError", "StoreCorruptError", "StoreError",
     "StoreIoError", "StoreOpenError", "StoreVersionError", "SummaryRecord", "TableEmbedder",
-    "ThresholdCompactor", "TieredCompactor", "TieredConfig",
+    "Answer", "ThresholdCompactor", "TieredCompactor", "TieredConfig",
     "TokenizerRule", "Tool", "ToolError", "ToolNotFoundError", "Trigger", "UsageRecord",
     "UserMessagesSummarised", "ForgottenReturned", "WindowLearned", "SessionBusyError",
     "StoreForkedError", "StoreReplacedError", "RecallConfig", "RecallFailed", "RecallInjected",

@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from siltstone.recall import RecallConfig
     from siltstone.redaction import RedactionConfig
     from siltstone.session import (
+        Answer,
         AsyncSession,
         CompactionRecord,
         Prepared,
@@ -146,6 +147,7 @@ if TYPE_CHECKING:
 del TYPE_CHECKING
 
 __all__ = [
+    "Answer",
     "ArchiveFailed",
     "AsyncSession",
     "Bm25Index",
@@ -282,6 +284,7 @@ __all__ = [
 # Where each name lives. A room is imported when a name of it is first asked for: an agent that only
 # compacts never loads the store, and `import siltstone` takes a millisecond.
 _HOMES = {
+    "Answer": "siltstone.session",
     "ArchiveFailed": "siltstone.events",
     "AsyncSession": "siltstone.session",
     "Bm25Index": "siltstone.index",

@@ -105,6 +105,7 @@ FAMILIES = {
         "presetting",
         "boundary observing opening",
         "recalling recovery",
+        "asking",
         "calls",
         "background_task background_thread learning_task learning_thread",
         "aio_facts sync_facts",

@@ -21,6 +21,7 @@ __all__ = [
     "Compactor",
     "MemoryReport",
     "MemoryReporter",
+    "OverflowRetrier",
     "OverheadChecker",
     "Range",
     "Reason",
@@ -418,6 +419,15 @@ class MemoryReporter(Protocol):
             times: When each message of the view was said, in seconds since 1970, None where unknown.
             now: The present, in the same seconds; None: ages are not looked at.
         """
+
+
+@runtime_checkable
+class OverflowRetrier(Protocol):
+    """A policy that is asked each time that a request is too large for the provider, not once alone."""
+
+    @property
+    def overflow_retries(self) -> int:
+        """How often a request may be sent again."""
 
 
 @runtime_checkable

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    "CONTINUE_PROMPT",
     "DOCUMENTED_MARKER",
     "EMERGENCY_MARKER",
     "FORK_MARKER",
@@ -54,6 +53,3 @@ DOCUMENTED_MARKER: Final = "[Emergency truncation: oldest messages removed to pr
 OVERFLOW_MARKER: Final = "[Context overflow: {n} oldest messages removed so that the request fits]"
 WORKER_MARKER: Final = "[Worker history: {n} oldest messages removed]"
 FORK_MARKER: Final = "[Fork: {n} oldest messages removed to fit the window; the parent still has them]"
-
-#: What the model is told when a request is sent again that was too large.
-CONTINUE_PROMPT: Final = "Continue where you left off. Older context has been compacted."

@@ -1,6 +1,7 @@
 """The turn boundary: what an agent calls before every model call."""
 
 from siltstone.session.aio import AsyncSession
+from siltstone.session.asking import Answer
 from siltstone.session.boundary import Prepared
 from siltstone.session.carrying import (
     Imported,
@@ -17,6 +18,7 @@ from siltstone.session.retention import Retention
 from siltstone.session.sync import Session, StoreOptions
 
 __all__ = [
+    "Answer",
     "AsyncSession",
     "CompactionRecord",
     "Imported",

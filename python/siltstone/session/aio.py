@@ -15,6 +15,7 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
 from siltstone.session.aio_facts import AsyncSessionFacts
+from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_task import BackgroundTask
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncSession"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 S = TypeVar("S", bound="AsyncSession")
 
 
@@ -189,6 +191,22 @@ class AsyncSession(AsyncSessionFacts):
     async def recover(self, error: Exception) -> Prepared:
         """A smaller request, after the provider refused the prepared one as too large."""
         return await self._run(self._calls.recovery(error))
+
+    async def ask(self, call: Callable[[list[Any]], Awaitable[R]]) -> Answer[R]:
+        """Prepares a request and awaits *call* of it, smaller again where the provider refuses it."""
+        prepared = await self.prepare()
+        messages, retries = prepared.messages, 0
+        while True:
+            try:
+                return Answer(await call(messages), "", retries, prepared)
+            except Exception as error:
+                try:
+                    prepared = await self.recover(error)
+                except Exception as refused:
+                    if refused is not error:
+                        raise
+                    return ended(error, retries, self._calls.policy, prepared, self.history())
+            messages, retries = again(prepared), retries + 1
 
     def history(self) -> list[Any]:
         """The current view, without asking whether a compaction is due. It is not async."""

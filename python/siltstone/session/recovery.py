@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from siltstone.compaction.base import Compactor, Trigger
+from siltstone.compaction.base import Compactor, OverflowRetrier, Trigger
 from siltstone.engine import rescue
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Steps
@@ -41,11 +41,13 @@ def recovery(
             what must stay cannot be made smaller.
     """
     core.check_open()
-    if policy is None or retries >= MOST_RETRIES or not is_context_overflow(error):
+    retrier = isinstance(policy, OverflowRetrier)
+    most = policy.overflow_retries if isinstance(policy, OverflowRetrier) else MOST_RETRIES
+    if policy is None or retries >= most or not is_context_overflow(error):
         raise error
     outcomes: list[Outcome] = []
     at = max(core.follow().clock.boundary - 1, 0)
-    if retries == 0:
+    if retries == 0 or retrier:
         trigger = Trigger(
             "overflow",
             tokens=_tokens(core, policy) + core.reserved_tokens,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
@@ -16,6 +16,7 @@ from siltstone.memory.entry import ForgetReport, Ranker, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
+from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_thread import BackgroundThread
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
@@ -410,6 +411,35 @@ class Session(SessionFacts):
                 session has no policy, and after two retries: so the loop above ends.
         """
         return self._run(self._calls.recovery(error))
+
+    def ask(self, call: Callable[[list[Any]], T]) -> Answer[T]:
+        """Prepares a request, hands it to *call*, and sends it again smaller where the provider refuses it.
+
+        At most twice, or as often as the policy says, with a last user message that tells the model to go on.
+        That message goes into no log. After that the assistant's last text is the partial answer.
+
+        Args:
+            call: Sends a list of messages to the agent's model. What it gives is ``Answer.value``; append it
+                to the session yourself.
+
+        Raises:
+            Exception: whatever *call* raises that is no overflow; or the overflow itself, where nothing can
+                be discarded.
+            ContextOverflowError: every request was too large and there is no partial answer.
+        """
+        prepared = self.prepare()
+        messages, retries = prepared.messages, 0
+        while True:
+            try:
+                return Answer(call(messages), "", retries, prepared)
+            except Exception as error:
+                try:
+                    prepared = self.recover(error)
+                except Exception as refused:
+                    if refused is not error:
+                        raise
+                    return ended(error, retries, self._calls.policy, prepared, self.history())
+            messages, retries = again(prepared), retries + 1
 
     def pin(self, seq: int) -> None:
         """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once.

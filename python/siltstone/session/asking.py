@@ -1,0 +1,79 @@
+"""A request to the agent's own model, sent again smaller where the provider finds it too large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from siltstone.compaction.base import Compactor, OverflowRetrier
+from siltstone.errors import ContextOverflowError
+from siltstone.messages import RawMessage, read_message
+from siltstone.overflow import is_context_overflow
+from siltstone.session.boundary import Prepared
+from siltstone.session.recovery import MOST_RETRIES
+
+__all__ = ["CONTINUE_PROMPT", "Answer", "again", "ended", "most_retries"]
+
+T = TypeVar("T")
+
+CONTINUE_PROMPT: Final = "Continue where you left off. Older context has been compacted."
+"""What the model is told when a request is sent again that was too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What came of a request.
+
+    Attributes:
+        value: What the call gave; None where every request was too large.
+        partial: The assistant's last text, where every request was too large; else empty.
+        retries: How often the request was sent again.
+        prepared: The boundary whose messages were sent last.
+    """
+
+    value: T | None
+    partial: str
+    retries: int
+    prepared: Prepared
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the provider took none of the requests."""
+        return bool(self.partial)
+
+
+def most_retries(policy: Compactor | None) -> int:
+    """How often a request may be sent again under *policy*."""
+    return policy.overflow_retries if isinstance(policy, OverflowRetrier) else MOST_RETRIES
+
+
+def again(prepared: Prepared) -> list[Any]:
+    """The messages of a request that is sent again: the model is told to go on."""
+    return [*prepared.messages, {"role": "user", "content": CONTINUE_PROMPT}]
+
+
+def ended(
+    error: Exception,
+    retries: int,
+    policy: Compactor | None,
+    prepared: Prepared,
+    history: Iterable[RawMessage],
+) -> Answer[Any]:
+    """What there is when no smaller request can be made after *error*: the assistant's last text.
+
+    Raises:
+        Exception: *error* itself, where it is no overflow, or retries are left: nothing could be discarded.
+        ContextOverflowError: the assistant has said nothing. Carries ``attempts``.
+    """
+    if not is_context_overflow(error) or retries < most_retries(policy):
+        raise error
+    for raw in reversed(list(history)):
+        message = read_message(raw, 0)
+        if message.role == "assistant" and message.text.strip():
+            return Answer(None, message.text, retries, prepared)
+    attempts = retries + 1
+    raise ContextOverflowError(
+        f"the provider found {attempts} requests too large, and the assistant has said nothing: {error}",
+        attempts=attempts,
+    ) from error

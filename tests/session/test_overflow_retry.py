@@ -1,0 +1,171 @@
+"""A request that the provider finds too large: sent again smaller, and at last the partial answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from compacting import assistant, exchange, filler, user
+from siltstone import (
+    AsyncSession,
+    ContextOverflowError,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    TieredCompactor,
+    TieredConfig,
+)
+from siltstone.messages import SummaryMessage, broken_tool_groups, unmarked
+
+CONTINUE = "Continue where you left off. Older context has been compacted."
+
+
+class Provider:
+    """Takes at most *most* messages, and says what providers say."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.requests: list[list[Any]] = []
+
+    def __call__(self, messages: list[Any]) -> str:
+        self.requests.append(messages)
+        if len(messages) > self.most:
+            raise ValueError("prompt is too long: 300000 tokens > 200000 maximum")
+        return "Done."
+
+
+def opened(policy: Any = None, **settings: Any) -> Session:
+    return Session.open(
+        None,
+        "s",
+        policy=policy or TieredCompactor(TieredConfig(**settings)),
+        model=lambda request: "Said.",
+        context_window=100_000,
+        memory=SimpleMemoryStore(),
+    )
+
+
+def worked(session: Session, rounds: int = 40) -> None:
+    session.append(user("Do the work."))
+    for n in range(rounds):
+        call, result = exchange(f"c{n}", f"Result {n}. {filler(40)}")
+        session.append({**call, "content": f"Step {n}."}, result)
+
+
+def test_sb_30_a_request_that_fits_is_sent_once_and_as_it_is():
+    with opened() as session:
+        worked(session)
+        provider = Provider(1_000)
+        answer = session.ask(provider)
+        assert (answer.value, answer.retries, answer.is_partial) == ("Done.", 0, False)
+        assert provider.requests == [session.history()]
+
+
+def test_sb_30_three_quarters_leave_each_time_and_the_model_is_told_to_go_on():
+    with opened() as session:
+        worked(session)
+        provider = Provider(14)
+        answer = session.ask(provider)
+        assert (answer.value, answer.retries) == ("Done.", 2)
+        sizes = [len(request) for request in provider.requests]
+        assert sizes == [81, 23, 8], "60 of 81 leave, and 15 of 20 on to the end of a pair"
+        assert [request[-1].get("content") for request in provider.requests[1:]] == [CONTINUE] * 2
+        assert CONTINUE not in str(session.log())
+        markers = [m for m in provider.requests[2] if isinstance(m, SummaryMessage)]
+        assert unmarked(markers[0]["content"]) == (
+            "[Context overflow: 60 oldest messages removed so that the request fits]"
+        )
+        assert provider.requests[2][0] == user("Do the work.")
+
+
+def test_sb_31_no_call_is_parted_from_its_result():
+    with opened() as session:
+        worked(session)
+        provider = Provider(14)
+        session.ask(provider)
+        assert [broken_tool_groups(request) for request in provider.requests] == [0, 0, 0]
+
+
+def test_sb_30_after_two_retries_the_last_text_is_the_partial_answer():
+    with opened() as session:
+        worked(session)
+        provider = Provider(0)
+        answer = session.ask(provider)
+        assert len(provider.requests) == 3
+        assert answer.is_partial
+        assert (answer.value, answer.partial, answer.retries) == (None, "Step 39.", 2)
+        assert len(session.log()) == 81, "nothing is lost"
+
+
+def test_sb_30_without_a_text_the_error_names_the_attempts():
+    with opened() as session:
+        session.append(*(user(f"Note {n}. {filler(40)}") for n in range(60)))
+        with pytest.raises(ContextOverflowError, match="found 3 requests too large") as caught:
+            session.ask(Provider(0))
+        assert vars(caught.value)["attempts"] == 3
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_where_nothing_can_be_discarded_the_error_is_the_callers_at_once():
+    with opened() as session:
+        session.append(user("Hello."))
+        provider = Provider(0)
+        with pytest.raises(ValueError, match="prompt is too long"):
+            session.ask(provider)
+        assert len(provider.requests) == 1
+
+
+def test_any_other_error_is_the_callers():
+    with opened() as session:
+        worked(session)
+
+        def call(messages: Any) -> None:
+            raise ConnectionError("reset")
+
+        with pytest.raises(ConnectionError):
+            session.ask(call)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_the_number_of_retries_is_the_policys(retries: int):
+    with opened(overflow_retries=retries) as session:
+        worked(session, 200)
+        provider = Provider(0)
+        assert session.ask(provider).is_partial
+        assert len(provider.requests) == retries + 1
+
+
+def test_other_policies_have_two():
+    with opened(ThresholdCompactor()) as session:
+        for n in range(60):
+            session.append(user(f"Request {n}. {filler(60)}"), assistant(f"Answer {n}. {filler(60)}"))
+        session.append(user("On."))
+        provider = Provider(0)
+        assert session.ask(provider).partial
+        assert len(provider.requests) == 3
+
+
+def test_sb_30_in_an_async_session_too():
+    async def play() -> None:
+        async with AsyncSession.open(
+            None,
+            "s",
+            policy=TieredCompactor(),
+            model=lambda request: "Said.",
+            context_window=100_000,
+            memory=SimpleMemoryStore(),
+        ) as session:
+            await session.append(*(raw for n in range(40) for raw in exchange(f"c{n}", filler(40))))
+            provider = Provider(30)
+
+            async def call(messages: list[Any]) -> str:
+                await asyncio.sleep(0)
+                return provider(messages)
+
+            answer = await session.ask(call)
+            assert (answer.value, answer.retries) == ("Done.", 1)
+            assert provider.requests[1][-1]["content"] == CONTINUE
+
+    asyncio.run(play())
