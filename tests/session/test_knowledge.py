@@ -278,6 +278,14 @@ def test_oc_50_facts_are_of_their_session_or_of_its_namespace_by_choice(tmp_path
         opened(tmp_path, "three", knowledge=shared)
 
 
+def test_a_denial_takes_the_arguments_of_a_call_as_they_came(tmp_path: Path) -> None:
+    with opened(tmp_path, "one", redaction=True) as session:
+        correction = session.record_denial("shell", {"command": "rm -rf build"})
+        assert correction.original == 'shell {"command": "rm -rf build"}'
+        with pytest.raises(ConfigError, match="arguments of a denial must be a text, got 7"):
+            session.record_denial("shell", 7)  # type: ignore[arg-type]
+
+
 def test_ru_61_a_second_process_has_the_facts_and_rules_of_the_first(tmp_path: Path) -> None:
     import subprocess
     import sys

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType, Rule
 from siltstone.session.calls import SessionCalls
@@ -93,7 +93,9 @@ class AsyncSessionFacts:
         """Takes a fact back: it holds no more, and stays in the history. Whether there was one that held."""
         return await self._step(partial(self._calls.retract, fact_id))
 
-    async def record_denial(self, tool: str, arguments: str, reason: str = "", goal: str = "") -> Correction:
+    async def record_denial(
+        self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
+    ) -> Correction:
         """Keeps that the user would not have *tool* called so: corrections become rules."""
         return await self._step(partial(self._calls.record_denial, tool, arguments, reason, goal))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -296,7 +296,9 @@ class SessionCalls:
         self._recall_anew()
         return retract(self.core, fact_id)
 
-    def record_denial(self, tool: str, arguments: str, reason: str, goal: str) -> Correction:
+    def record_denial(
+        self, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
+    ) -> Correction:
         """``record_denial``."""
         self.check_facts()
         return record_denial(self.core, tool, arguments, reason, goal)

@@ -6,8 +6,9 @@ noted it, or neither; then the next one reads it again.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -266,12 +267,18 @@ def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
     return gone
 
 
-def record_denial(core: SessionCore, tool: str, arguments: str, reason: str, goal: str) -> Correction:
+def record_denial(
+    core: SessionCore, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
+) -> Correction:
     """Keeps what a denied action teaches."""
     core.check_open()
-    correction = correction_of(
-        core.redact_text(tool), core.redact_text(arguments), core.redact_text(reason), core.redact_text(goal)
-    )
+    if isinstance(arguments, Mapping):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    given = {"tool": tool, "arguments": arguments, "reason": reason, "goal": goal}
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{name} of a denial must be a text, got {value!r}", field=name, value=value)
+    correction = correction_of(**{name: core.redact_text(value) for name, value in given.items()})
     correction = replace(correction, created_at=core.milliseconds())
     core.knowing.facts.put_correction(correction)
     return correction

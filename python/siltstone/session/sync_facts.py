@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType, Rule
 from siltstone.session.calls import SessionCalls
@@ -123,16 +124,21 @@ class SessionFacts:
         """
         return self._calls.retract(fact_id)
 
-    def record_denial(self, tool: str, arguments: str, reason: str = "", goal: str = "") -> Correction:
+    def record_denial(
+        self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
+    ) -> Correction:
         """Keeps that the user would not have *tool* called so: corrections become rules.
 
         The rules are in ``memory_instructions``, for this session and later ones of its scope.
 
         Args:
             tool: The tool's name.
-            arguments: What it was to be called with; the first 200 characters are kept.
+            arguments: What it was to be called with, as text or as a mapping; 200 characters are kept.
             reason: What the user wants instead, where that was said.
             goal: What it was for.
+
+        Raises:
+            ConfigError: one of them is no text; carries ``field``.
         """
         return self._calls.record_denial(tool, arguments, reason, goal)
 
