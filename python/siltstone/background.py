@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -38,7 +39,13 @@ def started(function: Callable[[Any], Any], argument: object, name: str) -> Futu
         raise TooManyThreads(f"{MOST_THREADS} calls of models and hooks hang already; no further one is made")
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
-    context = copy_context()
+    context, held = copy_context(), [True]
+
+    def leave() -> None:
+        """Gives the place back, once: an interrupted start may leave a thread that runs, or none."""
+        with suppress(IndexError):
+            held.pop()
+            _places.release()
 
     def run() -> None:
         try:
@@ -48,11 +55,11 @@ def started(function: Callable[[Any], Any], argument: object, name: str) -> Futu
         else:
             future.set_result(answer)
         finally:
-            _places.release()
+            leave()
 
     try:
         threading.Thread(target=run, name=name, daemon=True).start()
     except BaseException:
-        _places.release()
+        leave()
         raise
     return future

@@ -25,6 +25,7 @@ from siltstone import (
     Session,
     Skipped,
     ThresholdCompactor,
+    background,
 )
 from siltstone.testing import ScriptedModel
 from storing import elsewhere
@@ -225,3 +226,25 @@ def test_a_model_that_returns_garbage_is_refused_or_cut_and_loses_nothing(
         assert (again.history(), again.log()) == (view, log)
     with MemoryStore.open(tmp_path) as store:
         assert store.check() == []
+
+
+@pytest.mark.parametrize("runs", [True, False], ids=["its thread runs", "it has none"])
+def test_a_call_whose_start_is_interrupted_gives_its_place_back_once(
+    monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
+    """The thread may run already when its start is interrupted: it gives the place back itself."""
+    start, ended = threading.Thread.start, threading.Event()
+
+    def interrupted(thread: threading.Thread) -> None:
+        if runs:
+            start(thread)
+            thread.join()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    for _ in range(background.MOST_THREADS + 1):
+        with pytest.raises(KeyboardInterrupt):
+            background.started(lambda _: ended.set(), None, "a model")
+    monkeypatch.undo()
+    assert ended.is_set() == runs
+    assert background.started(lambda said: said, "well", "a model").result(60) == "well"
