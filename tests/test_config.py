@@ -18,6 +18,7 @@ from siltstone import (
     TieredCompactor,
     WaterfallCompactor,
     WindowCompactor,
+    WorkerCompactor,
 )
 from siltstone.compaction import WaterfallConfig
 from siltstone.compaction.registry import IN_CODE, make_policy, policy_names, settings_of
@@ -33,7 +34,7 @@ def written(folder: Path, text: str, name: str = "siltstone.toml") -> Path:
 def test_every_name_makes_its_policy():
     kinds = [type(make_policy(name)) for name in policy_names()]
     steps = [CompressToolOutput, ClearToolResults, DropDuplicateReads]
-    with_models = [ThresholdCompactor, TieredCompactor, WindowCompactor, WaterfallCompactor]
+    with_models = [ThresholdCompactor, TieredCompactor, WorkerCompactor, WindowCompactor, WaterfallCompactor]
     assert kinds == [*with_models, SmartTrim, *steps, Emergency, Chain]
     assert [make_policy(name).name for name in policy_names()] == policy_names()
 
@@ -43,7 +44,7 @@ def test_every_name_makes_its_policy():
     [
         ("waterfal", "'waterfall'"),
         ("smart_trim", "'smart-trim'"),
-        ("xyzzy", "known are threshold, tiered, window"),
+        ("xyzzy", "known are threshold, tiered, worker, window"),
     ],
 )
 def test_an_unknown_policy_is_refused_with_the_nearest_name(name: str, hint: str):

@@ -17,6 +17,7 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 
 # What users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
+    "WorkerCompactor",
     "AsyncSession", "Bm25Index", "Bm25Params", "Chain", "ClearConfig", "ClearToolResults",
     "DropDuplicateReads", "DuplicatesConfig", "Compacted", "CompactionCompleted",
     "CompactionConfig", "CompactionContext", "CompactionError", "CompactionFailed",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         WaterfallConfig,
         WindowCompactor,
         WindowConfig,
+        WorkerCompactor,
     )
     from siltstone.embedding import (
         Embedder,
@@ -270,6 +271,7 @@ __all__ = [
     "WindowCompactor",
     "WindowConfig",
     "WindowLearned",
+    "WorkerCompactor",
     "__version__",
     "acompact",
     "compact",
@@ -407,6 +409,7 @@ _HOMES = {
     "WaterfallConfig": "siltstone.compaction",
     "WindowCompactor": "siltstone.compaction",
     "WindowConfig": "siltstone.compaction",
+    "WorkerCompactor": "siltstone.compaction",
     "__version__": "siltstone._native",
     "acompact": "siltstone.engine",
     "compact": "siltstone.engine",

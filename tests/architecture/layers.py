@@ -77,7 +77,7 @@ FAMILIES = {
         "cheap_config compress keeping material tiered_stack validate",
         "emergency_fit in_place summarise waterfall_state waterfall_writer",
         "waterfall_status",
-        "chain clear_results duplicate_reads emergency smart_trim threshold tiered waterfall window",
+        "chain clear_results duplicate_reads emergency smart_trim threshold tiered waterfall window worker",
         "registry",
     ],
     "embedding": ["base hashed minilm", "function table"],

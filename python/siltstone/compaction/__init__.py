@@ -30,6 +30,7 @@ from siltstone.compaction.waterfall import WaterfallCompactor
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.window import Tiers, WindowCompactor, tiers
 from siltstone.compaction.window_config import WindowConfig
+from siltstone.compaction.worker import WorkerCompactor
 
 __all__ = [
     "PROMPT",
@@ -62,6 +63,7 @@ __all__ = [
     "WaterfallConfig",
     "WindowCompactor",
     "WindowConfig",
+    "WorkerCompactor",
     "breakdown",
     "context_alert",
     "fit",

@@ -28,6 +28,7 @@ from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.window import PROMPT as WINDOW_PROMPT
 from siltstone.compaction.window import WindowCompactor
 from siltstone.compaction.window_config import WindowConfig
+from siltstone.compaction.worker import WorkerCompactor
 from siltstone.errors import ConfigError
 
 __all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of"]
@@ -85,6 +86,10 @@ def _tiered(settings: TieredConfig, more: Mapping[str, Any], _: object) -> Compa
     return TieredCompactor(settings, prompt=more["prompt"])
 
 
+def _worker(settings: TieredConfig, _more: Mapping[str, Any], _: object) -> Compactor:
+    return WorkerCompactor(settings)
+
+
 def _smart_trim(settings: SmartTrimConfig, _more: Mapping[str, Any], _: object) -> Compactor:
     return SmartTrim(settings)
 
@@ -121,6 +126,7 @@ def _chain(
 POLICIES: Final[dict[str, PolicyKind]] = {
     "threshold": PolicyKind(CompactionConfig, _threshold, {"prompt": PROMPT}),
     "tiered": PolicyKind(TieredConfig, _tiered, {"prompt": SUMMARY_PROMPT}, TieredConfig.documented),
+    "worker": PolicyKind(TieredConfig, _worker, {}, TieredConfig.documented),
     "window": PolicyKind(WindowConfig, _window, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
     "waterfall": PolicyKind(WaterfallConfig, _waterfall, {}, WaterfallConfig.documented),
     "smart-trim": PolicyKind(SmartTrimConfig, _smart_trim, {}, lambda: SmartTrim.documented().config),

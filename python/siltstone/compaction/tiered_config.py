@@ -76,6 +76,7 @@ class TieredConfig:
         worker_max_segments: Segments that a worker may have.
         worker_threshold: Share of the window at which the end of a segment gives up messages.
         worker_fraction: How much.
+        worker_strict: Whether the window has to be fuller than that share (the documented form).
         superseding_tools: Names of tools of whose results only the newest is of use.
 
     Raises:
@@ -112,6 +113,7 @@ class TieredConfig:
     worker_max_segments: int = 10
     worker_threshold: float = 0.70
     worker_fraction: float = 0.50
+    worker_strict: bool = False
     superseding_tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -143,6 +145,7 @@ class TieredConfig:
         checks.one_of("fork_preflight", self.fork_preflight, ("budget", "usage"))
         checks.positive("fork_floor", self.fork_floor)
         checks.at_least("overflow_retries", self.overflow_retries, 0)
+        checks.boolean("worker_strict", self.worker_strict)
         checks.positive("worker_turns_per_segment", self.worker_turns_per_segment)
         checks.positive("worker_max_segments", self.worker_max_segments)
         tools = self.superseding_tools
@@ -161,6 +164,7 @@ class TieredConfig:
             "emergency_marker": DOCUMENTED_MARKER,
             "fork_preflight": "usage",
             "worker_turns_per_segment": 25,
+            "worker_strict": True,
         }
         return cls(**{**form, **settings})
 
@@ -188,6 +192,12 @@ class TieredConfig:
         """The highest tier that *tokens* reach; None below all."""
         tiers: tuple[Tier, ...] = ("emergency", "aggressive", "background")
         return next((tier for tier in tiers if tokens >= self.threshold(tier, window)), None)
+
+    def worker_tokens(self, window: int) -> int:
+        """Tokens from which the end of a worker's segment gives up messages."""
+        if self.worker_strict:
+            return int(Fraction(str(self.worker_threshold)) * window) + 1
+        return least_tokens(window, self.worker_threshold)
 
     def stack_budget(self, window: int) -> int:
         """The most tokens of all summaries together."""

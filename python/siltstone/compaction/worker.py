@@ -1,0 +1,209 @@
+"""A worker's own history: a long task loop in segments, whose oldest tool traffic becomes a recap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
+from siltstone.compaction.clamp import clamped_alone
+from siltstone.compaction.clip import MARK
+from siltstone.compaction.keeping import held, kept_apart, layered, superseded
+from siltstone.compaction.prompts import unframed
+from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.compaction.tiered_config import TieredConfig
+from siltstone.compaction.tiered_cut import cut_positions
+from siltstone.compaction.tiered_prompts import WORKER_MARKER
+from siltstone.compaction.tool_results import tool_results
+from siltstone.llm import Flow
+from siltstone.messages import History, Message, as_history, groups, read_substitute, unmarked, with_results
+from siltstone.tokens import TokenRule, rule
+
+__all__ = ["WorkerCompactor", "recap"]
+
+SEGMENT: Final = "segment"
+SUPERSEDE: Final = "supersede"
+LEAST: Final = 4  # messages: of fewer nothing leaves
+FLOOR: Final = 2
+MOST_BYTES: Final = 200  # of the arguments of a call, and of a result
+NOTHING: Final = "- nothing significant happened"
+
+
+class WorkerCompactor:
+    """Keeps the history of a worker small without a model.
+
+    A worker has one task and many model calls: the boundaries of a session. After a segment of them, where
+    0.70 of the window is in use, the oldest half of the messages leaves. The task stays always, and so do
+    the newest messages. A marker tells how many left, and a recap what was called, noted and answered.
+
+    Of the results of tools in ``superseding_tools`` only the newest stays whole; the others become a line.
+    That is done before each call, where the caller keeps substitutes, as a session does.
+
+    Args:
+        config: The settings whose names begin with ``worker_``, and ``superseding_tools``.
+    """
+
+    def __init__(self, config: TieredConfig | None = None) -> None:
+        self.config = config or TieredConfig()
+        self._token_rule = rule(self.config.estimator)
+
+    def __repr__(self) -> str:
+        return f"WorkerCompactor({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """``worker``."""
+        return "worker"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    @property
+    def overflow_retries(self) -> int:
+        """How often a session may send a request again that the provider found too large."""
+        return self.config.overflow_retries
+
+    def segment(self, boundary: int) -> int:
+        """The segment that model call *boundary* is in; both count from 0."""
+        return boundary // self.config.worker_turns_per_segment
+
+    def is_over(self, boundary: int) -> bool:
+        """Whether the worker has had all its segments when model call *boundary* comes."""
+        return self.segment(boundary) >= self.config.worker_max_segments
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger at the end of a segment that leaves the window too full; else of stale results."""
+        config = self.config
+        window = config.window(context.context_window)
+        tokens = max(context.estimated_history_tokens + context.reserved_tokens, context.forecast_tokens)
+        threshold = config.worker_tokens(window)
+        at_end = context.boundary > 0 and context.boundary % config.worker_turns_per_segment == 0
+        if at_end and tokens >= threshold:
+            return self._trigger(context, SEGMENT, tokens, threshold)
+        if config.superseding_tools:
+            return self._trigger(context, SUPERSEDE, tokens, None)
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Takes the oldest messages out, and stale results first. It yields no request."""
+        yield from ()
+        read = as_history(history)
+        if trigger.action == SUPERSEDE:
+            stale = self._stale(history, trigger)
+            return (
+                clamped_alone(history, stale) if stale else Skip("nothing_to_discard", "no result is stale")
+            )
+        overflowed = trigger.reason == "overflow"
+        fraction = self.config.overflow_fraction if overflowed else self.config.worker_fraction
+        return self._shortened(history, read, trigger, fraction)
+
+    def _trigger(
+        self, context: CompactionContext, action: str, tokens: int, threshold: int | None
+    ) -> Trigger:
+        return Trigger(
+            "fraction" if threshold is not None else "count",
+            action,
+            tokens,
+            threshold,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+        )
+
+    def _shortened(
+        self, history: Sequence[Message], read: History, trigger: Trigger, fraction: float
+    ) -> Compaction | Skip:
+        """*history* without its oldest messages, and with a recap of them."""
+        fixed = {*read.rules, *read.summaries, *read.outline.requests[:1]}
+        start = next((at for at in range(len(read)) if at not in fixed), len(read))
+        live = read[start:]
+        if len(live) <= LEAST:
+            return Skip("too_few", f"{len(live)} messages are live, more than {LEAST} are needed")
+        count = cut_positions(len(live), groups(live), fraction, FLOOR, or_earlier=True)
+        kept = held(read, trigger, request=False) | set(read.outline.requests[:1])
+        gone = {*range(start, start + count), *read.summaries} - kept | superseded(read, trigger)
+        selection = kept_apart(history, read, set(range(len(read))) - gone)
+        if count == 0 or not selection.is_worthwhile:
+            return Skip("no_valid_cut", f"tool calls and pins hold all {len(live)} live messages")
+        covers = covered(selection.discarded)
+        number = sum(end - first for first, end in covers)
+        text = self._text(number, selection.discarded, self.config.window(trigger.context_window))
+        made = summary_message(text, covers)
+        if self._token_rule.count([made]) >= self._token_rule.count(selection.discarded):
+            return Skip("nothing_to_discard", f"{number} messages are smaller than their recap")
+        return layered(history, selection, [made], text, degraded=True)
+
+    def _text(self, number: int, discarded: Sequence[Message], window: int) -> str:
+        """The marker and as many of the newest lines of the recap as have room."""
+        marker = WORKER_MARKER.format(n=number)
+        earlier = [
+            line
+            for message in discarded
+            if message.provenance == "compaction_summary"
+            for line in unframed(unmarked(message.text), "").split("\n")[1:]
+            if line not in (NOTHING, MARK)
+        ]
+        new = recap([message for message in discarded if message.provenance != "compaction_summary"])
+        lines = [*earlier, *(line for line in new if line != NOTHING)]
+        room = self.config.stack_budget(window) - self._token_rule.count_text(marker)
+        shown: list[str] = []
+        for line in reversed(lines):
+            room -= self._token_rule.count_text(line) + 1
+            if room < 0:
+                shown.append(MARK)
+                break
+            shown.append(line)
+        return "\n".join([marker, *(reversed(shown) if lines else [NOTHING])])
+
+    def _stale(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
+        """Results of superseding tools that a newer one has made stale, by position."""
+        if not trigger.keeps_substitutes:
+            return {}
+        seen: set[str] = set()
+        found: dict[int, Substitute] = {}
+        for result in reversed(tool_results(history, trigger)):
+            names = {call_id: call.name for call_id, call in result.calls.items()}
+            stale = frozenset(seen)
+
+            fields = with_results(result.message, partial(self._superseded, names, stale))
+            if fields is not None:
+                message = read_substitute(result.message, fields, "superseded")
+                found[result.at] = Substitute(result.message, message)
+            seen.update(name for name in names.values() if name and name in self.config.superseding_tools)
+        return dict(sorted(found.items()))
+
+    def _superseded(
+        self, names: Mapping[str | None, str | None], stale: frozenset[str], text: str, call_id: str | None
+    ) -> str:
+        """What stands in the place of a result's *text*: a line, where a newer one of the tool is there."""
+        name = names.get(call_id)
+        line = f"[superseded: a newer result of {name} is below]"
+        count = self._token_rule.count_text
+        return line if name in stale and count(text) > count(line) else text
+
+
+def recap(messages: Sequence[Message]) -> list[str]:
+    """What happened in *messages*, a line for each call, text of the assistant and result.
+
+    Arguments and results are cut at 200 bytes; what ends a line inside of them is a space.
+    """
+    return list(_lines(messages)) or [NOTHING]
+
+
+def _lines(messages: Sequence[Message]) -> Iterator[str]:
+    for message in messages:
+        for part in message.parts:
+            if part.kind == "tool_call":
+                yield f"- called {part.name or '-'} ({_cut(part.arguments or '')})"
+            elif part.kind == "tool_result":
+                yield f"  result: {_cut(part.text)}"
+            elif part.kind == "text" and message.role == "assistant" and part.text.strip():
+                yield f"- noted: {' '.join(part.text.split())}"
+
+
+def _cut(text: str) -> str:
+    """*text* in one line, of 200 bytes at most, cut between two characters."""
+    line = " ".join(text.split())
+    return line.encode("utf-8", "replace")[:MOST_BYTES].decode("utf-8", "ignore")

@@ -1,0 +1,168 @@
+"""A worker's history: segments, the task that stays, the recap, and results that newer ones supersede."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compacting import assistant, exchange, filler, outcome, run, system, user
+from playing import Play, shown
+from siltstone import Compacted, Session, SimpleMemoryStore, Skipped, TieredConfig, WorkerCompactor
+from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.compaction.worker import NOTHING, recap
+from siltstone.messages import broken_tool_groups, read_history, unmarked
+
+WINDOW = 4_000
+
+
+def steps(count: int, words: int = 60, first: int = 0) -> list[dict[str, Any]]:
+    return [
+        raw for n in range(first, first + count) for raw in exchange(f"c{n}", f"Result {n}. {filler(words)}")
+    ]
+
+
+def play(**settings: Any) -> Play:
+    return Play(WorkerCompactor(TieredConfig(**settings)), window=WINDOW)
+
+
+def due(boundary: int, tokens: int, window: int = 1_000, **settings: Any) -> str | None:
+    context = CompactionContext(boundary, estimated_history_tokens=tokens, context_window=window)
+    config = TieredConfig.documented() if settings.pop("documented", False) else TieredConfig(**settings)
+    trigger = WorkerCompactor(config).should_compact(context)
+    return None if trigger is None else trigger.action
+
+
+def test_sb_32_the_end_of_a_segment_acts_from_seven_tenths_on():
+    assert [due(15, tokens) for tokens in (699, 700)] == [None, "segment"]
+    assert [due(boundary, 900) for boundary in (0, 14, 16, 30)] == [None, None, None, "segment"]
+
+
+def test_sb_74_the_documented_segment_has_25_turns_and_acts_above_seven_tenths():
+    assert [due(25, tokens, documented=True) for tokens in (700, 701)] == [None, "segment"]
+    assert due(15, 900, documented=True) is None
+
+
+def test_sb_74_the_task_and_the_newest_messages_stay():
+    session = play()
+    session.append(system("You are a worker."), user("Mend the build."), *steps(20))
+    done = session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    assert isinstance(done, Compacted)
+    assert session.requests == [], "no model is asked"
+    assert shown(session.view) == ["0", "1", "S", *map(str, range(22, 42))]
+    assert broken_tool_groups([message.raw for message in session.view]) == 0
+    assert session.stands_for() == list(range(42))
+
+
+def test_sb_32_the_recap():
+    history = read_history(
+        [
+            {**exchange("c1", "")[0], "content": "I look\nat it."},
+            exchange("c1", "first line\nsecond line")[1],
+            assistant("Done."),
+            user("Thanks."),
+        ]
+    )
+    assert recap(history) == [
+        "- noted: I look at it.",
+        '- called read_file ({"path": "src/c1.py"})',
+        "  result: first line second line",
+        "- noted: Done.",
+    ]
+    assert recap(read_history([user("Hello.")])) == [NOTHING]
+
+
+def test_sb_32_arguments_and_results_are_cut_at_200_bytes_between_characters():
+    (line,) = recap(read_history(exchange("c", "é" * 300)[1:]))
+    assert line == "  result: " + "é" * 100
+    (line,) = recap(read_history(exchange("c", "x" + "é" * 300)[1:]))
+    assert line == "  result: x" + "é" * 99
+
+
+def test_sb_32_nothing_leaves_of_four_messages():
+    session = play()
+    session.append(user("Mend the build."), *steps(2))
+    done = session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    assert isinstance(done, Skipped)
+    assert done.reason == "too_few"
+
+
+def test_the_marker_counts_all_that_left_and_recaps_stay_within_their_room():
+    session = play()
+    session.append(user("Mend the build."), *steps(10))
+    session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    for round_ in range(1, 8):
+        session.append(*steps(10, first=10 * round_))
+        session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    (summary,) = session.summaries()
+    lines = unmarked(summary.text).split("\n")
+    left = sum(end - start for start, end in summary.covers)
+    assert lines[0] == f"[Worker history: {left} oldest messages removed]"
+    assert lines[1] == "[…]"
+    assert session.policy.token_rule.count([summary]) <= WINDOW * 0.15 + 60
+    assert "Result" in lines[-1]
+    assert session.stands_for() == list(range(len(session.log)))
+
+
+def test_an_overflow_takes_three_quarters():
+    session = play()
+    session.append(user("Mend the build."), *steps(20))
+    session.compact(Trigger("overflow", context_window=WINDOW))
+    assert shown(session.view) == ["0", "S", *map(str, range(31, 41))]
+
+
+def test_segments_are_counted_and_end():
+    worker = WorkerCompactor(TieredConfig(worker_turns_per_segment=3, worker_max_segments=2))
+    assert [worker.segment(boundary) for boundary in (0, 2, 3, 5)] == [0, 0, 1, 1]
+    assert [worker.is_over(boundary) for boundary in (5, 6)] == [False, True]
+
+
+def test_sb_33_of_superseding_tools_only_the_newest_result_is_sent():
+    raws = [
+        user("Look at the page."),
+        *exchange("a", "Snapshot one. " + filler(50), name="snapshot"),
+        *exchange("b", "A file. " + filler(50), name="read_file"),
+        *exchange("c", "Snapshot two. " + filler(50), name="snapshot"),
+    ]
+    with Session.open(
+        None,
+        "s",
+        policy=WorkerCompactor(TieredConfig(superseding_tools=("snapshot",))),
+        model=None,
+        context_window=WINDOW,
+        memory=SimpleMemoryStore(),
+    ) as session:
+        session.append(*raws)
+        sent = session.prepare().messages
+        assert [m.get("content") for m in sent if m.get("role") == "tool"] == [
+            "[superseded: a newer result of snapshot is below]",
+            raws[4]["content"],
+            raws[6]["content"],
+        ]
+        assert broken_tool_groups(sent) == 0
+        assert session.prepare().messages == sent
+        assert session.log() == raws, "the log has it all"
+
+
+def test_sb_33_outside_of_a_session_nothing_is_replaced():
+    policy = WorkerCompactor(TieredConfig(superseding_tools=("read_file",)))
+    history = read_history([user("Look."), *steps(3)])
+    trigger = Trigger("count", "supersede", context_window=WINDOW)
+    _, skipped = outcome(history, policy, None, trigger=trigger)
+    assert isinstance(skipped, Skip)
+    _, compaction = run(history, policy, trigger=replace(trigger, keeps_substitutes=True))
+    assert [each.original.seq for each in compaction.substitutes] == [2, 4]
+
+
+@pytest.mark.parametrize("texts", [[""], ["  "], []])
+def test_a_recap_of_nothing_says_so(texts: list[str]):
+    assert recap(read_history([assistant(text) for text in texts])) == [NOTHING]
+
+
+def test_pins_stay():
+    session = play()
+    session.append(user("Mend the build."), *steps(20))
+    session.pins = {3}
+    session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    assert {"3", "4"} <= set(shown(session.view))
