@@ -29,6 +29,11 @@ class SearchOptions:
         decay: What a day leaves of a score, and what is left at least. Without one it is the ranker's own.
         now: From when days are counted.
         fusion: How the ranker ``fused`` makes one score of two.
+        since: Only what was said then or later; those of *base* do not hold, nor do the next four.
+        until: Only what was said before.
+        role: Only what has this role.
+        kind: Only what is of this kind.
+        name: Only what has this name.
 
     Raises:
         ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
@@ -46,6 +51,11 @@ class SearchOptions:
         decay: _Decay | None = None,
         now: int | None = None,
         fusion: Fusion | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        role: str | None = None,
+        kind: str | None = None,
+        name: str | None = None,
     ) -> SearchOptions: ...
     @property
     def ranker(self) -> Ranker: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Protocol, Self
+from typing import Protocol, Self, Unpack
 
 from siltstone.memory.entry import (
     Entry,
@@ -15,6 +15,7 @@ from siltstone.memory.entry import (
     Ranker,
     Receipt,
     ReconcileReport,
+    SearchFilters,
     SearchHit,
     SearchScope,
     SessionPage,
@@ -59,6 +60,7 @@ class Store(Protocol):
         explain: bool = False,
         *,
         scope: SearchScope = "session",
+        **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
 
@@ -73,6 +75,7 @@ class Store(Protocol):
                 said is found, also what is still in their contexts and has no entry yet; what is in the
                 context of *session_id* itself is left out. A session without a namespace shares with nobody,
                 and finds its own entries.
+            filters: ``since``, ``until``, ``role``, ``kind`` and ``name``: :class:`SearchFilters`.
 
         Returns:
             Hits that have something in common with the query; of equal scores the newer first, then by id.

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.entry import Entry, SearchHit, SearchScope, SessionInfo, SourceRange, StoredEntry
+from siltstone.memory.entry import (
+    Entry,
+    SearchFilters,
+    SearchHit,
+    SearchScope,
+    SessionInfo,
+    SourceRange,
+    StoredEntry,
+)
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
@@ -25,12 +33,14 @@ from siltstone.memory.log import (
 
 __all__ = [
     "MAX_INTEGER",
+    "Filters",
     "NewEntry",
     "compaction_from_row",
     "compaction_to_row",
     "datetime_from",
     "derived_from_row",
     "derived_to_row",
+    "filters_in",
     "is_across",
     "message_from_row",
     "message_to_row",
@@ -40,6 +50,7 @@ __all__ = [
     "search_hit",
     "session_info",
     "stored_entry",
+    "with_filters",
 ]
 
 MAX_INTEGER = 2**63 - 1  #: what SQLite keeps
@@ -130,6 +141,35 @@ def is_across(scope: SearchScope) -> bool:
     return scope == "namespace"
 
 
+class Filters(NamedTuple):
+    """:class:`SearchFilters` as the core takes them."""
+
+    since: int | None
+    until: int | None
+    role: str | None
+    kind: str | None
+    name: str | None
+
+
+def filters_in(given: SearchFilters) -> Filters:
+    """*given* as the core takes them; None for what is not asked for.
+
+    Raises:
+        TypeError: an argument that no search has.
+        InvalidEntryError: *until* is not after *since*, or one of them is no time.
+    """
+    unknown = given.keys() - SearchFilters.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
+    times = (given.get("since"), given.get("until"))
+    since, until = (None if each is None else milliseconds(each) for each in times)
+    if since is not None and until is not None and since >= until:
+        raise InvalidEntryError(
+            f"since must be before until, got {times[0]!r} and {times[1]!r}", since=since, until=until
+        )
+    return Filters(since, until, given.get("role"), given.get("kind"), given.get("name"))
+
+
 def new_entry(entry: Entry) -> NewEntry:
     """*entry* as the core takes it.
 
@@ -184,6 +224,15 @@ def search_hit(found: _native.Hit, session_id: str) -> SearchHit:
     _SET_EXPLAIN(hit, found.explain)
     _SET_SESSION(hit, found.session_id or session_id)
     return hit
+
+
+def with_filters(hits: list[SearchHit], wanted: Filters) -> list[SearchHit]:
+    """*hits* whose explanations say what they had to be like: times in milliseconds since 1970."""
+    asked = {name: value for name, value in wanted._asdict().items() if value is not None}
+    for hit in hits if asked else ():
+        if hit.explain is not None:
+            hit.explain["filters"] = asked
+    return hits
 
 
 def message_to_row(message: NewMessage) -> tuple[str, str, str, str, int, int]:

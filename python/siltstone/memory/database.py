@@ -53,7 +53,7 @@ class DatabaseStore(Store):
         self._native = native
         self._limits = limits
         self._vectors = vectors
-        self._sayings = Sayings(self.open_log)
+        self._sayings = Sayings()
 
     @property
     def limits(self) -> Limits:

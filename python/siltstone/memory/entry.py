@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from siltstone.errors import ConfigError
 
@@ -21,6 +21,7 @@ __all__ = [
     "Ranker",
     "Receipt",
     "ReconcileReport",
+    "SearchFilters",
     "SearchHit",
     "SearchIndex",
     "SearchScope",
@@ -140,6 +141,26 @@ class SearchHit:
         start, end = self.source_range
         text = self.content if len(self.content) <= SHOWN else f"{self.content[:SHOWN]}…"
         return f"<SearchHit {self.score:.3f}, messages {start} to {end - 1}, {self.role}: {text!r}>"
+
+
+class SearchFilters(TypedDict, total=False):
+    """What hits must be like; everything that is given must hold. Scores do not depend on it.
+
+    They are looked at before entries are ranked, so there are as many hits as are asked for, if so many fit.
+
+    Attributes:
+        since: Said then or later, to the millisecond. A datetime without a zone is UTC.
+        until: Said before.
+        role: Their role, exactly.
+        kind: Their kind, exactly.
+        name: Their speaker's or tool's name, exactly.
+    """
+
+    since: datetime | float | None
+    until: datetime | float | None
+    role: str | None
+    kind: str | None
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)

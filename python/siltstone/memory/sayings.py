@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 from siltstone.errors import InvalidMessageError
@@ -56,19 +56,13 @@ def entry_of(
 
 
 class Sayings:
-    """Reads messages of logs as what there is to find of them.
+    """Reads messages of logs as what there is to find of them."""
 
-    Args:
-        open_log: Gives the log of a session.
-    """
-
-    def __init__(self, open_log: Callable[[str], SessionLog]) -> None:
-        self._open_log = open_log
+    def __init__(self) -> None:
         self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # those that were read last at the end
 
-    def of(self, session_id: str, rows: Sequence[LogRow]) -> list[Entry | None]:
-        """One entry or none of each of *rows*, which are messages of the session in their order."""
-        log = self._open_log(session_id)
+    def of(self, session_id: str, log: SessionLog, rows: Sequence[LogRow]) -> list[Entry | None]:
+        """One entry or none of each of *rows*, which are messages of the session's *log* in their order."""
         may = findable(log.state().settings)
         if may == "nothing":
             return [None] * len(rows)
@@ -91,15 +85,14 @@ class Sayings:
             found.append(entry_of(message, row.created_at, index_tools=may == "all", own=own))
         return found
 
-    def in_context(self, session_id: str) -> list[Entry]:
+    def in_context(self, session_id: str, log: SessionLog) -> list[Entry]:
         """What there is to find of the messages that are in the context of the session, in their order."""
-        log = self._open_log(session_id)
         state = log.state()
         spans = [(0 if state.head is None else state.head.compaction.next_seq, state.next_seq)]
         if state.head is not None:
             spans += [item for item in state.head.compaction.view if isinstance(item, tuple)]
         rows = [row for start, end in sorted(spans) for row in log.read(start, end)]
-        return [entry for entry in self.of(session_id, rows) if entry is not None]
+        return [entry for entry in self.of(session_id, log, rows) if entry is not None]
 
 
 def _walk(tools: OwnTools, rows: Iterable[LogRow]) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.convert import MAX_INTEGER, datetime_from, is_across, milliseconds, stored_entry
+from siltstone.memory.convert import (
+    MAX_INTEGER,
+    Filters,
+    datetime_from,
+    filters_in,
+    is_across,
+    milliseconds,
+    stored_entry,
+    with_filters,
+)
 from siltstone.memory.database import DatabaseStore
-from siltstone.memory.entry import Ranker, SearchHit, SearchScope, SourceRange, StoredEntry
+from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
 from siltstone.memory.limits import DEFAULTS, Limits
 
 __all__ = ["SimpleMemoryStore"]
@@ -36,23 +45,25 @@ class SimpleMemoryStore(DatabaseStore):
         explain: bool = False,
         *,
         scope: SearchScope = "session",
+        **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The entries of the session that have most of the query's words, best first.
 
         ``ranker`` must be None: there is only one way here. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
+        wanted = filters_in(filters)
         found = self._entries(session_id)
         if is_across(scope):
             found += [entry for other in self._others(session_id) for entry in self._said(other)]
         self._limits.check_query(query)
         _check(limit, ranker, min_score)
         words = query.lower().split()
-        hits = [_hit(entry, words, explain) for entry in found]
+        hits = [_hit(entry, words, explain) for entry in found if _passes(entry, wanted)]
         hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
         hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
         hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-        return hits[: min(limit, self._limits.hits)]
+        return with_filters(hits[: min(limit, self._limits.hits)], wanted)
 
     def _entries(self, session_id: str) -> list[StoredEntry]:
         return [
@@ -70,7 +81,7 @@ class SimpleMemoryStore(DatabaseStore):
         """What another session may find of this one: its entries, and what is in its context."""
         entries = self._entries(session_id)
         known = {(entry.source_range, entry.content) for entry in entries}
-        for entry in self._sayings.in_context(session_id):
+        for entry in self._sayings.in_context(session_id, self.open_log(session_id)):
             if (entry.source_range, entry.content) not in known:
                 start, end = entry.source_range
                 at = datetime_from(milliseconds(entry.created_at))
@@ -96,6 +107,13 @@ def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
             field="ranker",
             value=ranker,
         )
+
+
+def _passes(entry: StoredEntry, wanted: Filters) -> bool:
+    at = milliseconds(entry.created_at)
+    is_then = (wanted.since is None or at >= wanted.since) and (wanted.until is None or at < wanted.until)
+    pairs = ((wanted.role, entry.role), (wanted.kind, entry.kind), (wanted.name, entry.name))
+    return is_then and all(asked is None or asked == known for asked, known in pairs)
 
 
 def _hit(entry: StoredEntry, words: list[str], explain: bool) -> SearchHit:

@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, Unpack
 
 from siltstone import _native
 from siltstone.embedding.base import Embedder, check_embedder
@@ -15,14 +15,24 @@ from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.convert import (
     NewEntry,
+    filters_in,
     is_across,
     message_from_row,
     milliseconds,
     new_entry,
     search_hit,
+    with_filters,
 )
 from siltstone.memory.database import DatabaseStore
-from siltstone.memory.entry import Decay, Fusion, Ranker, SearchHit, SearchIndex, SearchScope
+from siltstone.memory.entry import (
+    Decay,
+    Fusion,
+    Ranker,
+    SearchFilters,
+    SearchHit,
+    SearchIndex,
+    SearchScope,
+)
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.vectors import Vectors
 
@@ -170,6 +180,7 @@ class MemoryStore(DatabaseStore):
         now: datetime | float | None = None,
         *,
         scope: SearchScope = "session",
+        **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
 
@@ -188,6 +199,7 @@ class MemoryStore(DatabaseStore):
                 and finds its own entries.
                 The weights of words and of days are those of the whole namespace, and neighbours are of one
                 session. Its first search indexes all of it; messages in contexts have no vectors.
+            filters: ``since``, ``until``, ``role``, ``kind`` and ``name``: :class:`SearchFilters`.
 
         An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
         parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
@@ -212,6 +224,7 @@ class MemoryStore(DatabaseStore):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
+        wanted = filters_in(filters)
         options = _native.SearchOptions(
             self._options,
             limit=max(-1, min(limit, self._limits.hits)),
@@ -220,6 +233,7 @@ class MemoryStore(DatabaseStore):
             explain=explain,
             decay=decay,
             now=milliseconds(now),
+            **wanted._asdict(),
         )
         _check_embedder(options.ranker, self._vectors)
         self._limits.check_query(query)
@@ -227,7 +241,8 @@ class MemoryStore(DatabaseStore):
         found = self._find(find, session_id, query, options)
         if found.lacking:
             self._wake()
-        return [search_hit(hit, session_id) for hit in found.hits]
+        hits = [search_hit(hit, session_id) for hit in found.hits]
+        return with_filters(hits, wanted) if explain else hits
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until the embedder has seen every entry; at once without an embedder.
@@ -280,7 +295,8 @@ class MemoryStore(DatabaseStore):
     def _said(self, unread: _native.Unread) -> list[NewEntry | None]:
         """What there is to find of messages, one entry or none of each."""
         rows = [message_from_row(row) for row in unread.rows]
-        found = self._sayings.of(unread.session_id, rows)
+        log = self.open_log(unread.session_id)
+        found = self._sayings.of(unread.session_id, log, rows)
         return [None if entry is None else new_entry(entry) for entry in found]
 
     def _find(

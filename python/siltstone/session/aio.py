@@ -10,7 +10,7 @@ from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.base import Store
-from siltstone.memory.entry import ForgetReport, Ranker, SearchHit, SearchScope
+from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -234,6 +234,7 @@ class AsyncSession(AsyncSessionFacts):
         min_score: float = 0.0,
         explain: bool = False,
         scope: SearchScope = "session",
+        **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first."""
         from siltstone.session.threads import in_thread
@@ -246,6 +247,7 @@ class AsyncSession(AsyncSessionFacts):
             min_score=min_score,
             explain=explain,
             scope=scope,
+            **filters,
         )
         return await in_thread(step)  # it changes nothing, and waits for nobody
 

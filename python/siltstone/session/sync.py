@@ -12,7 +12,7 @@ from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Models, Steps
 from siltstone.memory.base import Store
-from siltstone.memory.entry import ForgetReport, Ranker, SearchHit, SearchScope
+from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -466,6 +466,7 @@ class Session(SessionFacts):
         min_score: float = 0.0,
         explain: bool = False,
         scope: SearchScope = "session",
+        **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """What was discarded and is most like *query*, best first. Arguments are those of ``Store.search``.
 
@@ -474,7 +475,7 @@ class Session(SessionFacts):
             InvalidEntryError: *limit*, *min_score* or *query* is out of bounds.
         """
         return self._calls.search(
-            query, limit, ranker=ranker, min_score=min_score, explain=explain, scope=scope
+            query, limit, ranker=ranker, min_score=min_score, explain=explain, scope=scope, **filters
         )
 
     def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use siltstone_core::fusion::Decay;
-use siltstone_core::memory::{self, Across, QueryVector, SearchIndex};
+use siltstone_core::memory::{self, Across, Filter, QueryVector, SearchIndex};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::entries::{EntryIn, entries_in};
@@ -18,7 +18,7 @@ use crate::text::Text;
 
 /// What may be asked of a search: made once of what a store does by default, and of each search's own.
 #[pyclass(frozen, module = "siltstone._native")]
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct SearchOptions {
     pub(crate) inner: memory::SearchOptions,
 }
@@ -34,7 +34,8 @@ pub(crate) struct DecayIn {
 impl SearchOptions {
     #[new]
     #[pyo3(signature = (base=None, *, limit=None, ranker=None, index=None, min_score=None, explain=None,
-                        decay=None, now=None, fusion=None))]
+                        decay=None, now=None, fusion=None, since=None, until=None, role=None, kind=None,
+                        name=None))]
     #[expect(
         clippy::too_many_arguments,
         clippy::needless_pass_by_value,
@@ -51,8 +52,13 @@ impl SearchOptions {
         decay: Option<DecayIn>,
         now: Option<i64>,
         fusion: Option<Bound<'_, PyAny>>,
+        since: Option<i64>,
+        until: Option<i64>,
+        role: Option<Text>,
+        kind: Option<Text>,
+        name: Option<Text>,
     ) -> PyResult<Self> {
-        let base = base.map_or_else(memory::SearchOptions::default, |base| base.inner);
+        let base = base.map_or_else(memory::SearchOptions::default, |base| base.inner.clone());
         let ranker = name_in(py, "ranker", ranker.as_ref())?;
         let index = name_in(py, "index", index.as_ref())?;
         let fusion = name_in(py, "fusion", fusion.as_ref())?;
@@ -67,6 +73,13 @@ impl SearchOptions {
                 decay: decay.transpose()?.or(base.decay),
                 now: now.unwrap_or(base.now),
                 fusion: parsed(fusion, base.fusion)?,
+                filter: Filter {
+                    since,
+                    until,
+                    role: role.map(|text| text.to_string()),
+                    kind: kind.map(|text| text.to_string()),
+                    name: name.map(|text| text.to_string()),
+                },
             };
             Ok(Self { inner })
         })
@@ -234,7 +247,7 @@ pub(crate) fn search_across(
     options: PyRef<'_, SearchOptions>,
     vector: Option<VectorIn>,
 ) -> PyResult<(Option<Found>, Vec<Unread>)> {
-    let options = options.inner;
+    let options = options.inner.clone();
     let found = store.run_of(py, &session, |store, session| {
         store.find_across(session, &query, vector_in(vector).as_ref(), &options)
     })?;

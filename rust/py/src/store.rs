@@ -400,7 +400,7 @@ impl Store {
         options: PyRef<'_, SearchOptions>,
         vector: Option<VectorIn>,
     ) -> PyResult<Found> {
-        let options = options.inner;
+        let options = options.inner.clone();
         let found = self.run_of(py, &session, |store, session| {
             store.find(session, &query, vector_in(vector).as_ref(), &options)
         })?;

@@ -50,7 +50,7 @@ impl Store {
         };
         let options = &SearchOptions {
             index: SearchIndex::Exact,
-            ..*options
+            ..options.clone()
         };
         let limit = options.check(query)?;
         if limit == 0 {
@@ -66,7 +66,9 @@ impl Store {
         };
         let analysis = Analysis::of(query, vector, options.ranker, self.hash_rule());
         let rank = |namespace: &Namespace| {
-            let admits = |point| namespace.has(key) && namespace.admits(point, key);
+            let is_there = namespace.has(key);
+            let passes = namespace.scope.admitted(&options.filter);
+            let admits = |point| is_there && passes(point) && namespace.admits(point, key);
             namespace.scope.rank(&analysis, limit, options, &admits)
         };
         self.with_namespace(&name, &analysis, options, rank)

@@ -78,7 +78,7 @@ impl Snapshot {
         let has = RequiredIndexes {
             terms: terms.is_some(),
             buckets: buckets.is_some(),
-            graph: None,
+            ..RequiredIndexes::NOTHING
         };
         let (mut lexical, mut cosine) = (None, None);
         if let Some(mut from) = terms.filter(|_| needs.terms) {

@@ -120,6 +120,9 @@ impl Scope {
             }
         }
         if self.is_of(row) {
+            if needs.labels {
+                self.follow_labels(connection)?;
+            }
             return Ok(is_worth(self.entries.len(), first) && self.is_worth_keeping());
         }
         let message = format!(
@@ -128,6 +131,26 @@ impl Scope {
             row.entries,
             self.found()
         );
+        Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
+    }
+
+    /// Reads the roles, kinds and names that it lacks.
+    fn follow_labels(&mut self, connection: &Connection) -> Result<()> {
+        let known = self.labels.len();
+        let after = known
+            .checked_sub(1)
+            .map_or(EntryId(0), |last| self.entries[last].0);
+        let mut lacking = self.entries[known..].iter().map(|&(id, _)| id).peekable();
+        let labels = &mut self.labels;
+        entry::for_each_label(connection, self.session, after, |id, role, kind, name| {
+            if lacking.next_if_eq(&id).is_some() {
+                labels.push(role, kind, name);
+            }
+        })?;
+        if lacking.next().is_none() {
+            return Ok(());
+        }
+        let message = "entries that are indexed are not listed";
         Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
     }
 
@@ -170,6 +193,7 @@ impl Scope {
         if self.made.buckets {
             self.cosine = self.cosine.only(points.iter().map(|&(point, _)| point));
         }
+        self.labels.only(&self.entries, &stays);
         self.entries.retain(|(id, _)| stays(*id));
         self.dense = None; // its vectors are numbered as the entries were
     }
@@ -206,6 +230,7 @@ impl Scope {
     ) -> Result<usize> {
         let missing = RequiredIndexes {
             graph: None,
+            labels: false,
             ..needs.without(self.made())
         };
         let is_new = self.entries.is_empty() && self.graph.is_none();
@@ -228,6 +253,7 @@ impl Scope {
         self.revision = NO_REVISION;
         self.made = RequiredIndexes {
             graph: None,
+            labels: false,
             ..self.made.and(needs)
         };
         let (terms, buckets) = (self.lexical.len(), self.cosine.len());
@@ -275,6 +301,7 @@ impl Scope {
             terms: self.made.terms && self.lexical.len() == place,
             buckets: self.made.buckets && self.cosine.len() == place,
             graph: self.made().graph.filter(|_| known.is_none()),
+            labels: false,
         };
         if known.is_none() {
             self.entries.push((stored.id, stored.entry.created_at));

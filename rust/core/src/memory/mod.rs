@@ -44,6 +44,7 @@ mod entries;
 mod examine;
 mod explain;
 mod facts;
+mod filter;
 mod forget;
 mod fused;
 mod graph;
@@ -71,6 +72,7 @@ pub use entries::{Figures, Page};
 pub use explain::{
     ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
 };
+pub use filter::Filter;
 pub use forget::{Forgotten, Target};
 pub use handle::Handle;
 pub use listing::SessionFigures;

@@ -178,7 +178,10 @@ impl Namespace {
         standings: &[Standing],
         needs: RequiredIndexes,
     ) -> Result<Vec<Unread>> {
-        let needs = needs.and(self.scope.made);
+        let needs = RequiredIndexes {
+            labels: false, // it always has them
+            ..needs.and(self.scope.made)
+        };
         if self.scope.revision == NO_REVISION && !self.sources.is_empty()
             || !needs.without(self.scope.made).is_nothing()
         {
@@ -464,6 +467,8 @@ impl Namespace {
         let mut analysed = Analysed::of(entry, self.scope.hash_rule, needs);
         analysed.range = place(analysed.range, session);
         self.scope.push(EntryId(label), analysed)?;
+        let name = entry.name.as_deref();
+        self.scope.labels.push(&entry.role, &entry.kind, name);
         self.sources.push((session, Source::of(entry)));
         Ok(point)
     }

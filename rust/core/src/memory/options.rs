@@ -5,6 +5,7 @@ use std::str::FromStr;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fusion::Decay;
 use crate::index::NewGraph;
+use crate::memory::filter::Filter;
 use crate::memory::required_indexes::RequiredIndexes;
 
 /// Hits that a search returns at most, whatever the caller asks for.
@@ -121,7 +122,7 @@ pub enum SearchIndex {
 }
 
 /// What a search returns, besides what it searches for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
     /// At most this many hits; 0 gives none, more than [`MAX_LIMIT`] gives that many.
     pub limit: i64,
@@ -139,6 +140,8 @@ pub struct SearchOptions {
     pub now: i64,
     /// How `Fused` makes one score of two.
     pub fusion: Fusion,
+    /// Which entries may be found.
+    pub filter: Filter,
 }
 
 impl Default for SearchOptions {
@@ -152,6 +155,7 @@ impl Default for SearchOptions {
             decay: None,
             now: 0,
             fusion: Fusion::default(),
+            filter: Filter::default(),
         }
     }
 }
@@ -159,12 +163,25 @@ impl Default for SearchOptions {
 impl SearchOptions {
     /// The indexes that a search looks into. Where there are no vectors to compare with, terms rank.
     pub(super) fn needs(&self) -> RequiredIndexes {
-        match (self.ranker, self.index) {
+        let needs = match (self.ranker, self.index) {
             (Ranker::Cosine, SearchIndex::Exact) => RequiredIndexes::BUCKETS,
             (Ranker::Cosine, SearchIndex::Graph(kind)) => RequiredIndexes::graph(kind),
             (Ranker::Hybrid, _) => RequiredIndexes::BOTH,
             (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => RequiredIndexes::TERMS,
+        };
+        RequiredIndexes {
+            labels: self.filter.is_labelled(),
+            ..needs
         }
+    }
+
+    /// The same, of the exact index where a graph would lead to entries that may not be found.
+    pub(super) fn of_filter(&self) -> Self {
+        let mut options = self.clone();
+        if !self.filter.is_none() {
+            options.index = SearchIndex::Exact;
+        }
+        options
     }
 
     /// How many hits are wanted of a search for `query`.

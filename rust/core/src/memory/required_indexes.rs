@@ -11,6 +11,8 @@ pub(super) struct RequiredIndexes {
     pub(super) buckets: bool,
     /// A graph over the rows of buckets, and of which kind.
     pub(super) graph: Option<NewGraph>,
+    /// The role, kind and name of each entry, for filters. No cache has them.
+    pub(super) labels: bool,
 }
 
 impl RequiredIndexes {
@@ -19,6 +21,7 @@ impl RequiredIndexes {
         terms: false,
         buckets: false,
         graph: None,
+        labels: false,
     };
     pub(super) const TERMS: Self = Self {
         terms: true,
@@ -32,7 +35,7 @@ impl RequiredIndexes {
     pub(super) const BOTH: Self = Self {
         terms: true,
         buckets: true,
-        graph: None,
+        ..Self::NOTHING
     };
 
     /// A graph of that kind.
@@ -49,6 +52,7 @@ impl RequiredIndexes {
             terms: self.terms || other.terms,
             buckets: self.buckets || other.buckets,
             graph: self.graph.or(other.graph),
+            labels: self.labels || other.labels,
         }
     }
 
@@ -58,6 +62,7 @@ impl RequiredIndexes {
             terms: self.terms && !other.terms,
             buckets: self.buckets && !other.buckets,
             graph: self.graph.filter(|&kind| other.graph != Some(kind)),
+            labels: self.labels && !other.labels,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::embed::hash::HashRule;
 use crate::id::EntryId;
 use crate::index::{DenseIndex, HashedTfIndex};
 use crate::memory::cached::Snapshot;
+use crate::memory::filter::{Filter, Labels};
 use crate::memory::graph::Graph;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
@@ -54,6 +55,8 @@ pub(super) struct Scope {
     /// Where a search asked for one.
     pub(super) graph: Option<Graph>,
     pub(super) kept: Kept,
+    /// Of the first entries, once a filter asked for them.
+    pub(super) labels: Labels,
     /// When it was last searched, on a clock that counts searches.
     used: AtomicU64,
 }
@@ -110,6 +113,7 @@ impl Scope {
             dense: None,
             graph: None,
             kept: Kept::default(),
+            labels: Labels::default(),
             used: AtomicU64::new(0),
         }
     }
@@ -140,7 +144,7 @@ impl Scope {
         RequiredIndexes {
             terms,
             buckets,
-            graph: None,
+            ..RequiredIndexes::NOTHING
         }
         .without(self.made)
     }
@@ -175,6 +179,7 @@ impl Scope {
     pub(super) fn made(&self) -> RequiredIndexes {
         RequiredIndexes {
             graph: self.graph.as_ref().map(Graph::kind),
+            labels: self.labels.len() == self.entries.len(),
             ..self.made
         }
     }
@@ -188,6 +193,19 @@ impl Scope {
     pub(super) fn has_vectors(&self, embedder: i64, revision: i64) -> bool {
         let known = self.dense.as_ref();
         known.is_some_and(|dense| (dense.embedder, dense.revision) == (embedder, revision))
+    }
+
+    /// Which points a filter admits.
+    pub(super) fn admitted<'a>(&'a self, filter: &Filter) -> impl Fn(u32) -> bool + use<'a> {
+        let (since, until) = (filter.since, filter.until);
+        let is_labelled = filter.is_labelled();
+        let wanted = self.labels.wanted(filter);
+        move |point| {
+            let (_, at) = self.entries[point as usize];
+            since.is_none_or(|since| at >= since)
+                && until.is_none_or(|until| at < until)
+                && (!is_labelled || self.labels.has(point, wanted))
+        }
     }
 
     /// How many rows of the session it has seen.

@@ -71,6 +71,7 @@ impl Store {
         vector: Option<&QueryVector>,
         options: &SearchOptions,
     ) -> Result<Found> {
+        let options = &options.of_filter();
         let limit = options.check(query)?;
         let nothing = || Found {
             hits: Vec::new(),
@@ -89,7 +90,10 @@ impl Store {
             session,
             analysis.embedder(),
             options.needs(),
-            |scope| scope.rank(&analysis, limit, options, &|_| true),
+            |scope| {
+                let admits = scope.admitted(&options.filter);
+                scope.rank(&analysis, limit, options, &admits)
+            },
             |transaction, scope, row, ranking| {
                 let mut hits = Vec::with_capacity(ranking.best.len());
                 let mut entries = entry::Reader::of(transaction)?;

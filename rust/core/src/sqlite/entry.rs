@@ -264,6 +264,27 @@ pub(crate) fn for_each_after(
     Ok(())
 }
 
+/// Hands over role, kind and name of the session's entries with an id above `after`, in order of id. The rows are
+/// not compared with their checksums, which takes their texts: what is found is read again, and is.
+pub(crate) fn for_each_label(
+    connection: &Connection,
+    session: i64,
+    after: EntryId,
+    mut take: impl FnMut(EntryId, &str, &str, Option<&str>),
+) -> Result<()> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, role, kind, name FROM entry WHERE session = ?1 AND id > ?2 ORDER BY id",
+    )?;
+    let mut rows = statement.query([session, after.0])?;
+    while let Some(row) = rows.next()? {
+        let columns = Columns::of(TABLE, row);
+        let (role, kind) = (columns.text(1)?, columns.text(2)?);
+        let name = columns.optional_text(3)?;
+        take(EntryId(columns.integer(0)?), &role, &kind, name.as_deref());
+    }
+    Ok(())
+}
+
 /// The ids of the session's entries, in ascending order. The rows themselves are not looked at.
 pub(crate) fn ids(connection: &Connection, session: &SessionRow) -> Result<Vec<EntryId>> {
     let mut statement =
