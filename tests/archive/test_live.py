@@ -102,6 +102,17 @@ def test_oc_50_a_search_keeps_to_its_session_unless_it_asks_all(tmp_path: Path) 
     assert len(archive.search("walrus", min_score=0.0, now=NOW)) == 2
 
 
+def test_oc_80_oc_81_segments_are_filtered_by_topic_and_entity(tmp_path: Path) -> None:
+    archive = ContextArchive(tmp_path)
+    archive.add("s", said("deploy with docker for ann@example.org", "deploy the cake to the table"))
+    options: dict[str, Any] = {"min_score": 0.0, "now": NOW}
+    assert len(archive.search("deploy", **options)) == 2
+    assert contents(archive.search("the", topic="finance", **options)) == []
+    for chosen in ({"entity": "ann@example.org"}, {"topic": "deployment", "entity": "ann@example.org"}):
+        found = archive.search("deploy", **chosen, **options)
+        assert contents(found) == ["deploy with docker for ann@example.org"]
+
+
 def test_oc_79_a_restart_embeds_nothing_and_opening_reads_nothing(tmp_path: Path) -> None:
     asked: list[str] = []
 

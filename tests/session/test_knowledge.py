@@ -388,6 +388,25 @@ def test_ru_33_a_session_searches_its_facts_by_words_and_vectors_where_that_is_c
         assert len(session._core.knowing.facts.vectors()) == 2
 
 
+def test_threads_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, knowledge=KnowledgeConfig(max_facts=100, knowledge_extraction=False)) as session:
+        for number in range(100):
+            session.save(f"an old fact {number}")
+
+        def save(thread: int) -> None:
+            for number in range(10):
+                session.save(f"thread {thread} says {number}")
+
+        threads = [threading.Thread(target=save, args=(thread,)) for thread in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kept = contents(session)
+        assert len(kept) == 100
+        assert sum(text.startswith("thread") for text in kept) == 80
+
+
 def test_a_fact_holds_until_its_end(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         fact = session.save("The demo is tomorrow", valid_until=4_000_000_000)

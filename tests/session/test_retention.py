@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import turns
+from conversations import assistant, small, turns, user
 from dictionary_store import DictionaryStore
 from siltstone import Compacted, CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport, SimpleMemoryStore
+from siltstone.recall import RecallConfig
 from siltstone.testing import ScriptedModel
 from storing import contents, entries
 
@@ -111,3 +112,43 @@ def test_without_it_nothing_leaves_and_nothing_is_told(tmp_path: Path) -> None:
 def test_bounds_that_keep_nothing_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="must be"):
         Retention(**wrong)
+
+
+def test_oc_21_oc_22_the_documented_bounds_and_what_changes_them() -> None:
+    assert Retention.documented() == Retention(20_000, timedelta(days=90), once=True)
+    assert Retention.documented(eviction_days=0).max_age is None
+    settings = {"maxSegments": 5, "eviction_days": 1}
+    assert Retention.from_settings(settings) == Retention(5, timedelta(days=1), once=True)
+    with pytest.raises(ConfigError, match="max_segments must be an integer >= 1, got 0"):
+        Retention.from_settings({"maxSegments": 0})
+
+
+def test_oc_65_an_unknown_setting_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="unknown setting 'maxSegment' of retention; known are maxSegments"):
+        Retention.from_settings({"maxSegment": 5})
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_oc_21_the_same_text_of_the_same_role_is_found_once_where_that_is_chosen(
+    tmp_path: Path, once: bool
+) -> None:
+    options: dict[str, Any] = {"policy": small(), "model": ScriptedModel(), "retention": Retention(once=once)}
+    with Session.open(tmp_path, "s", **options) as session:
+        for _ in range(2):
+            for number in range(8):
+                text = f"the very same words {number // 2} " + "pad " * 30
+                session.append(user(text), assistant(text))
+            assert isinstance(session.compact(), Compacted)
+        kept = [(entry.role, entry.content) for entry in session.store.entries("s", limit=100).entries]
+        assert (len(set(kept)) == len(kept)) is once
+        assert {role for role, _ in kept} == {"user", "assistant"}, "another role is another text"
+        assert len(session.log()) == 32
+
+
+def test_a_recall_with_bounds_of_its_own_brings_them(tmp_path: Path) -> None:
+    config = RecallConfig(max_segments=7, eviction_days=0)
+    for recall, expected in ((config, Retention(7, None, once=True)), (RecallConfig(), None)):
+        with Session.open(tmp_path, f"s{recall.max_segments}", recall=recall) as session:
+            assert session._core.retention == expected
+    with Session.open(tmp_path, "own", recall=config, retention=None) as session:
+        assert session._core.retention is None

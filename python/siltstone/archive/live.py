@@ -160,6 +160,8 @@ class ContextArchive:
         limit: int = 8,
         *,
         session_id: str | None = None,
+        topic: str | None = None,
+        entity: str | None = None,
         min_score: float = 0.7,
         vector_weight: float = 0.7,
         bm25_weight: float = 0.3,
@@ -172,6 +174,8 @@ class ContextArchive:
             query: Any text.
             limit: The most segments.
             session_id: That session alone; None for all.
+            topic: Segments of that topic alone, of the documented table.
+            entity: Segments with that entity alone.
             min_score: The least score, over the weights of the sides that found a segment.
             vector_weight: Of the cosine.
             bm25_weight: Of BM25.
@@ -181,7 +185,11 @@ class ContextArchive:
         if limit < 1 or not query.strip():
             return []
         with self._lock:
-            segments = self.timeline(session_id)
+            segments = [
+                each
+                for each in self.timeline(session_id)
+                if (topic is None or topic in each.topics) and (entity is None or entity in each.entities)
+            ]
             words = self._best(bm25(query, [self._tokens(each) for each in segments]), limit)
             asked = self._vector_of(query)
             kept = self._loaded()

@@ -52,7 +52,8 @@ class RecallConfig:
         knowledge_extraction: Facts are taken from what was discarded.
         auto_recall_min_score: The least score of a detail, 0..1; None is the measured one of the store's
             default ranking. The documented rule has 0.7, on a scale of its own.
-        max_segments: Entries that a search may find; the oldest leave first.
+        max_segments: Entries that a search may find; the oldest leave first. A session applies this and
+            ``eviction_days`` where one of them is not the documented default; ``Retention`` says it outright.
         cross_session: All sessions of the namespace are searched, not only this one.
         eviction_days: Days after which an entry is not found any more; 0 is never.
         score_filter: Whose scale ``auto_recall_min_score`` is on.

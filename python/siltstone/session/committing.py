@@ -17,6 +17,7 @@ from siltstone.session.core import SessionCore, is_at
 from siltstone.session.learning import learn_patterns
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import minus, union
+from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items
 
@@ -82,6 +83,8 @@ def _commit(
     entries = []
     if core.indexed:
         entries = rows.entries(leaving, index_tools=core.index_tools, within=read, redacting=core.redacting)
+        if core.retention is not None and core.retention.once:
+            entries = only_new(core.store, core.session_id, entries)
     still_shown = union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
     row = rows.compaction_row(
         compaction,

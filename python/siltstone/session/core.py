@@ -117,7 +117,7 @@ class SessionCore:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
         self.given_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
         self.slot, self.background = Slot(), Background(is_on=background)
-        self._now, self.index_tools, self._retention = now, index_tools, retention
+        self._now, self.index_tools, self.retention = now, index_tools, retention
         self.redacting = None if redactor is None else Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
         self.rows: SessionLog = store.open_log(session_id)
@@ -570,8 +570,8 @@ class SessionCore:
 
     def retain(self) -> None:
         """Takes out of the search what the retention of the session does not keep."""
-        if self._retention is not None:
-            retain(self.store, self.session_id, self._retention, self.hooks, self._now())
+        if self.retention is not None:
+            retain(self.store, self.session_id, self.retention, self.hooks, self._now())
 
     def _row(self, compaction_id: int | None) -> CompactionRow | None:
         return None if compaction_id is None else self.rows.compaction(compaction_id)

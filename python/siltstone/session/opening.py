@@ -159,7 +159,7 @@ def open_session(
             guards=guards,
             context_window=window,
             reserved_tokens=reserved,
-            retention=options.get("retention"),
+            retention=_retention(options, recall),
             redactor=redactor,
             knowledge=knowledge,
             archive=archive,
@@ -191,6 +191,19 @@ def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> R
         field="redaction",
         value=asked,
     )
+
+
+def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Retention | None:
+    """What stays findable: as the host says, or else as recall does, where it changes its own bounds.
+
+    The documented bounds are the defaults of a recall, and would have what is two years old never recalled.
+    """
+    if "retention" in options or recall is None:
+        return options.get("retention")
+    usual = RecallConfig()
+    if (recall.max_segments, recall.eviction_days) == (usual.max_segments, usual.eviction_days):
+        return None
+    return Retention.documented(max_segments=recall.max_segments, eviction_days=recall.eviction_days)
 
 
 def _knowledge(options: Options[Any, Any, Any]) -> KnowledgeConfig | None:

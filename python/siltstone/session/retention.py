@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, Final
 
+from siltstone.archive import dedup_key
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
 from siltstone.events import Hook, MemoryExpired, notify
 from siltstone.memory.base import Store
+from siltstone.memory.entry import Entry
 
-__all__ = ["Retention", "retain"]
+__all__ = ["Retention", "only_new", "retain"]
 
+_SPELLED: Final = {"maxSegments": "max_segments", "evictionDays": "eviction_days"}
+_PAGE: Final = 1_000
 _log = logging.getLogger("siltstone")
 
 
@@ -25,10 +31,13 @@ class Retention:
     Attributes:
         max_entries: At most so many entries, the newest by when they were said.
         max_age: None older than this.
+        once: The same text of the same role is findable once: known by SHA-256 over session, role and
+            content, all 32 bytes. A later one is in the log alone.
     """
 
     max_entries: int | None = None
     max_age: timedelta | None = None
+    once: bool = False
 
     def __post_init__(self) -> None:
         if self.max_entries is not None and (type(self.max_entries) is not int or self.max_entries < 1):
@@ -41,6 +50,61 @@ class Retention:
             raise ConfigError(
                 f"max_age must be > 0, or None, got {self.max_age!r}", field="max_age", value=self.max_age
             )
+
+        if not isinstance(self.once, bool):
+            raise ConfigError(f"once must be True or False, got {self.once!r}", field="once", value=self.once)
+
+    @classmethod
+    def documented(cls, *, max_segments: int = 20_000, eviction_days: int = 90) -> Retention:
+        """The documented bounds: 20,000 entries, 90 days, each text once.
+
+        Args:
+            max_segments: The most entries, 1 or more.
+            eviction_days: Days after which an entry leaves, strictly older; 0 is never.
+
+        Raises:
+            ConfigError: a value out of its bounds.
+        """
+        for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
+            if type(value) is not int or value < least:
+                raise ConfigError(
+                    f"{name} must be an integer >= {least}, got {value!r}", field=name, value=value
+                )
+        return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Retention:
+        """The documented bounds, as settings change them: ``maxSegments`` and ``evictionDays``.
+
+        Raises:
+            ConfigError: an unknown key, which is named with those that there are; or a value out of bounds.
+        """
+        known = {_SPELLED.get(key, key): value for key, value in settings.items()}
+        for key in settings:
+            if _SPELLED.get(key, key) not in _SPELLED.values():
+                raise ConfigError(
+                    f"unknown setting {key!r} of retention; known are {', '.join(_SPELLED)}",
+                    field=key,
+                    value=settings[key],
+                )
+        return cls.documented(**known)
+
+
+def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
+    """*entries* without those whose text the session has of the same role, and each text once."""
+    known: set[bytes] = set()
+    offset: int | None = 0
+    while entries and offset is not None:
+        page = store.entries(session_id, offset=offset, limit=_PAGE)
+        known.update(dedup_key(session_id, each.role, each.content) for each in page.entries)
+        offset = page.next_offset
+    new = []
+    for entry in entries:
+        key = dedup_key(session_id, entry.role, entry.content)
+        if key not in known:
+            known.add(key)
+            new.append(entry)
+    return new
 
 
 def retain(store: Store, session_id: str, retention: Retention, hooks: tuple[Hook, ...], now: float) -> None:
