@@ -35,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow torture faults load sanitize fuzz demo bench bench-peers quality docs ci clean
+.PHONY: help install build format lint test test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -141,6 +141,9 @@ bench-peers: install $(PEERS) ## The indexes beside hnswlib, usearch, faiss, tan
 quality: install $(PEERS) ## What rankers and peers find, and what summaries keep, of recorded conversations (SILTSTONE_DATA)
 	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/evidence.py --record benches/record
+
+requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
+	$(PY) benches/quality/sent.py
 
 docs: install ## Build the documentation of the crates and run the examples of README and docs/
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)

@@ -91,6 +91,22 @@ def test_levels_fold_at_the_bound_and_the_originals_are_read_again(
         assert levels(session) == expected
 
 
+def test_what_is_read_again_stays_within_twice_of_what_was_said(tmp_path: Path) -> None:
+    """However long a session goes on: the originals are read again when there are twice as many."""
+    read: list[int] = []
+
+    def summarise(request: Any) -> str:
+        read.append(len(request.messages[0]["content"]))
+        return "The steps were done."
+
+    with Session.open(tmp_path, "s", policy=policy(max_summary_level=1), model=summarise) as session:
+        for number in range(24):
+            talk(session, f"The step is n{number}.")
+        said = sum(len(str(raw["content"])) for raw in session.log())
+        assert levels(session).count(1) in range(4, 8)
+    assert sum(read) < 4 * said
+
+
 def test_a_summary_is_written_anew_on_request_and_the_request_can_be_undone(tmp_path: Path) -> None:
     model = Forgetful()
     with Session.open(tmp_path, "s", policy=policy(), model=model) as session:

@@ -78,7 +78,8 @@ class CompactionConfig:
             keeps its head and its tail. Where that is enough, nothing is discarded and no model is asked.
             ``"auto"``: a sixth of the effective threshold. None: no bound.
         max_summary_level: A summary of summaries that would have a higher level is written anew from the
-            messages it stands for, where the caller can read them (``Trigger.originals``). None: never.
+            messages it stands for, where the caller can read them (``Trigger.originals``), and there are
+            twice as many as when one last was. None: never.
         request_rule: Says of a user's text that stands beside tool results whether it is a request. The
             default takes each for one that does not begin with one of ``siltstone.messages.REMINDER_TAGS``.
         prefix_preserving: Where the whole history fits the summariser's window, the request is the live

@@ -40,6 +40,7 @@ __all__ = ["ThresholdCompactor"]
 _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"})
 
 SUSPECT_FROM = 1_000  # tokens discarded: a short summary of less is no surprise
+READ_AGAIN = "read_again"  # in the state: how many messages a summary was last written anew from
 
 
 class ThresholdCompactor:
@@ -155,7 +156,8 @@ class ThresholdCompactor:
             substitutes=substitutes,
             level=1 if folded else None,
         )
-        compaction = replace(compaction, requests_left=self._requests_left(selection))
+        read_again = {READ_AGAIN: _covered_count(summaries(selection.discarded))} if folded else None
+        compaction = replace(compaction, requests_left=self._requests_left(selection), state=read_again)
         if trigger.fold:
             return compaction
         self._check_shrunk(history, compaction)
@@ -206,13 +208,28 @@ class ThresholdCompactor:
 
     def _told(self, selection: Selection, trigger: Trigger) -> tuple[Sequence[Message], bool]:
         """What the summariser is told, and whether summaries gave way to the messages they stand for."""
-        most, earlier = self.config.max_summary_level, summaries(selection.discarded)
-        is_high = most is not None and any(summary_level(message) >= most for message in earlier)
-        if trigger.originals is None or not earlier or not (trigger.fold or is_high):
+        earlier = summaries(selection.discarded)
+        if (
+            trigger.originals is None
+            or not earlier
+            or not (trigger.fold or self._is_folded(earlier, trigger))
+        ):
             return selection.told, False
         ranges = joined(span for message in earlier for span in message.covers)
         others = [message for message in selection.told if message.provenance != "compaction_summary"]
         return sorted([*trigger.originals(ranges), *others], key=lambda message: message.seq), True
+
+    def _is_folded(self, earlier: Sequence[Message], trigger: Trigger) -> bool:
+        """Whether summaries are so high that the originals are to be read again.
+
+        Once they were, they are read again when there are twice as many: so all that a session ever reads
+        again is no more than twice what was said in it, however long it goes on.
+        """
+        most = self.config.max_summary_level
+        if most is None or all(summary_level(message) < most for message in earlier):
+            return False
+        last: int = (trigger.policy_state or {}).get(READ_AGAIN, 0)
+        return _covered_count(earlier) >= 2 * last
 
     def _is_suspect(self, selection: Selection, summary: str) -> bool:
         if self.token_rule.count_text(summary) >= self.config.min_summary_tokens:
@@ -388,3 +405,8 @@ def _overflow(error: SummarizerOverflow, calls: Calls) -> CompactionError:
         reason="summarizer_overflow",
         usage=tuple(calls.usage),
     )
+
+
+def _covered_count(earlier: Sequence[Message]) -> int:
+    """How many messages these summaries stand for."""
+    return sum(end - start for message in earlier for start, end in message.covers)
