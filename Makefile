@@ -141,6 +141,7 @@ bench-peers: install $(PEERS) ## The indexes beside hnswlib, usearch, faiss, tan
 quality: install $(PEERS) ## What rankers and peers find, and what summaries keep, of recorded conversations (SILTSTONE_DATA)
 	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/evidence.py --record benches/record
+	PYTHONPATH=python $(PEERS_PY) benches/quality/recall.py --record benches/record
 
 requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
 	$(PY) benches/quality/sent.py

@@ -93,7 +93,7 @@ FAMILIES = {
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
         "background clock range_set repeats retention slot usage view",
-        "knowing redacting",
+        "documented_search knowing redacting",
         "carrying host_list rows threads",
         "lineage loading",
         "state",

@@ -282,7 +282,8 @@ def test_oc_83_nothing_is_placed_where_the_window_is_full(tmp_path: Path, events
 def test_a_turn_whose_request_was_refused_goes_on_without_a_block(session: Session) -> None:
     session.append(user(QUESTION))
     assert session.prepare().recalled
-    assert session.recover(ValueError("maximum context length exceeded")).recalled == ""
+    refused = ValueError("This model's maximum context length is 12000 tokens, but you asked for 13000")
+    assert session.recover(refused).recalled == ""
     session.append(*exchange(300))
     assert session.prepare().recalled == ""
     session.append(assistant("basalt-seven"), user("which walrus password did the quarry have?"))
@@ -332,6 +333,68 @@ def test_a_long_hit_is_cut_to_what_was_asked(tmp_path: Path) -> None:
 def test_a_short_follow_up_is_asked_with_what_was_asked_before(session: Session) -> None:
     session.append(user(QUESTION), assistant("let me see"), user("and?"))
     assert EVIDENCE in session.prepare().recalled
+
+
+def test_with_cross_session_the_whole_namespace_is_recalled_and_no_other(tmp_path: Path) -> None:
+    for name, namespace, words in (
+        ("one", "quarry", EVIDENCE),
+        ("two", "quarry", "The lorry of the quarry is yellow."),
+        ("other", "harbour", "The walrus password of the harbour is granite-nine."),
+    ):
+        with Session.open(
+            tmp_path, name, namespace=namespace, policy=small(), context_window=16_000, cross_session=True
+        ) as one:
+            one.append(user("please note this: " + words), assistant("noted"))
+            for turn in turns(8):
+                one.append(*turn)
+                one.prepare()
+    everywhere = RecallConfig(cross_session=True)
+    with Session.open(tmp_path, "new", namespace="quarry", recall=everywhere, policy=None) as one:
+        one.append(user(QUESTION))
+        block = one.prepare().recalled
+        assert EVIDENCE in block
+        assert "granite" not in block
+    with Session.open(tmp_path, "newer", namespace="quarry", recall=True, policy=None) as one:
+        one.append(user(QUESTION))
+        assert one.prepare().recalled == ""
+    with pytest.raises(ConfigError, match="cross_session=True needs a namespace"):
+        Session.open(tmp_path, "alone", recall=everywhere)
+
+
+DOCUMENTED = RecallConfig.documented(enabled=True)
+
+
+def test_oc_31_the_documented_form_recalls_at_the_head_by_the_documented_score(tmp_path: Path) -> None:
+    with opened(tmp_path, recall=DOCUMENTED) as one:
+        talk(one)
+        same = user("The walrus password for the quarry is basalt")
+        one.append(same, assistant("so"), same, assistant("so"), same)
+        answer = one.prepare()
+        assert EVIDENCE in answer.recalled
+        assert answer.recalled.startswith('<recalled-context source="memory-context">')
+        assert recalled(answer.messages) == [1]
+        one.append(assistant("basalt-seven"), user("how do penguins hibernate?"), assistant("they do not"))
+        one.append(user("sing me something by Schubert"), assistant("la"), user("and a waltz by Strauss"))
+        assert one.prepare().recalled == ""
+
+
+def test_the_documented_form_knows_what_is_too_old_and_what_is_too_much(tmp_path: Path) -> None:
+    from siltstone import Entry
+
+    texts = [Entry(EVIDENCE, created_at=1_000.0), Entry("The walrus password is old.", created_at=2_000.0)]
+    asked = "The walrus password for the quarry is"
+    with opened(tmp_path, policy=None, recall=DOCUMENTED) as one:
+        one.store.index("s", texts)
+        one.append(user(asked))
+        assert one.prepare().recalled == "", "older than 90 days"
+    always = RecallConfig.documented(enabled=True, eviction_days=0, auto_recall_min_score=0.0)
+    with opened(tmp_path, policy=None, recall=always) as one:
+        assert EVIDENCE in one.prepare().recalled
+    newest = RecallConfig.documented(enabled=True, eviction_days=0, auto_recall_min_score=0.0, max_segments=1)
+    with opened(tmp_path, policy=None, recall=newest) as one:
+        block = one.prepare().recalled
+        assert "is old" in block
+        assert EVIDENCE not in block
 
 
 @pytest.mark.anyio

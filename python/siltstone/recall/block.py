@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2s
 from typing import Final, TypeVar
 
@@ -22,10 +23,13 @@ _Item = TypeVar("_Item", FactLine, Detail)
 OPEN: Final = '<recalled-context source="memory-context">'  #: how every block begins
 _CLOSE: Final = "</recalled-context>"
 _TAGS: Final = ("recalled-context", "knowledge", "detail")
+_MINUTES: Final = len("2026-02-10 14:31")
 _AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
 _LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
+#: A text without any of these can do nothing: nearly all are so.
+_SPECIAL: Final = re.compile("[<＜﹤‹⟨〈〈˂ᐸ❮❰\\[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _WORD: Final = re.compile(r"[^\w-]+")
 #: Letters of other scripts that are drawn as letters of our tags.
 _LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
@@ -120,6 +124,8 @@ def safe(content: str) -> str:
     A bracket before the name of one of our tags becomes ``&lt;``, however the name is disguised, and a line
     that begins as a detail does gets a backslash. Everything else stays.
     """
+    if _SPECIAL.search(content) is None:
+        return content
 
     def bracket(found: re.Match[str]) -> str:
         return "&lt;" if _names_a_tag(content[found.end() : found.end() + _AHEAD]) else found[0]
@@ -175,7 +181,8 @@ def _fact(fact: FactLine) -> str:
 
 
 def _detail(detail: Detail) -> str:
-    return f"[{_utc(detail.created_at):%Y-%m-%d %H:%M} {_word(detail.role)}] {safe(detail.content)}"
+    when = _utc(detail.created_at).isoformat(" ", "minutes")[:_MINUTES]
+    return f"[{when} {_word(detail.role)}] {safe(detail.content)}"
 
 
 def _shortened(detail: Detail, budget: int, count: Callable[[str], int]) -> str:
@@ -192,9 +199,12 @@ def _shortened(detail: Detail, budget: int, count: Callable[[str], int]) -> str:
     return line[:low] + CUT if low > header else ""
 
 
+@lru_cache(maxsize=64)
 def _word(text: str) -> str:
     return _WORD.sub("_", text).strip("_") or "unknown"
 
 
 def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is UTC:
+        return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Final, Protocol, TypeAlias
 
@@ -15,6 +15,7 @@ from siltstone.recall.query import LEAST, queries_of, query_of
 __all__ = ["FACT_LIMIT", "Excerpt", "Recall", "Sources"]
 
 FACT_LIMIT = 10  #: facts that are looked for
+_WITH_NEIGHBOURS: Final = 1  #: hits, the best ones, that those beside them come with: more find no more
 WITH_THE_BEST: Final = 0.5  #: of the least score: what comes with a hit that has it
 _NEIGHBOUR = 0.15  #: what a step away from a hit takes of its score
 _HEADER: Final = 12  #: tokens of what stands before the text of a detail
@@ -28,7 +29,10 @@ class Sources(Protocol):
     """Where a session looks: bound to it, or to its namespace."""
 
     def details(self, query: str, limit: int) -> Sequence[Detail]:
-        """What was said that fits *query* and is not in context, best first."""
+        """What was said that fits *query* and is not in context, best first.
+
+        With ``score_filter="documented"`` only what passes the documented filter.
+        """
 
     def neighbours(self, detail: Detail, distance: int) -> Sequence[tuple[int, Detail]]:
         """The entries up to *distance* before and after *detail*, each with how far away it stands."""
@@ -143,22 +147,25 @@ class Recall:
 
         By the measured rule the best hit decides whether any is, and what comes with it has at least a share
         of the same score: a detail of an answer says less of the question than the sentence that names it.
+        By the documented rule the search has decided, which knows what found each.
         """
+        if self.config.score_filter == "documented":
+            return list(hits)
         least = self.config.min_score
-        if self.config.score_filter == "calibrated" and any(hit.score >= least for hit in hits):
+        if any(hit.score >= least for hit in hits):
             least *= WITH_THE_BEST
         return [hit for hit in hits if hit.score >= least]
 
     def _with_neighbours(self, hits: Sequence[Detail]) -> list[Detail]:
         if not self.config.expand_neighbors:
             return list(hits)
-        best = {hit.entry_id: hit for hit in hits}
-        for hit in hits:
+        best = {hit.entry_id or -place: hit for place, hit in enumerate(hits, 1)}  # 0 is that of many
+        for hit in hits[:_WITH_NEIGHBOURS]:
             for distance, near in self._sources.neighbours(hit, self.config.expand_neighbors):
                 score = hit.score * max(0.0, 1 - _NEIGHBOUR * distance)
                 known = best.get(near.entry_id)
                 if known is None or known.score < score:
-                    best[near.entry_id] = replace(near, score=score)
+                    best[near.entry_id] = _scored(near, near.content, score)
         return list(best.values())
 
     def _fitted(self, details: Sequence[Detail], query: str, cap: int) -> Sequence[Detail]:
@@ -174,10 +181,14 @@ class Recall:
             size = self._count(detail.content) + _HEADER
             if size > share:
                 cut = self._excerpt(detail.content, query, share - _HEADER)
-                detail, size = replace(detail, content=cut), share
+                detail, size = _scored(detail, cut, detail.score), share
             fitted.append(detail)
             room -= size
         return fitted
+
+
+def _scored(detail: Detail, content: str, score: float) -> Detail:
+    return Detail(content, score, detail.role, detail.created_at, detail.entry_id)
 
 
 def _turn(history: Sequence[Message], query: str | None, version: Hashable) -> Hashable:

@@ -151,7 +151,7 @@ def open_session(
             store,
             session_id,
             namespace=options.get("namespace"),
-            cross_session=options.get("cross_session", False),
+            cross_session=options.get("cross_session", recall is not None and recall.cross_session),
             indexed=memory is not False,
             index_tools=options.get("index_tools", True),
             token_rule=policy.token_rule if policy else None,
@@ -308,14 +308,6 @@ def _recall(asked: Any, memory: Any) -> RecallConfig | None:
             field="recall",
             value=asked,
         )
-    for name, value in (("cross_session", False), ("score_filter", "calibrated")):
-        if getattr(config, name) != value:
-            raise ConfigError(
-                f"{name} of the recall of a session must be {value!r} in this version, got "
-                f"{getattr(config, name)!r}",
-                field=name,
-                value=getattr(config, name),
-            )
     return config
 
 

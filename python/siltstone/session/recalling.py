@@ -9,18 +9,21 @@ from dataclasses import replace
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
-from siltstone.memory.entry import SourceRange
+from siltstone.memory.entry import SearchScope, SourceRange
 from siltstone.messages import RawMessage, RecalledMessage, read_history, read_message
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
+from siltstone.session.documented_search import DocumentedSearch
 from siltstone.session.learning import known
+from siltstone.session.range_set import RangeSet, minus
 from siltstone.session.state import SessionState
 from siltstone.session.view import View
 from siltstone.tools.budget import best_part
 
 __all__ = ["Recalling"]
 
+PAGE = 1_000  #: sessions of a namespace that are listed at once
 MOST_QUERY = 4_000  #: characters of a query, the newest: what a user pastes is seldom what is asked
 
 _log = logging.getLogger("siltstone")
@@ -36,8 +39,10 @@ class Recalling:
             return best_part(text, query[-MOST_QUERY:], tokens, count)
 
         self._core, self._config = core, config
-        self._recall = Recall(config, _Shelf(core), count, excerpt)
+        self._recall = Recall(config, _Shelf(core, config), count, excerpt)
         self._told: RecallBlock | None = None
+        self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
+        self._around = _size(core.view, RecalledMessage("")) + 1  # the sum of two estimates is rounded twice
 
     def forget(self) -> None:
         """What is remembered has changed: the next request has a block that is worked out anew."""
@@ -80,52 +85,77 @@ class Recalling:
         return replace(answer, told=(*answer.told, event))
 
     def _placed(self, state: SessionState, prepared: Prepared) -> tuple[RecallBlock, Prepared]:
-        core, view = self._core, state.view
-        history = view.messages()
+        core, window = self._core, self._core.context_window
+        history = state.view.messages()
         room = None
-        if core.context_window is not None:
-            around = _added(view, RecalledMessage(""))
-            room = core.context_window - core.reserved_tokens - prepared.tokens - around - 1
+        if window is not None:
+            room = window - core.reserved_tokens - prepared.tokens - self._around
         block = self._recall.block(
-            history, context_window=core.context_window, room=room, version=state.version.redactions
+            history, context_window=window, room=room, version=state.version.redactions
         )
         if not block.text:
             return block, prepared
-        raw = RecalledMessage(block.text)
+        if self._written is None or self._written[0] is not block:
+            raw = RecalledMessage(block.text)
+            self._written = block, raw, _size(state.view, raw)
+        _, raw, tokens = self._written
         messages = list(prepared.messages)
         messages.insert(position(history, self._config.placement), raw)
-        tokens = prepared.tokens + _added(view, raw)
+        tokens += prepared.tokens
         return block, replace(prepared, messages=messages, tokens=tokens, recalled=block.text)
 
 
-def _added(view: View, raw: RawMessage) -> int:
-    """The tokens that *raw* adds to *view*."""
+def _size(view: View, raw: RawMessage) -> int:
+    """The tokens of *raw*, as *view* counts."""
     return view.rule.tokens(view.rule.units(read_message(raw, 0)))
 
 
 class _Shelf:
     """Where the recall of a session looks: its entries that are not in context, and its facts."""
 
-    def __init__(self, core: SessionCore) -> None:
-        self._core = core
-        self._shown: tuple[View, frozenset[int]] | None = None
+    def __init__(self, core: SessionCore, config: RecallConfig) -> None:
+        self._core, self._config = core, config
+        self._documented: DocumentedSearch | None = None
+        if config.score_filter == "documented":
+            self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
+        self._homes: dict[int, str] = {}  # of what was found last: the session that said it
+        self._left: tuple[int | None, RangeSet, frozenset[int]] | None = None
 
     def details(self, query: str, limit: int) -> list[Detail]:
         """What was said that fits *query* and is not in context, best first."""
-        hits = self._core.store.search(self._core.session_id, query[-MOST_QUERY:], limit)
-        self._core.tell_damage()
+        core, asked = self._core, query[-MOST_QUERY:]
+        if self._documented is not None:
+            return self._documented.find(asked, limit, self._sessions(), self._is_shown)
+        scope: SearchScope = "namespace" if self._config.cross_session else "session"
+        hits = core.store.search(core.session_id, asked, limit, scope=scope)
+        core.tell_damage()
+        self._homes = {hit.entry_id: hit.session_id for hit in hits}
         return [
             Detail(hit.content, hit.score, hit.role, hit.created_at, hit.entry_id)
             for hit in hits
-            if not self._is_shown(hit.source_range)
+            if not self._is_shown(hit.session_id, hit.source_range)
         ]
+
+    def _sessions(self) -> list[str]:
+        """Those that are searched: this one, or all of its namespace."""
+        core, found = self._core, list[str]()
+        namespace = core.rows.state().namespace if self._config.cross_session else ""
+        if not namespace:
+            return [core.session_id]
+        offset: int | None = 0
+        while offset is not None:
+            page = core.store.sessions(namespace, offset=offset, limit=PAGE)
+            found += [each.session_id for each in page.sessions]
+            offset = page.next_offset
+        return found
 
     def neighbours(self, detail: Detail, distance: int) -> list[tuple[int, Detail]]:
         """The entries of the session that were stored directly before and after *detail*."""
         found: list[tuple[int, Detail]] = []
-        for step in (-1, 1):
+        home = self._homes.get(detail.entry_id, self._core.session_id)
+        for step in (-1, 1) if detail.entry_id else ():
             for away in range(1, distance + 1):
-                near = self._entry(detail.entry_id + step * away)
+                near = self._entry(detail.entry_id + step * away, home)
                 if near is None:
                     break
                 found.append((away, near))
@@ -135,29 +165,38 @@ class _Shelf:
         """What is known that fits *query*, best first."""
         if not self._core.knowing.keeps_facts:
             return []
+        if not self._core.knowing.facts.facts():
+            return []
         found = find_facts(known(self._core), query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
         return [FactLine(fact.type, fact.content, score) for fact, score in found]
 
-    def _entry(self, entry_id: int) -> Detail | None:
+    def _entry(self, entry_id: int, session_id: str) -> Detail | None:
         try:
             entry = self._core.store.get(entry_id)
         except (EntryNotFoundError, StoreCorruptError):
             return None
-        if entry.session_id != self._core.session_id or self._is_shown(entry.source_range):
+        if entry.session_id != session_id or self._is_shown(session_id, entry.source_range):
             return None
         return Detail(entry.content, 0.0, entry.role, entry.created_at, entry.entry_id)
 
-    def _is_shown(self, source_range: SourceRange) -> bool:
-        """Whether the view has one of these messages as it was said."""
+    def _is_shown(self, session_id: str, source_range: SourceRange) -> bool:
+        """Whether the view has one of these messages of a session as it was said."""
+        if session_id != self._core.session_id:
+            return False
         start, end = source_range
-        shown = self._shown_now()
-        if end - start == 1:
-            return start in shown
-        return any(start <= seq < end for seq in shown)
+        covers, substituted = self._left_now()
+        if end - start == 1 and start in substituted:
+            return False
+        end = min(end, self._core.state.end)
+        return start < end and bool(minus(((start, end),), covers))
 
-    def _shown_now(self) -> frozenset[int]:
-        view = self._core.view
-        if self._shown is None or self._shown[0] is not view:
-            seqs = (item.message.seq for item in view if item.message.provenance == "original")
-            self._shown = view, frozenset(seqs)
-        return self._shown[1]
+    def _left_now(self) -> tuple[RangeSet, frozenset[int]]:
+        """What has left the view, and what it shows a substitute for: both change with a compaction alone."""
+        head = self._core.state.head
+        head_id = None if head is None else head.compaction_id
+        if self._left is None or self._left[0] != head_id:
+            covers = () if head is None else head.compaction.covers
+            view = self._core.view if head is not None else ()
+            seqs = (item.message.seq for item in view if item.message.provenance == "substitute")
+            self._left = head_id, covers, frozenset(seqs)
+        return self._left[1], self._left[2]

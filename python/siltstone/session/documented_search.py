@@ -1,0 +1,102 @@
+"""How is a session searched by the documented rule: words and hashed vectors, age, and a least score?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
+from siltstone.memory.base import Store
+from siltstone.memory.entry import SourceRange, StoredEntry
+from siltstone.recall import Detail, RecallConfig
+
+__all__ = ["DocumentedSearch"]
+
+PAGE: Final = 1_000
+DAY: Final = 86_400.0  #: seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is worked out once of an entry."""
+
+    tokens: list[str]
+    vector: list[float]
+
+
+class DocumentedSearch:
+    """The documented search over the entries of sessions. It reads all of them for each query.
+
+    Its formulas are those of ``siltstone.documented``, and so are its numbers; what siltstone uses by default
+    ranks better, and at any size in microseconds. Tokens and vectors of an entry are worked out once.
+
+    Args:
+        store: The store.
+        config: The least score, the most entries, the days after which one is not found.
+        now: The time, in seconds since 1970.
+    """
+
+    def __init__(self, store: Store, config: RecallConfig, now: Callable[[], float]) -> None:
+        self._store, self._config, self._now = store, config, now
+        self._known: dict[int, _Known] = {}
+
+    def find(
+        self,
+        query: str,
+        limit: int,
+        sessions: Iterable[str],
+        is_shown: Callable[[str, SourceRange], bool],
+    ) -> list[Detail]:
+        """The entries of *sessions* that the documented filter lets through, best first.
+
+        Those whose messages are in context are left out at the end: they count in the weights of words.
+        """
+        entries = self._entries(sessions)
+        known = [self._of(entry) for entry in entries]
+        asked = hash_vector(query)
+        words = dict(enumerate(bm25(query, [each.tokens for each in known])))
+        vectors = {place: cosine(asked, each.vector) for place, each in enumerate(known)}
+        by_words = _best({place: score for place, score in words.items() if score > 0}, 2 * limit)
+        by_vector = _best({place: score for place, score in vectors.items() if score > 0}, 2 * limit)
+        moment = self._now()
+        ages = {place: (moment - entry.created_at.timestamp()) / DAY for place, entry in enumerate(entries)}
+        scores = hybrid_scores(by_vector, by_words, ages)
+        kept = [
+            (score, entries[place])
+            for place, score in scores.items()
+            if passes(score, self._config.min_score, by_vector=place in by_vector, by_words=place in by_words)
+        ]
+        kept.sort(key=lambda each: (-each[0], -each[1].created_at.timestamp(), each[1].entry_id))
+        return [
+            Detail(entry.content, score, entry.role, entry.created_at, entry.entry_id)
+            for score, entry in kept
+            if not is_shown(entry.session_id, entry.source_range)
+        ][:limit]
+
+    def _entries(self, sessions: Iterable[str]) -> list[StoredEntry]:
+        """Those that may be found: the newest, as many as there may be, and none too old."""
+        config, found = self._config, list[StoredEntry]()
+        for session in sessions:
+            offset: int | None = 0
+            while offset is not None:
+                page = self._store.entries(session, offset=offset, limit=PAGE)
+                found += page.entries
+                offset = page.next_offset
+        if config.eviction_days:
+            oldest = self._now() - config.eviction_days * DAY
+            found = [entry for entry in found if entry.created_at.timestamp() >= oldest]
+        found.sort(key=lambda entry: (entry.created_at, entry.entry_id))
+        return found[-config.max_segments :]
+
+    def _of(self, entry: StoredEntry) -> _Known:
+        known = self._known.get(entry.entry_id)
+        if known is None:
+            known = self._known[entry.entry_id] = _Known(tokens(entry.content), hash_vector(entry.content))
+        return known
+
+
+def _best(scores: dict[int, float], count: int) -> dict[int, float]:
+    """The *count* best of *scores*."""
+    ranked = sorted(scores, key=lambda place: (-scores[place], place))
+    return {place: scores[place] for place in ranked[:count]}
