@@ -121,6 +121,7 @@ EXTRAS = {
     "typer": {"cli"},
     "rich": {"cli"},
     "onnxruntime": {"embedding"},
+    "matplotlib": {"cli"},
     "tokenizers": {"embedding"},
 }  # who imports what comes with an extra
 APART = "_reference"  # the slow twin; nobody in the package imports it

@@ -244,3 +244,36 @@ def test_an_unknown_preset_is_bad_usage(tmp_path: Path) -> None:
     assert "did you mean 'meerkat'" in result.stderr
     result = siltstone("replay", transcript, "--window", 4000, "--preset", "meerkat", "--preset", "meerkat")
     assert result.returncode == 2
+
+
+def test_what_left_the_context_is_looked_for_and_cache_breaks_are_counted(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(40))
+    result = siltstone("replay", transcript, "--window", 2000, "--json")
+    total = json.loads(result.stdout)["total"]
+    assert total["cache_breaks"] == total["compactions"] > 0
+    assert total["cache_tokens_lost"] > 0
+    assert set(total["retention"]) == {"numbers", "paths", "errors", "decisions"}
+    kept = total["retention"].values()
+    probes = sum(sum(each.values()) for each in kept)
+    assert total["evidence_kept"] == (
+        round(1 - sum(each["lost"] for each in kept) / probes, 3) if probes else None
+    )
+
+
+def test_a_plot_has_a_line_for_each_policy_and_is_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    transcript = write(tmp_path / "chat.jsonl", *chat(20))
+    pictures = []
+    for name in ("one.svg", "two.svg"):
+        options = ("--window", 2000, "--policy", "window", "--policy", "emergency", "--plot", tmp_path / name)
+        assert siltstone("replay", transcript, *options, "--json").returncode == 0
+        pictures.append((tmp_path / name).read_text("utf-8"))
+    assert pictures[0] == pictures[1]
+    assert all(f">{word}<" in pictures[0] for word in ("window", "emergency", "window, 2,000"))
+
+
+def test_a_plot_of_another_kind_of_file_is_refused_before_anything_is_replayed(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(5))
+    result = siltstone("replay", transcript, "--window", 2000, "--plot", tmp_path / "plot.gif")
+    assert result.returncode == 2
+    assert "must end in .svg or .png" in " ".join(result.stderr.split())

@@ -21,6 +21,7 @@ from siltstone.cli.console import AsJson, choice, line, output, print_json, prog
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
+from siltstone.cli.plot import check_plot, plot
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
 from siltstone.cli.timeline import timeline
@@ -124,6 +125,10 @@ def replay_command(
     store: Annotated[
         Path | None, typer.Option(help="A new directory to keep the store in; a temporary one otherwise.")
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Draw the tokens over time, a line for each policy: an SVG or PNG file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a policy over a recorded transcript, message by message, as an agent would meet it.
@@ -131,6 +136,8 @@ def replay_command(
     Exit code 1 tells that something was lost or broken, or that the window was exceeded.
     """
     choice("--model", model, MODELS)
+    if picture is not None:
+        check_plot(picture)
     names, systems = policy or ([] if preset else ["threshold"]), preset or []
     if len(set(names)) < len(names):
         raise typer.BadParameter("each policy once", param_hint="--policy")
@@ -160,6 +167,8 @@ def replay_command(
                     )
                     for number, session in enumerate(sessions)
                 ]
+    if picture is not None:
+        plot(replays, window, picture)
     totals = {label: summed(results) for label, results in replays.items()}
     if as_json:
         told = [_replay_json(label, results, totals[label]) for label, results in replays.items()]
@@ -244,6 +253,14 @@ def _replay_table(results: list[Replay]) -> Table:
         if key == "added_latency_us":
             for share in ("p50", "p99"):
                 table.add_row(f"added latency, {share}, µs", *(f"{row[key][share]:,}" for row in rows))
+        elif key == "retention":
+            for kind in rows[0][key]:
+                kept = [row[key][kind] for row in rows]
+                said = (f"{each['in_context']} / {each['found']} / {each['lost']}" for each in kept)
+                table.add_row(f"{kind}: in context / found / lost", *said)
+        elif key == "evidence_kept":
+            shares = (row[key] for row in rows)
+            table.add_row("evidence kept", *("-" if each is None else f"{each:.1%}" for each in shares))
         elif key != "name":
             table.add_row(key.replace("_", " "), *(f"{row[key]:,}" for row in rows))
     return table

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from siltstone.cli.latency import Stopwatch
+from siltstone.cli.probes import KINDS, Retention, probes_of, retention
 from siltstone.cli.transcript import Transcript
 from siltstone.compaction import Compactor
 from siltstone.config import Settings, find_settings, read_settings
@@ -17,7 +18,14 @@ from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
-from siltstone.messages import RawMessage, broken_tool_groups, encode, indexable_texts, read_message
+from siltstone.messages import (
+    Message,
+    RawMessage,
+    broken_tool_groups,
+    encode,
+    indexable_texts,
+    read_message,
+)
 from siltstone.models import ExtractiveModel
 from siltstone.outcome import Compacted, Failed
 from siltstone.presets import Preset
@@ -26,6 +34,9 @@ from siltstone.session import Prepared, Session
 __all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
 
 MODELS: dict[str, Callable[[], Model]] = {"extractive": ExtractiveModel}
+
+
+_LISTS = frozenset({"latencies", "timeline"})
 
 
 @dataclass(slots=True)
@@ -51,6 +62,12 @@ class Replay:
         lost_from_memory: Discarded, indexable messages that ``entries`` does not return.
         broken_tool_groups: Tool calls and results that ``prepare`` returned apart, summed.
         over_window: Times that ``prepare`` returned more than the window.
+        cache_breaks: Times that a request did not begin with the one before it, so that a provider's cached
+            prefix ended earlier.
+        cache_tokens_lost: Tokens of the requests before from there on, which the provider reads anew.
+        retention: By kind what became of numbers, paths, errors and decisions that were said in messages
+            which left the context.
+        timeline: At each boundary how many messages there were, and the tokens that went out.
         latencies: Microseconds that siltstone added, a sample for each boundary: ``prepare`` and the
             appends since the boundary before.
         seconds: The whole session.
@@ -74,6 +91,10 @@ class Replay:
     lost_from_memory: int = 0
     broken_tool_groups: int = 0
     over_window: int = 0
+    cache_breaks: int = 0
+    cache_tokens_lost: int = 0
+    retention: dict[str, Retention] = field(default_factory=lambda: {kind: Retention() for kind in KINDS})
+    timeline: list[tuple[int, int]] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -82,9 +103,18 @@ class Replay:
         """Nothing was lost, broken or too large."""
         return not (self.lost or self.lost_from_memory or self.broken_tool_groups or self.over_window)
 
+    @property
+    def evidence_kept(self) -> float | None:
+        """The share of probes that are in context or found by a search, 0..1; None without probes."""
+        total = sum(each.total for each in self.retention.values())
+        return None if total == 0 else 1 - sum(each.lost for each in self.retention.values()) / total
+
     def to_json(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
-        values = {name: getattr(self, name) for name in self.__slots__ if name != "latencies"}
+        values = {name: getattr(self, name) for name in self.__slots__ if name not in _LISTS}
+        values["retention"] = {kind: asdict(kept) for kind, kept in self.retention.items()}
+        kept = self.evidence_kept
+        values["evidence_kept"] = None if kept is None else round(kept, 3)
         values["added_latency_us"] = {
             "p50": round(percentile(self.latencies, 0.50), 1),
             "p99": round(percentile(self.latencies, 0.99), 1),
@@ -117,18 +147,21 @@ def replay(
         read_message(raw, i) for i, raw in enumerate(transcript.messages)
     )
     with Session.open(directory, transcript.name, model=model, context_window=window, **own) as session:
+        player = _Player(session, result, watch, window, policy)
         previous: str | None = None
         for message in transcript.messages:
             role = read_message(message, 0).role
             if role == "assistant" != previous:
-                _boundary(session, result, watch, window, policy.name)
+                player.boundary()
             with watch.running():
                 session.append(message)
+            player.appended += 1
             previous = role
             progress()
-        prepared = _boundary(session, result, watch, window, policy.name)
+        prepared = player.boundary()
         result.messages_in_context = len(prepared.history)
         result.tokens_in_context = prepared.tokens
+        result.retention = _facts(session, transcript, prepared)
     with MemoryStore.open(directory, read_only=True) as store:
         _look_for_losses(store, transcript, prepared.history, result)
     result.latencies = watch.samples
@@ -140,9 +173,12 @@ def summed(results: list[Replay]) -> Replay:
     """The sum of *results*; of the peaks the highest, of the latencies all."""
     total = Replay("total")
     for name in Replay.__slots__:
-        if name not in {"name", "peak_tokens", "latencies"}:
+        if name not in {"name", "peak_tokens", "retention", *_LISTS}:
             setattr(total, name, sum(getattr(result, name) for result in results))
     total.peak_tokens = max((result.peak_tokens for result in results), default=0)
+    for kind, kept in total.retention.items():
+        for result in results:
+            kept.add(result.retention[kind])
     total.latencies = [sample for result in results for sample in result.latencies]
     return total
 
@@ -169,25 +205,70 @@ def named_policy(name: str, window: int) -> tuple[str, Compactor]:
     return label, settings.policy(chosen, **defaults)
 
 
-def _boundary(session: Session, result: Replay, watch: Stopwatch, window: int, policy: str) -> Prepared:
-    with watch.running():
-        prepared = session.prepare()
-    watch.lap()
-    session.wait_for_compaction()  # the agent's own model takes longer than that
-    result.boundaries += 1
-    for outcome in prepared.outcomes:
-        result.failed += isinstance(outcome, Failed)
-        result.model_calls += len(outcome.usage)
-        result.tokens_sent += sum(record.input_tokens for record in outcome.usage)
-        if isinstance(outcome, Compacted):
-            made_by = next(e.policy for e in outcome.events if isinstance(e, CompactionCompleted))
-            result.compactions += 1
-            result.runs += made_by == policy
-            result.net_runs += made_by != policy
-    result.peak_tokens = max(result.peak_tokens, prepared.tokens)
-    result.over_window += prepared.tokens > window
-    result.broken_tool_groups += broken_tool_groups(prepared.messages)
-    return prepared
+class _Player:
+    """A session that is played, and what is counted at each boundary."""
+
+    def __init__(
+        self, session: Session, result: Replay, watch: Stopwatch, window: int, policy: Compactor
+    ) -> None:
+        self._session, self._result, self._watch = session, result, watch
+        self._window, self._policy = window, policy
+        self._sent: list[RawMessage] = []
+        self.appended = 0
+
+    def boundary(self) -> Prepared:
+        """Asks for the next request, and counts what it is."""
+        result, policy = self._result, self._policy
+        with self._watch.running():
+            prepared = self._session.prepare()
+        self._watch.lap()
+        result.boundaries += 1
+        for outcome in prepared.outcomes:
+            result.failed += isinstance(outcome, Failed)
+            result.model_calls += len(outcome.usage)
+            result.tokens_sent += sum(record.input_tokens for record in outcome.usage)
+            if isinstance(outcome, Compacted):
+                made_by = next(e.policy for e in outcome.events if isinstance(e, CompactionCompleted))
+                result.compactions += 1
+                result.runs += made_by == policy.name
+                result.net_runs += made_by != policy.name
+        result.peak_tokens = max(result.peak_tokens, prepared.tokens)
+        result.over_window += prepared.tokens > self._window
+        result.broken_tool_groups += broken_tool_groups(prepared.messages)
+        result.timeline.append((self.appended, prepared.tokens))
+        same = _same(self._sent, prepared.messages)
+        if same < len(self._sent):
+            result.cache_breaks += 1
+            rest = (read_message(raw, place) for place, raw in enumerate(self._sent[same:]))
+            result.cache_tokens_lost += policy.token_rule.count(rest)
+        self._sent = prepared.messages
+        return prepared
+
+
+def _same(one: list[RawMessage], other: list[RawMessage]) -> int:
+    """How many messages both begin with."""
+    for at, (mine, its) in enumerate(zip(one, other, strict=False)):
+        if mine is not its and mine != its:
+            return at
+    return min(len(one), len(other))
+
+
+def _facts(session: Session, transcript: Transcript, prepared: Prepared) -> dict[str, Retention]:
+    """What became of the facts in messages that the last view does not show as they were said."""
+    messages = [read_message(raw, seq) for seq, raw in enumerate(transcript.messages)]
+    shown = {id(raw) for raw in prepared.history}
+    texts = indexable_texts(messages)
+    gone = [text for raw, text in zip(transcript.messages, texts, strict=True) if id(raw) not in shown]
+    context = "\n".join(_said(read_message(raw, place)) for place, raw in enumerate(prepared.messages))
+
+    def search(query: str, limit: int) -> list[str]:
+        return [hit.content for hit in session.search(query, limit)]
+
+    return retention(probes_of(gone), context, search)
+
+
+def _said(message: Message) -> str:
+    return "\n".join(part.text or part.arguments or "" for part in message.parts)
 
 
 def _look_for_losses(store: Store, transcript: Transcript, context: list[RawMessage], result: Replay) -> None:
