@@ -86,7 +86,7 @@ FAMILIES = {
     "presets": [
         "reading vault_files",
         "base",
-        "three_tiers threshold_stack waterfall_memory",
+        "background_stack context_archive three_tiers threshold_stack waterfall_memory",
         "registry",
     ],
     "recall": ["base query", "block", "place turn"],
@@ -104,7 +104,7 @@ FAMILIES = {
         "committing compactions forgetting rewriting",
         "presetting",
         "boundary observing opening",
-        "recalling recovery",
+        "forking recalling recovery",
         "asking",
         "calls",
         "background_task background_thread learning_task learning_thread",

@@ -74,7 +74,35 @@ _LLM profile name used for generating summaries_
 ```
 """
 
-TEXTS = {"meerkat": MEERKAT, "rustant": RUSTANT, "waterfall": WATERFALL}
+SPACEBOT = """\
+[defaults]
+context_window = 128000
+
+[defaults.compaction]
+background_threshold = 0.80
+aggressive_threshold = 0.85
+emergency_threshold = 0.95
+"""
+
+OPENCLAW = """\
+{
+  "agents": {
+    "defaults": {
+      "memoryContext": {
+        "enabled": true,
+        "hardCapTokens": 4000,
+        "embeddingModel": "hash",
+        "redaction": true,
+        "knowledgeExtraction": true,
+        "autoRecallMinScore": 0.7,
+        "maxSegments": 20000,
+        "crossSession": false,
+        "evictionDays": 90
+      }
+    }
+  }
+}
+"""
 
 
 def policy_config(made: presets.Preset) -> Any:
@@ -166,6 +194,41 @@ def test_ru_62_the_documented_toml_loads_and_its_switches_do_what_they_say(tmp_p
             session.search("subject3")
 
 
+def test_sb_76_the_documented_toml_loads_verbatim() -> None:
+    config = policy_config(presets.spacebot.from_config(SPACEBOT))
+    assert config.context_window == 128_000
+    tiers = config.background_threshold, config.aggressive_threshold, config.emergency_threshold
+    assert tiers == (0.80, 0.85, 0.95)
+    part = policy_config(presets.spacebot.from_config("[defaults.compaction]\nbackground_threshold = 0.7\n"))
+    assert (part.background_threshold, part.aggressive_threshold) == (0.7, 0.85), (
+        "a missing key has its default"
+    )
+    ours = policy_config(presets.spacebot.from_config("[compaction]\nworker_turns_per_segment = 9\n"))
+    assert ours.worker_turns_per_segment == 9
+
+
+def test_documented_numbers_of_spacebot() -> None:
+    config = policy_config(presets.spacebot())
+    fractions = config.background_fraction, config.aggressive_fraction, config.emergency_fraction
+    assert fractions == (0.30, 0.50, 0.50)
+    assert (config.estimator, config.fork_preflight) == ("flat_tools", "usage")
+    assert (config.worker_turns_per_segment, config.overflow_retries) == (25, 2)
+    assert config.fork_usage_threshold == 0.6
+    assert policy_config(presets.spacebot(documented=False)).fork_preflight == "budget"
+
+
+def test_the_documented_json_of_openclaw_loads_and_its_nine_defaults_are_these() -> None:
+    made = presets.openclaw.from_config(OPENCLAW)
+    assert len(made.settings) == 9
+    assert made.options["recall"] == presets.openclaw().options["recall"]
+    recall = made.options["recall"]
+    assert (recall.hard_cap_tokens, recall.embedding_model, recall.min_score) == (4000, "hash", 0.7)
+    assert (recall.max_segments, recall.eviction_days, recall.cross_session) == (20_000, 90, False)
+    assert (recall.score_filter, recall.placement) == ("documented", "head")
+    assert presets.openclaw.from_config('{"enabled": false}').options["recall"] is False
+    assert policy_config(made).safe_limit(16_000) == 16_000 - 4_000 - 1_600
+
+
 def test_the_documented_toml_of_meerkat_loads() -> None:
     config = policy_config(presets.meerkat.from_config(MEERKAT))
     assert (config.auto_compact_threshold, config.recent_turn_budget) == (50_000, 6)
@@ -196,6 +259,28 @@ def test_the_documented_toml_of_meerkat_loads() -> None:
         (presets.waterfall, "**recent_window**: 0\n", "recent_window", "> 0"),
         (presets.waterfall, "**profile**: sumarizer\n", "profile", "summarizer"),
         (presets.waterfall, "**step**: 1\n**step**: 2\n", "step", "once"),
+        (
+            presets.spacebot,
+            "[compaction]\nbackground_treshold = 0.8\n",
+            "background_treshold",
+            "_threshold",
+        ),
+        (
+            presets.spacebot,
+            "[defaults.compaction]\nbackground_threshold = 0.9\n",
+            "aggressive_threshold",
+            "0.9",
+        ),
+        (presets.spacebot, "[defaults]\ncontext_windows = 9\n", "context_windows", "context_window"),
+        (presets.spacebot, "[defaults]\ncontext_window = 0\n", "context_window", "> 0"),
+        (presets.spacebot, "[compaction]\nextraction = 'shell'\n", "extraction", "'tool'"),
+        (presets.openclaw, '{"hardCapToken": 1}', "hardCapToken", "hardCapTokens"),
+        (presets.openclaw, '{"memoryContext": {"hardCapTokens": -1}}', "hard_cap_tokens", "-1"),
+        (presets.openclaw, '{"autoRecallMinScore": 1.5}', "auto_recall_min_score", "0..1"),
+        (presets.openclaw, '{"enabled": "yes"}', "enabled", "'yes'"),
+        (presets.openclaw, '{"enabled": true, "enabled": false}', "enabled", "once"),
+        (presets.openclaw, '{"maxSegments": 0}', "max_segments", "0"),
+        (presets.openclaw, "[1]", "config", "table"),
         (presets.meerkat, "[compaction\n", "config", "TOML"),
         (presets.meerkat, "/no/such/file.toml", "config", "/no/such/file.toml"),
     ],

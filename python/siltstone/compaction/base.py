@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.errors import ConfigError, SiltstoneError
-from siltstone.llm import Flow
+from siltstone.llm import Flow, ToolCall
 from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
@@ -19,6 +19,7 @@ __all__ = [
     "CompactionContext",
     "CompactionError",
     "Compactor",
+    "ForkFitter",
     "MemoryReport",
     "MemoryReporter",
     "OverflowRetrier",
@@ -212,6 +213,7 @@ class Compaction:
         layered: The view may have several summaries, or none.
         state: What the policy wants to have kept, and handed back; None leaves what was kept before.
         asides: Summaries that were made on the way and are not shown: to be kept with the others.
+        tool_calls: The tools that the model called while it summarised; carried out with the commit.
         requests_left: User messages that the policy keeps and that left all the same, for want of room.
         substitutes: The messages of the view that this rewrite put in the place of larger ones, in order.
     """
@@ -231,6 +233,7 @@ class Compaction:
     asides: tuple[Message, ...] = ()
     substitutes: tuple[Substitute, ...] = ()
     requests_left: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def new_summaries(self) -> tuple[Message, ...]:
@@ -375,6 +378,20 @@ class BackgroundCompactor(Protocol):
 
     def usage_of(self, trigger: Trigger) -> float:
         """What share of the window was in use when *trigger* was pulled; 1 is all of it."""
+
+
+@runtime_checkable
+class ForkFitter(Protocol):
+    """A policy that knows what a fork gives up before its first call."""
+
+    def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
+        """The trigger of what has to be done first; None where the fork fits as it is.
+
+        Args:
+            tokens: Of the history that it begins with, by the policy's rule.
+            prompt_tokens: Of what it is told first, and of what is sent beside the history.
+            context_window: The window in tokens, where it is known.
+        """
 
 
 class MemoryReport(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from siltstone.compaction.base import CompactionError
 from siltstone.compaction.refusal import is_refusal
 from siltstone.errors import ModelError
-from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow
+from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall
 from siltstone.overflow import is_context_overflow
 from siltstone.usage import UsageRecord
 
@@ -42,6 +42,7 @@ class Calls:
 
     Attributes:
         usage: What the answers cost, refused ones included.
+        tool_calls: The tools that they called, in order.
         degraded: The extractive model had to answer.
     """
 
@@ -60,6 +61,7 @@ class Calls:
         self._retry_delay = retry_delay
         self._rank = LAST_RESORT if model_calls == 0 else 0
         self.usage: list[UsageRecord] = []
+        self.tool_calls: list[ToolCall] = []
         self.degraded = model_calls == 0
 
     def ask(self, request: CompletionRequest) -> Flow[str]:
@@ -105,7 +107,9 @@ class Calls:
             else:
                 if completion.usage:
                     self.usage.append(completion.usage)
-                return _summary_in(completion, self.usage)
+                summary = _summary_in(completion, self.usage)
+                self.tool_calls += completion.tool_calls if request.tools else ()
+                return summary
 
 
 class _NoSuchModelError(Exception):

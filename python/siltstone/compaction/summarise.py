@@ -46,6 +46,7 @@ class Brief:
         token_rule: How tokens are counted.
         live: The whole history, for a request that begins like the live one; None for a rendering.
         tools: The tool definitions of the live request.
+        offered: Tools that whoever summarises may call; what it called is in ``Calls.tool_calls``.
     """
 
     prompt: str
@@ -56,6 +57,7 @@ class Brief:
     token_rule: TokenRule
     live: Sequence[Message] | None = None
     tools: tuple[Any, ...] = ()
+    offered: tuple[Any, ...] = ()
     more: str = ""
 
     def instruction(self, note: str = "") -> str:
@@ -89,7 +91,9 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         material = partial(render, discarded, brief.summary_prefix)
         messages = RequestMessages(len(discarded), material, brief.instruction(update))
         try:
-            return _clipped((yield from calls.ask(CompletionRequest(messages, brief.cap))), brief)
+            return _clipped(
+                (yield from calls.ask(CompletionRequest(messages, brief.cap, tools=brief.offered))), brief
+            )
         except SummarizerOverflow as error:
             piece = brief.token_rule.count_text(render(discarded, brief.summary_prefix)) // 2
             if piece < LEAST_PIECE:
@@ -112,7 +116,7 @@ def _in_pieces(
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
             messages = RequestMessages(len(piece), partial(_text, piece), brief.instruction(note))
-            answer = yield from calls.ask(CompletionRequest(messages, cap))
+            answer = yield from calls.ask(CompletionRequest(messages, cap, tools=brief.offered))
         except SummarizerOverflow as error:
             material.give_back(piece)
             tokens, halvings = tokens // 2, halvings + 1

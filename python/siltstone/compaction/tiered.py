@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from siltstone.compaction.select import Selection
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.compaction.tiered_config import FALLBACK_WINDOW, TieredConfig
 from siltstone.compaction.tiered_cut import cut_positions
-from siltstone.compaction.tiered_prompts import META_NOTE, OVERFLOW_MARKER, SUMMARY_PROMPT
+from siltstone.compaction.tiered_prompts import FORK_MARKER, META_NOTE, OVERFLOW_MARKER, SUMMARY_PROMPT
 from siltstone.compaction.tiered_stack import Layer, Stack
 from siltstone.errors import ConfigError, ModelError
 from siltstone.llm import CompletionRequest, Flow
@@ -33,6 +34,7 @@ Extract = Callable[[Sequence[RawMessage]], Any]
 """Told the messages that a compaction summarises, to take from them what shall be remembered."""
 
 EMERGENCY: Final = "emergency"
+FORK: Final = "fork"
 IN_BACKGROUND: Final = ("background", "aggressive")
 LEAST_OF_OVERFLOW: Final = 4  # messages: of fewer an overflow takes nothing
 SUSPECT: Final = (1_000, 16)  # tokens: of so many a summary of less than so few is suspect
@@ -56,6 +58,8 @@ class TieredCompactor:
         prompt: The instruction that ends a request for a summary.
         extract: Called with the messages that were summarised, once for each compaction. Where it raises,
             the compaction goes on and ``ExtractionFailed`` is told.
+        tools: Definitions of tools that whoever summarises may call. A session carries out calls of
+            ``memory_save`` with the commit, and no others.
     """
 
     def __init__(
@@ -64,12 +68,13 @@ class TieredCompactor:
         *,
         prompt: str = SUMMARY_PROMPT,
         extract: Extract | None = None,
+        tools: Sequence[Any] = (),
     ) -> None:
         self.config = config or TieredConfig()
         checks.text("prompt", prompt)
         if extract is not None and not callable(extract):
             checks.refuse("extract", "a callable that takes messages, or None", extract)
-        self.prompt, self.extract = prompt, extract
+        self.prompt, self.extract, self.tools = prompt, extract, tuple(tools)
         self._token_rule = rule(self.config.estimator)
         self._told_of_window = False
 
@@ -146,6 +151,23 @@ class TieredCompactor:
             policy_state=context.policy_state,
         )
 
+    def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
+        """What a fork gives up before its first call; None where it fits.
+
+        By ``"usage"`` half of it is summarised, once, above ``fork_usage_threshold`` of the window, not at
+        it. By ``"budget"`` the oldest leave until the history fits beside the prompt and the reserve.
+        """
+        window, config = self.window(context_window), self.config
+        if config.fork_preflight == "usage":
+            most = int(Fraction(str(config.fork_usage_threshold)) * window)
+            if tokens + prompt_tokens <= most:
+                return None
+            return Trigger("manual", FORK, tokens, most, context_window=context_window)
+        budget = max(0, window - int(Fraction(str(config.fork_reserve)) * window) - prompt_tokens)
+        if tokens <= budget:
+            return None
+        return Trigger("overflow", FORK, tokens, budget, context_window=context_window)
+
     def runs_in_background(self, trigger: Trigger) -> bool:
         """Whether the conversation may go on while this is done: the first two tiers."""
         return trigger.action in IN_BACKGROUND
@@ -166,6 +188,8 @@ class TieredCompactor:
         run = _Run(self, history, trigger)
         if trigger.fold:
             return (yield from run.folded_alone())
+        if trigger.action == FORK and trigger.reason == "overflow":
+            return run.forked(trigger.threshold or 0)
         if trigger.action == EMERGENCY:
             fraction, floor = self.config.emergency_fraction, self.config.retain_floor
             return run.truncated(fraction, floor, max(2, floor), self.config.emergency_marker)
@@ -229,7 +253,9 @@ class _Run:
         number = f"{numbers[0]}-{numbers[1]}" if numbers[0] != numbers[1] else str(numbers[0])
         return self.config.summary_heading.format(n=number, first=turns[0], last=turns[1])
 
-    def written(self, told: Sequence[Message], calls: Calls, note: str = "") -> Flow[str]:
+    def written(
+        self, told: Sequence[Message], calls: Calls, note: str = "", *, offers_tools: bool = False
+    ) -> Flow[str]:
         """A summary of *told*."""
         brief = Brief(
             prompt=self.policy.prompt,
@@ -238,6 +264,7 @@ class _Run:
             window=self.config.summarizer_window or self.trigger.context_window,
             summary_prefix="",
             token_rule=self.rule,
+            offered=self.policy.tools if offers_tools else (),
             more="\n\n".join(filter(None, (note, self.trigger.instructions))),
         )
         try:
@@ -262,7 +289,7 @@ class _Run:
             return self._no_cut()
         calls = self.calls()
         told = selection.told
-        text = yield from self.written(told, calls)
+        text = yield from self.written(told, calls, offers_tools=True)
         yield from self._extracted(told)
         number = self.stack.number + 1
         covers = covered(selection.discarded)
@@ -281,7 +308,12 @@ class _Run:
         self._check_shrunk(compaction)
         suspect = self.rule.count(told) >= SUSPECT[0] and self.rule.count_text(text) < SUSPECT[1]
         folded = yield from self._folded(cut, made, text, stack, calls)
-        return replace(folded or compaction, suspect=suspect, usage=tuple(calls.usage))
+        return replace(
+            folded or compaction,
+            suspect=suspect,
+            usage=tuple(calls.usage),
+            tool_calls=tuple(calls.tool_calls),
+        )
 
     def truncated(self, fraction: float, floor: int, least: int, marker: str) -> Compaction | Skip:
         """The oldest messages behind the stack leave, and a marker tells how many. No model is asked."""
@@ -289,8 +321,30 @@ class _Run:
         if live <= least:
             return Skip("too_few", f"{live} messages are live, more than {least} are needed")
         cut = self._cut(fraction, floor, or_earlier=True)
-        if cut is None:
-            return self._no_cut()
+        return self._no_cut() if cut is None else self._marked(cut, marker)
+
+    def forked(self, budget: int) -> Compaction | Skip:
+        """The oldest messages leave until the others fit *budget*; the floor of a fork goes before it."""
+        config, start = self.config, self.stack.start
+        live = self.read[start:]
+        kept = self.rule.count(self.history)
+        marker = self.rule.count([summary_message(FORK_MARKER.format(n=len(live)), ((0, 1),))])
+        gone = 0
+        while kept + (marker if gone else 0) > budget and len(live) - gone > config.fork_floor:
+            rest = live[gone:]
+            count = cut_positions(len(rest), groups(rest), config.fork_fraction, config.fork_floor)
+            if count == 0:
+                break
+            kept -= self.rule.count(rest[:count])
+            gone += count
+        if gone == 0:
+            return Skip("too_few", f"{len(live)} messages are live, and a fork keeps {config.fork_floor}")
+        if kept + marker > budget:
+            _log.warning("a fork begins with %d tokens, %d more than fit", kept, kept + marker - budget)
+        return self._marked(self._cut_at(start + gone), FORK_MARKER)
+
+    def _marked(self, cut: _Cut, marker: str) -> Compaction | Skip:
+        """What stands before *cut* leaves, and *marker* tells how many messages that were."""
         selection = self._selection(cut.end)
         if not selection.is_worthwhile:
             return self._no_cut()
@@ -336,9 +390,10 @@ class _Run:
         start = self.stack.start
         live = self.read[start:]
         count = cut_positions(len(live), groups(live), fraction, floor, or_earlier=or_earlier)
-        if count == 0:
-            return None
-        end = start + count
+        return None if count == 0 else self._cut_at(start + count)
+
+    def _cut_at(self, end: int) -> _Cut:
+        start = self.stack.start
         begun = sum(1 for at in self.read.outline.requests if start <= at < end)
         last = self.stack.turns + begun
         first = self.stack.turns + 1 if begun else max(1, self.stack.turns)

@@ -11,10 +11,23 @@
 ``documented=False`` gives ours on the same plan.
 """
 
+from siltstone.presets.background_stack import spacebot
 from siltstone.presets.base import Live, Preset, System
+from siltstone.presets.context_archive import openclaw
 from siltstone.presets.registry import preset, preset_names
 from siltstone.presets.three_tiers import rustant
 from siltstone.presets.threshold_stack import meerkat
 from siltstone.presets.waterfall_memory import waterfall
 
-__all__ = ["Live", "Preset", "System", "meerkat", "preset", "preset_names", "rustant", "waterfall"]
+__all__ = [
+    "Live",
+    "Preset",
+    "System",
+    "meerkat",
+    "openclaw",
+    "preset",
+    "preset_names",
+    "rustant",
+    "spacebot",
+    "waterfall",
+]

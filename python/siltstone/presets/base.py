@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
+from siltstone.archive import ContextArchive
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.registry import nearest
@@ -46,6 +47,7 @@ class Preset:
         most_hits: The most hits of a search, where the system bounds them.
         most_entries: The most entries that a search can find, the newest; None for all.
         open_store: Opens the store that the system's searches need, in a directory.
+        archive: Opens the documented archive of a store, where the system has one.
         live: Its files beside the store, where it has some: of the directory, the session's id and its log.
     """
 
@@ -57,6 +59,7 @@ class Preset:
     most_hits: int | None = None
     most_entries: int | None = None
     open_store: Callable[[str | os.PathLike[str]], Store] = MemoryStore.open
+    archive: Callable[[str | os.PathLike[str]], ContextArchive] | None = None
     live: Callable[[Path, str, SessionLog], Live] | None = None
 
     def __post_init__(self) -> None:
@@ -151,7 +154,9 @@ def check_known(given: Mapping[str, Any], known: Sequence[str], where: str) -> N
     """
     for key, value in given.items():
         if key not in known:
-            raise ConfigError(f"{where} has no setting {key!r}{nearest(key, known)}", field=key, value=value)
+            alike = [each for each in known if each.islower() == key.islower()]  # keys in their own spelling
+            hint = nearest(key, alike or known)
+            raise ConfigError(f"{where} has no setting {key!r}{hint}", field=key, value=value)
 
 
 def chosen(settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:

@@ -6,14 +6,18 @@ from typing import Any, Final
 
 from siltstone.compaction.registry import nearest
 from siltstone.errors import ConfigError
+from siltstone.presets.background_stack import spacebot
 from siltstone.presets.base import Preset, System
+from siltstone.presets.context_archive import openclaw
 from siltstone.presets.three_tiers import rustant
 from siltstone.presets.threshold_stack import meerkat
 from siltstone.presets.waterfall_memory import waterfall
 
 __all__ = ["SYSTEMS", "preset", "preset_names"]
 
-SYSTEMS: Final[dict[str, System]] = {each.name: each for each in (meerkat, waterfall, rustant)}
+SYSTEMS: Final[dict[str, System]] = {
+    each.name: each for each in (meerkat, spacebot, rustant, waterfall, openclaw)
+}
 
 
 def preset_names() -> list[str]:

@@ -21,6 +21,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
+from siltstone.session.forking import fitted, forked
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
@@ -50,6 +51,7 @@ class AsyncSession(AsyncSessionFacts):
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`open`."""
         self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._opened = opened
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
         self._learning = LearningTask(self._calls, opened.model)
@@ -170,16 +172,26 @@ class AsyncSession(AsyncSessionFacts):
         self._learning.start()
         return outcome
 
+    async def fork(self, session_id: str, *, prompt: str = "") -> Self:
+        """A new session that begins with a copy of this one."""
+        fork = type(self)(await self._step(lambda: forked(self._opened, session_id, is_async=True)))
+        try:
+            await fork._run(fitted(fork._opened, prompt))
+            if prompt:
+                await fork.append({"role": "user", "content": prompt})
+        except BaseException:
+            await fork.close()
+            raise
+        return fork
+
     async def memory_status(self) -> MemoryReport:
         """How waterfall memory stands."""
         return await self._step(self._calls.memory_status)
 
     async def compact_memories(self) -> Outcome:
         """Runs waterfall summaries now, below their trigger too."""
-        try:
-            return await self._run(self._calls.compact_memories(), now=True)
-        except SessionBusyError:
-            return await self._step(self._calls.in_flight)
+        self._calls.check_reporter("compact_memories")
+        return await self.compact()
 
     async def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view anew, from the messages that they stand for."""

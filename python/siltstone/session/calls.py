@@ -228,7 +228,7 @@ class SessionCalls:
     def memory_status(self) -> MemoryReport:
         """``memory_status``."""
         self.core.check_open()
-        core, policy = self.core, self._reporter("memory_status")
+        core, policy = self.core, self.check_reporter("memory_status")
         state = core.follow()
         items = state.view.items()
         report: MemoryReport = policy.status(
@@ -240,12 +240,8 @@ class SessionCalls:
         )
         return report
 
-    def compact_memories(self) -> Steps[Outcome]:
-        """``compact_memories``."""
-        self._reporter("compact_memories")
-        return self.compaction(None)
-
-    def _reporter(self, call: str) -> Any:
+    def check_reporter(self, call: str) -> Any:
+        """The policy, which must keep memory that can be told of."""
         if not isinstance(self.policy, MemoryReporter):
             name = "no policy" if self.policy is None else f"the policy {self.policy.name!r}"
             raise ConfigError(

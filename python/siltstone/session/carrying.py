@@ -53,6 +53,7 @@ __all__ = [
     "import_segments",
     "kind_of",
     "records_of",
+    "write_session",
 ]
 
 _PAGE: Final = 500
@@ -185,6 +186,18 @@ def import_everything(
         _SessionImport(store, chosen, done).run(records)
         done.sessions.append(chosen)
     done.skipped += loaded.skipped
+    return done
+
+
+def write_session(store: Store, session_id: str, records: Iterable[Record]) -> Imported:
+    """Writes *records* of one session, as :func:`records_of` tells them, to the new session *session_id*.
+
+    Raises:
+        ConfigError: the store has messages of it already. Nothing was written.
+    """
+    done = Imported()
+    _SessionImport(store, session_id, done).run(records)
+    done.sessions.append(session_id)
     return done
 
 

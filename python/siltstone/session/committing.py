@@ -14,7 +14,7 @@ from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.archiving import bring_up
 from siltstone.session.core import SessionCore, is_at
-from siltstone.session.learning import learn_patterns
+from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import minus, union
 from siltstone.session.retention import only_new
@@ -53,6 +53,7 @@ def commit(
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
         core.retain()
         learn_patterns(core)
+        save_called(core, compaction.tool_calls)
         bring_up(core)
     core.catch_up()
     return compaction_id

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from siltstone.documented import tokens
-from siltstone.errors import ConfigError, StoreError
+from siltstone.errors import ConfigError, SiltstoneError, StoreError
 from siltstone.events import ExtractionFailed, FactsUpdated, notify
 from siltstone.knowledge import (
     MAX_FACTS,
@@ -40,7 +40,7 @@ from siltstone.knowledge import (
 )
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.hybrid import MAX_RESULTS
-from siltstone.llm import Steps
+from siltstone.llm import Steps, ToolCall
 from siltstone.memory.convert import datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
@@ -50,6 +50,8 @@ from siltstone.session.archiving import write_facts
 from siltstone.session.core import SessionCore
 from siltstone.session.knowing import TRIES, OnLine, Progress
 from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.tools.memory_save import MAX_SAVES, read_memory
+from siltstone.tools.memory_save import NAME as MEMORY_SAVE
 
 __all__ = [
     "extraction",
@@ -63,6 +65,7 @@ __all__ = [
     "retract",
     "rules",
     "save",
+    "save_called",
     "saved_hits",
 ]
 
@@ -241,6 +244,30 @@ def save(
     notify(core.hooks, FactsUpdated(core.session_id, "saved", added=1))
     write_facts(core)
     return fact
+
+
+def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
+    """Carries out the calls of ``memory_save`` that a model made while it summarised, ``MAX_SAVES`` at most.
+
+    It never fails a compaction: what cannot be saved is told.
+    """
+    failures = 0
+    reason = ""
+    for call in [each for each in called if each.name == MEMORY_SAVE][:MAX_SAVES]:
+        try:
+            memory = read_memory(call.arguments)
+            save(
+                core,
+                memory.content,
+                memory.memory_type,
+                importance=memory.importance,
+                source=memory.source,
+            )
+        except (SiltstoneError, OSError) as error:
+            failures, reason = failures + 1, str(error)
+            _log.warning("a memory of session %r was not saved: %s", core.session_id, error)
+    if failures:
+        notify(core.hooks, ExtractionFailed(core.session_id, reason, failures, len(called)))
 
 
 def retract(core: SessionCore, fact_id: str) -> bool:

@@ -93,6 +93,8 @@ class Opened:
     recall: RecallConfig | None
     allow_forget: bool = False
     most_hits: int | None = None
+    path: Path | None = None
+    options: Any = None
 
 
 def open_session(
@@ -110,7 +112,8 @@ def open_session(
     if unknown:
         name = min(unknown)
         raise TypeError(f"open() got an unexpected keyword argument {name!r}")
-    preset, options = preset_options(options)
+    given = options
+    preset, options = preset_options(options, path)
     window, reserved = options.get("context_window"), options.get("reserved_tokens", 0)
     check_window(window, reserved)
     policy = options["policy"] if "policy" in options else default_policy() if window is not None else None
@@ -120,6 +123,7 @@ def open_session(
     check_model(model, is_async=is_async)
     timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
     _check_seconds("compaction_timeout", timeout)
+    archive = archive_of(options.get("archive"))
     recall = _recall(options.get("recall", False), options.get("memory", True))
     budget = options.get("answer_budget")
     if budget is not None:
@@ -133,7 +137,6 @@ def open_session(
     )
     memory = options.get("memory", True)
     knowledge = _knowledge(options)
-    archive = archive_of(options.get("archive"))
     if archive is not None and memory is False:
         raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
     allow_forget = options.get("allow_forget", False)
@@ -174,7 +177,7 @@ def open_session(
             store.close()
         raise
     hits = None if preset is None else preset.most_hits
-    return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget, hits)
+    return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget, hits, path, given)
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:

@@ -20,7 +20,7 @@ DOCUMENTED: Final = "documented"
 MOST: Final = 100  #: sessions of a store that are asked which preset they are of
 
 
-def preset_options(options: Any) -> tuple[Preset | None, Any]:
+def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[Preset | None, Any]:
     """The preset that *options* names, and all of them with its own.
 
     Raises:
@@ -33,6 +33,10 @@ def preset_options(options: Any) -> tuple[Preset | None, Any]:
     own: dict[str, Any] = {**chosen.options, **(chosen.shared if options.get("namespace") else {})}
     if chosen.most_entries is not None:
         own["retention"] = Retention(max_entries=chosen.most_entries)
+    if chosen.archive is not None and path is not None:
+        own["archive"] = chosen.archive(path)
+    if options.get("context_window") is not None:
+        own.pop("context_window", None)  # a policy takes the smaller one
     for name in own:
         if name in options:
             raise ConfigError(

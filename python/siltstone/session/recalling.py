@@ -6,11 +6,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from siltstone.archive import ContextArchive
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
+from siltstone.memory.convert import datetime_from
 from siltstone.memory.entry import SearchScope, SourceRange
-from siltstone.messages import RawMessage, RecalledMessage, read_history, read_message
+from siltstone.messages import RawMessage, RecalledMessage, indexable_texts, read_history, read_message
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
@@ -124,6 +126,8 @@ class _Shelf:
     def details(self, query: str, limit: int) -> list[Detail]:
         """What was said that fits *query* and is not in context, best first."""
         core, asked = self._core, query[-MOST_QUERY:]
+        if self._documented is not None and core.archive is not None:
+            return self._archived(core.archive, asked, limit)
         if self._documented is not None:
             return self._documented.find(asked, limit, self._sessions(), self._is_shown)
         scope: SearchScope = "namespace" if self._config.cross_session else "session"
@@ -135,6 +139,22 @@ class _Shelf:
             for hit in hits
             if not self._is_shown(hit.session_id, hit.source_range)
         ]
+
+    def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
+        """The same over the files of the archive, whose vectors are kept: a restart embeds nothing."""
+        view = frozenset(filter(None, indexable_texts(item.message for item in self._core.view)))
+        found = archive.search(
+            query,
+            limit + len(view),
+            session_id=None if self._config.cross_session else self._core.session_id,
+            min_score=self._config.min_score,
+            now=self._core.milliseconds(),
+        )
+        return [
+            Detail(each.content, score, each.role, datetime_from(each.timestamp))
+            for each, score in found
+            if each.content not in view or each.session_id != self._core.session_id
+        ][:limit]
 
     def _sessions(self) -> list[str]:
         """Those that are searched: this one, or all of its namespace."""

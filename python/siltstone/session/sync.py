@@ -8,7 +8,7 @@ from types import EllipsisType
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import llm
-from siltstone.compaction.base import Compactor, MemoryReport
+from siltstone.compaction.base import Compactor
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Models, Steps
 from siltstone.memory.base import Store
@@ -22,6 +22,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
+from siltstone.session.forking import fitted, forked
 from siltstone.session.learning_thread import LearningThread
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
@@ -46,6 +47,7 @@ class Session(SessionFacts):
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`open`."""
         self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._opened = opened
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
         self._learning = LearningThread(self._calls, opened.model)
@@ -345,32 +347,32 @@ class Session(SessionFacts):
         self._learning.start()
         return outcome
 
-    def memory_status(self) -> MemoryReport:
-        """How waterfall memory stands: what each summary stands for, when the next run is due, what is wrong.
+    def fork(self, session_id: str, *, prompt: str = "") -> Self:
+        """A new session that begins as a copy of this one: log, view, what is found and known, and options.
 
-        Known as ``@memory-status``. Nothing is asked and nothing is changed. ``print(report.markdown)`` is
-        for people, ``report.line`` for a prompt.
+        A policy that knows how (``TieredCompactor``) fits it to the window before its first call.
+
+        Args:
+            session_id: Its id; the store must have no messages of it.
+            prompt: What it is told first, a user message; it counts against the window. "": nothing.
 
         Raises:
-            ConfigError: the session's policy keeps no such memory.
+            ConfigError: the id is taken, or a call in view waits for its result. Nothing was written.
         """
-        return self._calls.memory_status()
+        fork = type(self)(forked(self._opened, session_id, is_async=False))
+        try:
+            fork._run(fitted(fork._opened, prompt))
+            if prompt:
+                fork.append({"role": "user", "content": prompt})
+        except BaseException:
+            fork.close()
+            raise
+        return fork
 
     def compact_memories(self) -> Outcome:
-        """Runs waterfall summaries now, below their trigger too. Known as ``@compact-memories``.
-
-        Returns:
-            ``Compacted``; ``Failed(reason)``; or ``Skipped`` with the numbers, where there are no more
-            messages than the immediate window, or nothing has aged out of it since the last run.
-
-        Raises:
-            ConfigError: the session's policy keeps no such memory.
-        """
-        flow = self._calls.compact_memories()
-        try:
-            return self._run(flow, timeout=0)
-        except SessionBusyError:
-            return self._calls.in_flight()
+        """Runs waterfall summaries now, below their trigger too; like :meth:`compact`."""
+        self._calls.check_reporter("compact_memories")
+        return self.compact()
 
     def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view anew, from the messages that they stand for.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from siltstone.compaction.base import MemoryReport
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType, Rule
 from siltstone.session.calls import SessionCalls
 from siltstone.session.learning_thread import LearningThread
@@ -43,6 +44,17 @@ class SessionFacts:
     def tools(self) -> list[Tool]:
         """All tools that the session offers a model: to search, to read, to save, to compact."""
         return self._calls.tools()
+
+    def memory_status(self) -> MemoryReport:
+        """How waterfall memory stands: what each summary stands for, when the next run is due, what is wrong.
+
+        Known as ``@memory-status``. Nothing is asked and nothing is changed. ``print(report.markdown)`` is
+        for people, ``report.line`` for a prompt.
+
+        Raises:
+            ConfigError: the session's policy keeps no such memory.
+        """
+        return self._calls.memory_status()
 
     def facts(
         self,

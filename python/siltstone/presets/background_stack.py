@@ -1,0 +1,75 @@
+"""``spacebot``: three tiers of a window, summaries in the background, memories saved with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Final
+
+from siltstone.compaction import checks
+from siltstone.compaction.tiered import TieredCompactor
+from siltstone.compaction.tiered_config import TieredConfig
+from siltstone.compaction.tiered_prompts import SUMMARY_PROMPT, WORKER_PROMPT
+from siltstone.knowledge import KnowledgeConfig
+from siltstone.presets.base import Preset, System
+from siltstone.presets.reading import Table, known_tables, table, toml
+from siltstone.tools.memory_save import SavedMemory, memory_save
+
+__all__ = ["Spacebot", "spacebot"]
+
+#: Settings of ours and theirs, by the name that both have.
+_TIERS: Final = tuple(
+    each.name for each in fields(TieredConfig) if each.name not in ("context_window", "estimator")
+)
+#: What else stands in the table of defaults, and is about other things.
+_ASIDE: Final = ("max_concurrent_branches", "max_turns", "history_backfill_count")
+
+
+class Spacebot(System):
+    """A monitor of one number, the share of the window in use; nobody waits for a summary.
+
+    A configuration is TOML: the table ``[defaults]`` with ``context_window``, and ``[defaults.compaction]``;
+    ours is the table ``[compaction]`` with the same keys.
+    """
+
+    name: ClassVar[str] = "spacebot"
+    tables: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "defaults": {"context_window": "context_window"},
+        "compaction": {name: name for name in (*_TIERS, "extraction")},
+    }
+
+    def _read(self, text: str) -> Mapping[str, Table]:
+        read = known_tables(toml(text), list(self.tables))
+        defaults = read.get("defaults", {})
+        inner = table(defaults.pop("compaction", {}), "defaults.compaction")
+        for key in [key for key, value in defaults.items() if key in _ASIDE or isinstance(value, dict)]:
+            del defaults[key]
+        return {"defaults": defaults, "compaction": {**inner, **read.get("compaction", {})}}
+
+    def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
+        given = dict(settings)
+        extraction = given.pop("extraction", "tool")
+        checks.one_of("extraction", extraction, ("tool", "off"))
+        if isinstance(given.get("superseding_tools"), list):
+            given["superseding_tools"] = tuple(given["superseding_tools"])
+        config = TieredConfig.documented(**given) if documented else TieredConfig(**given)
+        saves = extraction == "tool"
+        policy = TieredCompactor(
+            config,
+            prompt=WORKER_PROMPT if saves else SUMMARY_PROMPT,
+            tools=[memory_save(_never).definition("openai")] if saves else (),
+        )
+        learns = KnowledgeConfig(patterns=False, knowledge_extraction=False, rules=False)
+        shared = KnowledgeConfig(scope="namespace", patterns=False, knowledge_extraction=False, rules=False)
+        options: dict[str, Any] = {"policy": policy, "knowledge": learns}
+        if config.context_window is not None:
+            options["context_window"] = config.context_window
+        return Preset(self.name, documented, options, settings, shared={"knowledge": shared})
+
+
+def _never(memory: SavedMemory) -> str:
+    """The definition alone is used: a session carries the calls out when it commits."""
+    raise AssertionError(memory)
+
+
+spacebot: Final = Spacebot()

@@ -1,0 +1,100 @@
+"""``openclaw``: an archive of messages and facts, recalled before each call; a trim by relevance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Final
+from weakref import WeakValueDictionary
+
+from siltstone.archive import ContextArchive
+from siltstone.compaction.smart_trim import SmartTrim
+from siltstone.compaction.smart_trim_config import SmartTrimConfig
+from siltstone.knowledge import KnowledgeConfig
+from siltstone.presets.base import Preset, System, chosen
+from siltstone.presets.reading import Table, json_object, table
+from siltstone.recall import RecallConfig
+
+__all__ = ["FOLDER", "Openclaw", "openclaw"]
+
+FOLDER: Final = Path("memory", "context")
+"""Where the files of the archive are, below the directory of the store."""
+
+#: Where the object may stand inside of the system's own configuration.
+_HOMES: Final = ("agents", "defaults", "memoryContext")
+_KEYS: Final = {
+    "enabled": "enabled",
+    "hardCapTokens": "hard_cap_tokens",
+    "embeddingModel": "embedding_model",
+    "redaction": "redaction",
+    "knowledgeExtraction": "knowledge_extraction",
+    "autoRecallMinScore": "auto_recall_min_score",
+    "maxSegments": "max_segments",
+    "crossSession": "cross_session",
+    "evictionDays": "eviction_days",
+}
+_OURS: Final = {
+    "reserveTokens": "reserve_tokens",
+    "maxHistoryShare": "max_history_share",
+    "protectedRecent": "protected_recent",
+}
+_archives: WeakValueDictionary[tuple[str, int, int], ContextArchive] = WeakValueDictionary()
+
+
+class Openclaw(System):
+    """Whole messages and short facts, filled as the session goes, and placed before each model call.
+
+    A configuration is JSON: the object ``memoryContext`` by itself, or under ``agents.defaults``. Keys are as
+    documented, or in our spelling.
+    """
+
+    name: ClassVar[str] = "openclaw"
+    tables: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "": {**_KEYS, **_OURS, **{name: name for name in (*_KEYS.values(), *_OURS.values())}}
+    }
+
+    def _read(self, text: str) -> Mapping[str, Table]:
+        read = json_object(text)
+        for home in _HOMES:
+            if home in read:
+                read = table(read[home], home)
+        return {"": read}
+
+    def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
+        said = {"enabled": True, **chosen(settings, RecallConfig)}
+        recall = RecallConfig.documented(**said) if documented else RecallConfig(**said)
+        trim = chosen(settings, SmartTrimConfig)
+        form = SmartTrim.documented().config if documented else SmartTrimConfig()
+        learns = KnowledgeConfig(patterns=not documented, knowledge_extraction=recall.knowledge_extraction)
+        options: dict[str, Any] = {
+            "policy": SmartTrim(replace(form, **trim)),
+            "recall": recall if recall.enabled else False,
+            "knowledge": learns,
+            "redaction": recall.redaction,
+        }
+        shared = {"knowledge": replace(learns, scope="namespace")}
+        return Preset(
+            self.name,
+            documented,
+            options,
+            settings,
+            shared=shared if recall.cross_session else {},
+            archive=partial(_archive, recall),
+        )
+
+
+def _archive(config: RecallConfig, path: str | os.PathLike[str]) -> ContextArchive:
+    """The archive of the store in *path*; of one folder there is one in a process."""
+    folder = Path(os.path.realpath(path)) / FOLDER
+    key = str(folder), config.max_segments, config.eviction_days
+    found = _archives.get(key)
+    if found is None:
+        found = ContextArchive(folder, max_segments=config.max_segments, eviction_days=config.eviction_days)
+        _archives[key] = found
+    return found
+
+
+openclaw: Final = Openclaw()

@@ -1,0 +1,172 @@
+"""An agent that runs a recorded session as one of the documented systems, and may be killed on its way.
+
+``python recorded_agent.py PLACE MESSAGES PRESET WINDOW KILL_AT``: appends what the session lacks, with a
+boundary before each model call, and kills itself after message KILL_AT. What each boundary came to is in
+PLACE/told.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from siltstone import Compacted, CompactionCompleted, Completion, CompletionRequest, MemoryStore, Session
+from siltstone.llm import ToolCall
+from siltstone.messages import broken_tool_groups, encode, indexable_texts, read_message
+from siltstone.presets import preset
+
+SESSION = "recorded"
+EVERY = frozenset({"waterfall"})  #: systems whose schedule counts messages: a boundary after each of them
+
+
+class Scripted:
+    """A model that says the same of the same request: the beginning of what it is to summarise.
+
+    Where it may save memories, it saves the first line.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[CompletionRequest] = []
+
+    def __call__(self, request: CompletionRequest) -> Completion:
+        self.requests.append(request)
+        said = "\n".join(str(message["content"]) for message in request.messages)
+        text = f"I noted {len(said)} characters. " + " ".join(said.split())[:400]
+        called: tuple[ToolCall, ...] = ()
+        if request.tools:
+            first = next(line for line in said.splitlines() if line.strip())[:200]
+            called = (ToolCall("memory_save", {"content": first, "memory_type": "decision"}),)
+        return Completion(text, tool_calls=called)
+
+
+@dataclass(slots=True)
+class Told:
+    """What the runs of a session came to."""
+
+    runs: int = 0
+    net_runs: int = 0
+    broken: int = 0
+    over: int = 0
+    at: list[int] = field(default_factory=list)  # messages in the log when the policy ran
+
+
+def session_of(place: Path, name: str, window: int, model: Any, **options: Any) -> Session:
+    return Session.open(place, SESSION, preset=preset(name), context_window=window, model=model, **options)
+
+
+def go_on(
+    session: Session,
+    messages: Sequence[dict[str, Any]],
+    *,
+    every: bool,
+    window: int,
+    record: Any,
+    kill_at: int | None = None,
+) -> None:
+    """Appends the rest of *messages*, with a boundary before each model call, or after each message."""
+    previous: str | None = None
+    known = len(session.log())
+    for number, message in enumerate(messages):
+        role = read_message(message, 0).role
+        if number >= known:
+            if role == "assistant" != previous and not every:
+                boundary(session, window, record)
+            session.append(message)
+            if every:
+                boundary(session, window, record)
+            if number == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        previous = role
+    if not every:
+        boundary(session, window, record)
+
+
+def boundary(session: Session, window: int, record: Any) -> None:
+    prepared = session.prepare()
+    policies = [
+        next(event.policy for event in outcome.events if isinstance(event, CompactionCompleted))
+        for outcome in prepared.outcomes
+        if isinstance(outcome, Compacted)
+    ]
+    record(
+        {
+            "policies": policies,
+            "end": len(session.log()),
+            "broken": broken_tool_groups(prepared.messages),
+            "over": prepared.tokens > window,
+        }
+    )
+
+
+def killed_and_reopened(
+    place: Path, messages: Sequence[dict[str, Any]], name: str, window: int, *, kill_at: int | None = None
+) -> Told:
+    """Runs *messages* in two processes; the first is killed in the middle, or after message *kill_at*."""
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "messages.json").write_text(json.dumps(messages), encoding="utf-8")
+    middle = len(messages) // 2 if kill_at is None else kill_at
+    for at, code in ((middle, -signal.SIGKILL), (-1, 0)):
+        asked = [place, place / "messages.json", name, window, at]
+        command = [sys.executable, __file__, *map(str, asked)]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert ran.returncode == code, ran.stderr
+    policy = preset(name).policy.name
+    told = Told()
+    for line in (place / "told.jsonl").read_text("utf-8").splitlines():
+        each = json.loads(line)
+        told.runs += each["policies"].count(policy)
+        told.net_runs += len(each["policies"]) - each["policies"].count(policy)
+        told.at += [each["end"]] * each["policies"].count(policy)
+        told.broken += each["broken"]
+        told.over += each["over"]
+    return told
+
+
+def losses(place: Path, messages: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """Messages that are not in the log as they were said, and discarded ones that memory does not return."""
+    with MemoryStore.open(place, read_only=True) as store:
+        log = store.open_log(SESSION)
+        kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
+        with Session.open(None, SESSION, memory=store, policy=None) as session:
+            shown = [encode(raw) for raw in session.history()]
+        contents: dict[int, str] = {}
+        offset: int | None = 0
+        while offset is not None:
+            page = store.entries(SESSION, offset=offset, limit=1000)
+            contents.update((entry.source_range.start, entry.content) for entry in page.entries)
+            offset = page.next_offset
+    texts = list(indexable_texts(read_message(raw, seq) for seq, raw in enumerate(messages)))
+    lost = sum(kept.get(seq) != encode(raw) for seq, raw in enumerate(messages))
+    gone = [seq for seq, raw in enumerate(messages) if encode(raw) not in shown]
+    return lost, sum(bool(texts[seq].strip()) and contents.get(seq) != texts[seq] for seq in gone)
+
+
+def main(place: str, messages: str, name: str, window: str, kill_at: str) -> None:
+    said = json.loads(Path(messages).read_text("utf-8"))
+    with (Path(place) / "told.jsonl").open("a", encoding="utf-8") as file:
+
+        def record(told: dict[str, Any]) -> None:
+            file.write(json.dumps(told) + "\n")
+            file.flush()
+
+        with session_of(Path(place), name, int(window), Scripted()) as session:
+            at = int(kill_at)
+            go_on(
+                session,
+                said,
+                every=name in EVERY,
+                window=int(window),
+                record=record,
+                kill_at=None if at < 0 else at,
+            )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,368 @@
+"""Do the documented systems work by their names, on recorded sessions, killed and reopened on the way?"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorded_agent import SESSION, Scripted, Told, go_on, killed_and_reopened, losses, session_of
+from siltstone import (
+    Chain,
+    ClearToolResults,
+    Compacted,
+    Completion,
+    CompletionRequest,
+    ConfigError,
+    ExtractionFailed,
+    MemoryStore,
+    Session,
+    presets,
+)
+from siltstone.archive import ContextArchive
+from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
+from siltstone.llm import ToolCall
+from siltstone.messages import RecalledMessage, read_history
+from siltstone.presets import preset
+from siltstone.vault import Vault
+
+Messages = list[dict[str, Any]]
+
+
+def holds(told: Told, place: Path, recorded: Messages) -> None:
+    """Nothing is lost or broken, the window holds, and the policy itself has run."""
+    assert losses(place, recorded) == (0, 0)
+    assert (told.broken, told.over) == (0, 0)
+    assert told.runs >= 3, told
+
+
+def test_meerkat(recorded: Messages, tmp_path: Path) -> None:
+    """The strict documented stack from end to end, and scores of the documented rule."""
+    told = killed_and_reopened(tmp_path, recorded, "meerkat", 16_000)
+    holds(told, tmp_path, recorded)
+    with session_of(tmp_path, "meerkat", 16_000, Scripted()) as session:
+        assert len(read_history(session.history())) < len(recorded)
+        with MemoryStore.open(tmp_path, read_only=True) as store:
+            [first, *_] = store.entries(SESSION, limit=1).entries
+        [hit, *_] = session.search(first.content)
+        assert hit.score > 0.999, "the same words are at distance 0, and 1 - 0 / 2 is 1"
+        assert all(0.5 < each.score <= 1.0 for each in session.search("port of the module", 20))
+        assert session.memory_search.name == "memory_search"
+
+
+def test_rustant(recorded: Messages, tmp_path: Path) -> None:
+    """At most 20 in view and a group that straddles; what left is found; a later session has the rule."""
+    told = Told()
+
+    def record(each: dict[str, Any]) -> None:
+        told.runs += each["policies"].count("window")
+        told.broken += each["broken"]
+        told.over += each["over"]
+
+    made = preset("rustant")
+    shared = {"preset": made, "context_window": 16_000, "namespace": "team"}
+    with Session.open(tmp_path, SESSION, model=Scripted(), **shared) as session:
+        straddling = 0
+        for end in range(40, len(recorded) + 1, 40):
+            go_on(session, recorded[:end], every=False, window=16_000, record=record)
+            view = read_history(session.history())
+            loose = [each for each in view if each.provenance == "original" and each.role != "system"]
+            straddling = max(straddling, len(loose) - 20)
+        go_on(session, recorded, every=False, window=16_000, record=record)
+        assert straddling <= 6, "beside the limit stands no more than one group"
+        for _ in range(3):
+            session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
+    holds(told, tmp_path, recorded)
+
+    with Session.open(tmp_path, "later", model=Scripted(), **shared) as session:
+        assert "use make clean" in session.memory_instructions
+        with MemoryStore.open(tmp_path, read_only=True) as store:
+            [first, *_] = store.entries(SESSION, limit=1).entries
+        found = session.search(first.content, scope="namespace")
+        assert any(hit.content == first.content for hit in found)
+        assert session.search(first.content) == []
+
+
+def test_waterfall(recorded: Messages, tmp_path: Path) -> None:
+    """Runs at 129, 193, 257 and 321; the net never; the prompts byte for byte; the vault complete."""
+    told = killed_and_reopened(tmp_path, recorded, "waterfall", 64_000)
+    assert told.at == [at for at in (129, 193, 257, 321) if at <= len(recorded)][: len(told.at)]
+    assert told.net_runs == 0
+    if len(recorded) > 257:
+        holds(told, tmp_path, recorded)
+    vault = Vault(tmp_path / "vault", SESSION).read()
+    with session_of(tmp_path, "waterfall", 64_000, Scripted()) as session:
+        texts = {memory.seq: memory.content for memory in vault.memories}
+        with MemoryStore.open(tmp_path, read_only=True) as store:
+            offset: int | None = 0
+            while offset is not None:
+                page = store.entries(SESSION, offset=offset, limit=1000)
+                for entry in page.entries:
+                    assert texts[entry.source_range.start] == entry.content
+                offset = page.next_offset
+        summaries = [each for each in session.history() if "[Context compacted]" in str(each["content"])]
+        assert vault.recent is not None
+        assert vault.recent.text in str(summaries[-1]["content"])
+        assert session.memory_status().errors == ()
+    assert not vault.unreadable
+    assert len(vault.copies) == told.runs
+
+
+def test_the_requests_of_waterfall_are_the_documented_ones(tmp_path: Path) -> None:
+    asked = Scripted()
+    with session_of(tmp_path, "waterfall", 64_000, asked) as session:
+        for number in range(193):
+            session.append({"role": "user", "content": f"Entry {number}."})
+            session.prepare()
+    texts = ["".join(str(message["content"]) for message in each.messages) for each in asked.requests]
+    ending = "Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
+    first = "".join(f"Entry {number}.\n" for number in range(65))
+    assert texts[0] == f"# Memories:\n{first}\n# {ending}"
+    recent = f"I noted {len(texts[0])} characters. " + " ".join(texts[0].split())[:400]
+    assert texts[1] == f"# Recent Summary:\n{recent.strip()}\n\n# Combined {ending}"
+    second = "".join(f"Entry {number}.\n" for number in range(65, 129))
+    assert texts[2] == f"# Memories:\n{second}\n# {ending}"
+    assert len(texts) == 3
+
+
+def test_spacebot(recorded: Messages, tmp_path: Path) -> None:
+    """It waits for no model, stacks summaries, saves memories, and a fork knows them."""
+    told = killed_and_reopened(tmp_path, recorded, "spacebot", 16_000)
+    holds(told, tmp_path, recorded)
+    with session_of(tmp_path, "spacebot", 16_000, Scripted()) as session:
+        first_lines = [
+            str(raw["content"]).splitlines()[0]
+            for raw in session.history()
+            if str(raw["content"]).startswith("[Summary ")
+        ]
+        assert len(first_lines) >= 1
+        memories = session.facts()
+        assert memories, "the worker has saved what it was told"
+        assert {fact.type for fact in memories} == {"decision"}
+
+
+def test_sb_78_a_fork_finds_what_the_parent_has_saved(tmp_path: Path) -> None:
+    for namespace in ("", "team"):
+        place = tmp_path / f"of-{namespace}"
+        opened = {"preset": "spacebot", "context_window": 16_000, "namespace": namespace}
+        with Session.open(place, "parent", model=Scripted(), **opened) as parent:
+            parent.append({"role": "user", "content": "We use PostgreSQL 16 for billing."})
+            parent.append({"role": "assistant", "content": "Noted."})
+            parent.save("Billing runs on PostgreSQL 16", "decision")
+            with parent.fork("branch", prompt="Which database has billing?") as fork:
+                assert [fact.content for fact in fork.facts("PostgreSQL billing")] == [
+                    "Billing runs on PostgreSQL 16"
+                ]
+                assert fork.log()[:2] == parent.log()
+                assert fork.history()[-1] == {"role": "user", "content": "Which database has billing?"}
+            assert len(parent.log()) == 2, "the parent is left as it was"
+
+
+def test_sb_73_a_fork_compacts_above_six_tenths_of_the_window_not_at_it(tmp_path: Path) -> None:
+    """By ``flat_tools`` a text has a quarter of its bytes: 24 messages of 1,600 bytes are 9,600 tokens."""
+    for more, compacts in ((0, False), (4, True)):
+        place = tmp_path / str(more)
+        with Session.open(
+            place, "parent", preset="spacebot", model=Scripted(), context_window=16_000
+        ) as parent:
+            for number in range(24):
+                text = f"{number:04}".ljust(1600 + (more if number == 0 else 0), "x")
+                role = "assistant" if number % 2 else "user"
+                parent.append({"role": role, "content": text})
+            assert parent.prepare().tokens == 9_600 + more // 4
+            assert not parent.compactions()
+            with parent.fork("branch") as fork:
+                done = fork.compactions()
+                assert bool(done) == compacts
+                if compacts:
+                    assert [each.covers for each in done] == [((0, 12),)], "half of it"
+            assert not parent.compactions()
+
+
+def test_a_fork_of_ours_leaves_until_it_fits_beside_its_prompt(tmp_path: Path) -> None:
+    ours = presets.spacebot(documented=False)
+    with Session.open(tmp_path, "parent", preset=ours, model=None, context_window=20_000) as parent:
+        for number in range(14):
+            role = "assistant" if number % 2 else "user"
+            parent.append({"role": role, "content": f"{number:04}".ljust(4_000, "x")})
+        with parent.fork("fits", prompt="x" * 8_000) as fork:
+            assert not fork.compactions(), "14,000 and 2,000 fit beside a reserve of 3,000"
+        with parent.fork("tight", prompt="x" * 12_004) as fork:
+            assert "[Fork: 7 oldest messages removed" in str(fork.history()[0]["content"])
+            assert len(fork.log()) == 15, "the log has all of it"
+
+
+def test_a_fork_is_refused_where_a_call_waits_or_the_id_is_taken(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "parent", preset="spacebot", context_window=16_000) as parent:
+        parent.append({"role": "user", "content": "hello"})
+        with Session.open(tmp_path, "taken", preset="spacebot") as other:
+            other.append({"role": "user", "content": "mine"})
+        with pytest.raises(ConfigError, match="taken"):
+            parent.fork("taken")
+        with pytest.raises(ConfigError, match="another one"):
+            parent.fork("parent")
+        function = {"name": "f", "arguments": "{}"}
+        call = {"id": "c", "type": "function", "function": function}
+        parent.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        with pytest.raises(ConfigError, match="1 calls without a result"):
+            parent.fork("early")
+
+
+def test_sb_71_the_worker_has_the_documented_prompt_and_one_tool(tmp_path: Path) -> None:
+    asked = Scripted()
+    with session_of(tmp_path, "spacebot", 16_000, asked) as session:
+        for number in range(34):
+            role = "assistant" if number % 2 else "user"
+            session.append({"role": role, "content": f"{number:04} ".ljust(1600, "x")})
+        session.compact()
+    [request] = asked.requests
+    assert str(request.messages[-1]["content"]) == (
+        "You are a compaction worker.\n"
+        "Your job:\n"
+        "1. Summarize the provided conversation turns into a cohesive narrative\n"
+        "2. Extract any memorable facts, decisions, or preferences\n"
+        "3. Save them using memory_save\n"
+        "\n"
+        "Guidelines:\n"
+        "- Preserve important context\n"
+        "- Maintain chronological flow\n"
+        "- Don't lose critical information\n"
+        "- Extract structured memories for anything worth remembering"
+    )
+    assert [tool["function"]["name"] for tool in request.tools] == ["memory_save"]
+
+
+def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> None:
+    told: list[Any] = []
+
+    def worker(request: CompletionRequest) -> Completion:
+        called = ({"content": ""}, {"content": "Use tabs", "memory_type": "preference"}, {"content": 3})
+        return Completion(
+            "They spoke of tabs.", tool_calls=tuple(ToolCall("memory_save", each) for each in called)
+        )
+
+    with session_of(tmp_path, "spacebot", 16_000, worker, hooks=[told.append]) as session:
+        for number in range(34):
+            role = "assistant" if number % 2 else "user"
+            session.append({"role": role, "content": f"{number:04} ".ljust(1600, "x")})
+        assert isinstance(session.compact(), Compacted)
+        assert [fact.content for fact in session.facts()] == ["Use tabs"]
+    [failed] = [event for event in told if isinstance(event, ExtractionFailed)]
+    assert failed.failed == 2
+
+
+def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
+    """One block a turn within its cap, files that anybody reads, and a restart that embeds nothing."""
+    told = killed_and_reopened(tmp_path, recorded, "openclaw", 16_000)
+    holds(told, tmp_path, recorded)
+    folder = tmp_path / "memory" / "context"
+    segments = [json.loads(line) for line in (folder / "segments.jsonl").read_text("utf-8").splitlines()]
+    vectors = read_vmem(folder / "vectors.bin")
+    assert set(vectors) == {each["id"] for each in segments}
+    assert all(len(vector) == 384 for vector in vectors.values())
+    for each in segments:
+        assert {"id", "sessionId", "timestamp", "role", "content", "tokens", "metadata"} <= set(each)
+        assert "embedding" not in each
+    archive = ContextArchive(folder, embed=never)
+    found = archive.search(segments[0]["content"], 3, session_id=SESSION)
+    assert found[0][0].content == segments[0]["content"]
+
+
+def never(text: str) -> list[float]:
+    if len(text) < 400:
+        return [0.0] * 384  # a query
+    raise AssertionError("a restart embeds nothing")
+
+
+def read_vmem(path: Path) -> dict[str, tuple[float, ...]]:
+    """``vectors.bin`` by its description, without a line of ours."""
+    data = path.read_bytes()
+    magic, version, dimension, count = struct.unpack_from("<4I", data)
+    assert (magic, version) == (0x4D454D56, 1)
+    at, found = 16, {}
+    for _ in range(count):
+        (length,) = struct.unpack_from("<H", data, at)
+        name = data[at + 2 : at + 2 + length].decode()
+        at += 2 + length
+        found[name] = struct.unpack_from(f"<{dimension}f", data, at)
+        at += 4 * dimension
+    assert at == len(data)
+    return found
+
+
+def test_what_openclaw_trims_is_recalled_in_the_next_turn_once_and_within_its_cap(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
+        session.append(
+            {"role": "user", "content": "The staging certificate expires on 2027-03-04 in Falkenburg."}
+        )
+        session.append({"role": "assistant", "content": f"I noted it, and the token {secret}."})
+        for number in range(40):
+            session.append({"role": "user", "content": f"Tell me of module m{number}. " + "filler " * 100})
+            prepared = session.prepare()
+            recalled = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
+            assert len(recalled) <= 1
+            assert session.prepare().recalled == prepared.recalled
+            session.append({"role": "assistant", "content": f"Module m{number} is fine. " + "filler " * 100})
+        assert not any("Falkenburg" in str(raw["content"]) for raw in session.history())
+        for text in (
+            "And now Falkenburg:",
+            "when does the staging certificate expire in Falkenburg?",
+            "Falkenburg?",
+        ):
+            session.append({"role": "user", "content": text})
+        prepared = session.prepare()
+        assert "expires on 2027-03-04 in Falkenburg" in prepared.recalled
+        assert session.recall("staging certificate Falkenburg") != ""
+        assert session._core.view.rule.count_text(prepared.recalled) <= 1_600
+        place = [isinstance(raw, RecalledMessage) for raw in prepared.messages].index(True)
+        assert place == 0, "behind the system prompt, and there is none"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 3
+    assert not any(secret.encode() in path.read_bytes() for path in files)
+
+
+def test_oc_77_pruning_of_tool_results_comes_before_the_trim(tmp_path: Path) -> None:
+    """Steps of a chain in their order: what is cheap first, and the trim only where that was not enough."""
+    steps = [ClearToolResults(), presets.openclaw().policy]
+    assert [step.name for step in Chain(*steps).steps] == ["clear-tool-results", "smart-trim"]
+
+
+def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:
+    answers = iter(
+        [
+            [{"type": "config", "content": "API endpoint runs on port 3000", "context": ""}],
+            [{"type": "config", "content": "API endpoint now runs on port 4000", "context": ""}],
+        ]
+    )
+
+    def model(request: CompletionRequest) -> str:
+        return json.dumps(next(answers, [])) if request.purpose == "facts" else "noted"
+
+    with session_of(tmp_path, "openclaw", 16_000, model) as session:
+        for port in (3000, 4000):
+            for number in range(12):
+                role = "assistant" if number % 2 else "user"
+                text = f"The API endpoint runs on port {port}. {number} " + "filler " * 500
+                session.append({"role": role, "content": text})
+                session.prepare()
+            session.learn()
+        assert [fact.content for fact in session.facts()] == ["API endpoint now runs on port 4000"]
+        assert len(session.facts(history=True)) == 2
+    lines = (tmp_path / "memory" / "context" / "knowledge.jsonl").read_text("utf-8").splitlines()
+    assert any(json.loads(line).get("supersededBy") for line in lines)
+
+
+def test_no_system_shows_what_it_recalled_as_said(tmp_path: Path) -> None:
+    """Frames of ours are never taken for messages of the session."""
+    for name in presets.preset_names():
+        with session_of(tmp_path / name, name, 16_000, Scripted()) as session:
+            session.append({"role": "user", "content": "hello"})
+            session.prepare()
+            assert not any(isinstance(raw, RecalledMessage) for raw in session.log())
+            assert not any(
+                str(raw["content"]).startswith((LONGTERM_PREFIX, RECENT_PREFIX)) for raw in session.log()
+            )
