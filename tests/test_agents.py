@@ -157,13 +157,13 @@ def _error(refusal: Refusal) -> Exception:
 @pytest.mark.parametrize(
     ("turns", "real"),
     [
-        (32, 14_500),
-        pytest.param(200, 14_500, marks=pytest.mark.slow),
+        (32, 15_000),
+        pytest.param(200, 15_000, marks=pytest.mark.slow),
         pytest.param(200, 10_000, marks=pytest.mark.slow),
     ],
 )
 def test_an_agent_goes_on_whatever_happens(dialect: str, turns: int, real: int, tmp_path: Path) -> None:
-    """A window that is a tenth smaller than declared costs no refusal; of one much smaller it learns.
+    """A window that is a sixteenth smaller than declared costs no refusal; of one much smaller it learns.
 
     A request that was refused as too large is made smaller and sent again: no turn stays unanswered.
     """

@@ -1,0 +1,65 @@
+"""What a process costs until it has a session with a policy, a model and a store: CPU above an empty process.
+
+    python benches/python/bench_start.py
+
+Every line is a process of its own. The least of several runs is the machine at its quietest.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+
+RUNS = 15
+
+NOTHING = "pass"
+IMPORTED = "import siltstone"
+READY = """
+import sys, siltstone
+session = siltstone.Session.open(
+    sys.argv[1],
+    "agent",
+    policy=siltstone.ThresholdCompactor(),
+    model=siltstone.ExtractiveModel(),
+    context_window=32_000,
+)
+assert session.history() == []
+"""
+MODULES = READY + "print(sum(name.partition('.')[0] == 'siltstone' for name in sys.modules))"
+
+
+def milliseconds(code: str, *arguments: str) -> float:
+    """CPU of a process that runs *code*, its own and the system's."""
+    pid = os.posix_spawn(sys.executable, [sys.executable, "-c", code, *arguments], os.environ)
+    _, status, used = os.wait4(pid, 0)
+    if status:
+        raise SystemExit("the process failed")
+    return (used.ru_utime + used.ru_stime) * 1e3
+
+
+def told(name: str, runs: Sequence[float], empty: float) -> None:
+    """A line: the least, and the median, above an empty process."""
+    least, median = min(runs) - empty, statistics.median(runs) - empty
+    print(f"{name:<42} {least:7.1f} ms at least, {median:7.1f} ms in the median, above an empty process")
+
+
+def main() -> None:
+    """Prints the lines, and how many modules of ours a session takes."""
+    with tempfile.TemporaryDirectory() as path:
+        milliseconds(READY, path)  # makes the store, and the bytecode of what is imported
+        rounds = [
+            (milliseconds(NOTHING), milliseconds(IMPORTED), milliseconds(READY, path)) for _ in range(RUNS)
+        ]
+        empty, imported, ready = (list(column) for column in zip(*rounds, strict=True))
+        print(f"an empty process: {min(empty):.1f} ms")
+        told("import siltstone", imported, min(empty))
+        told("a session with policy, model and store", ready, min(empty))
+        print("modules of siltstone by then: ", end="", flush=True)
+        milliseconds(MODULES, path)
+
+
+if __name__ == "__main__":
+    main()
