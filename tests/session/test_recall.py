@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import assistant, exchange, small, turns, user
+from hostile_texts import hostile
 from siltstone import (
     AsyncSession,
     ConfigError,
+    Entry,
     RecallConfig,
     RecallFailed,
     RecallInjected,
@@ -33,7 +35,8 @@ QUESTION = "which walrus password has the quarry?"
 
 def opened(path: Path | None, events: list[Any] | None = None, **options: Any) -> Session:
     hooks = [] if events is None else [events.append]
-    settings = {"policy": small(), "context_window": 16_000, "model": ScriptedModel(), "recall": True}
+    settings = {"policy": small(), "context_window": 16_000, "model": ScriptedModel()}
+    settings |= {"recall": True, "knowledge": False}  # no model speaks beside the conversation
     return Session.open(path, "s", hooks=hooks, **{**settings, **options})
 
 
@@ -256,8 +259,6 @@ def test_what_is_in_context_again_is_not_recalled(session: Session) -> None:
 
 
 def test_an_entry_of_a_caller_s_own_over_messages_in_view_is_not_placed_twice(tmp_path: Path) -> None:
-    from siltstone import Entry
-
     with opened(tmp_path, policy=None, recall=RecallConfig(auto_recall_min_score=0.0)) as one:
         one.append(user(EVIDENCE), assistant("noted"), user(QUESTION))
         one.store.index("s", [Entry(EVIDENCE, source_range=(0, 1)), Entry("walrus password", (5, 9))])
@@ -379,8 +380,6 @@ def test_oc_31_the_documented_form_recalls_at_the_head_by_the_documented_score(t
 
 
 def test_the_documented_form_knows_what_is_too_old_and_what_is_too_much(tmp_path: Path) -> None:
-    from siltstone import Entry
-
     texts = [Entry(EVIDENCE, created_at=1_000.0), Entry("The walrus password is old.", created_at=2_000.0)]
     asked = "The walrus password for the quarry is"
     with opened(tmp_path, policy=None, recall=DOCUMENTED) as one:
@@ -395,6 +394,37 @@ def test_the_documented_form_knows_what_is_too_old_and_what_is_too_much(tmp_path
         block = one.prepare().recalled
         assert "is old" in block
         assert EVIDENCE not in block
+
+
+def test_oc_40_evidence_that_is_two_years_old_is_recalled(tmp_path: Path) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    then = datetime.now(UTC) - timedelta(days=731)
+    with opened(tmp_path, policy=None) as one:
+        one.store.index("s", [Entry(EVIDENCE, created_at=then), *(Entry(f"silt {n}") for n in range(50))])
+        one.append(user(QUESTION))
+        found = parse_block(one.prepare().recalled)
+        assert found is not None
+        assert (f"{then:%Y-%m-%d %H:%M}", "user", EVIDENCE) in found[1]
+
+
+@pytest.mark.parametrize("placement", ["head", "tail"])
+def test_oc_37_what_was_said_in_a_session_never_leaves_its_place_in_the_request(placement: Any) -> None:
+    texts = [text for text in hostile() if text.strip()]
+    config = RecallConfig(placement=placement, auto_recall_min_score=0.0, expand_neighbors=0, cut=False)
+    with opened(None, memory=SimpleMemoryStore(), policy=None, recall=config, redaction=False) as one:
+        one.append(user("x"))
+        for number, text in enumerate(texts):
+            word = f"walrus{number}"
+            one.store.index("s", [Entry(f"{word} {text}", created_at=float(number))])
+            found = parse_block(one.recall(word))
+            assert found is not None, text
+            assert (len(found[0]), len(found[1])) == (0, 1), text
+            assert found[1][0][2].startswith(word)
+        one.append(user("walrus7 walrus8 walrus9"))
+        answer = one.prepare()
+        assert len(recalled(answer.messages)) == 1
+        assert parse_block(answer.recalled) is not None
 
 
 @pytest.mark.anyio
@@ -423,8 +453,6 @@ def test_a_block_never_parts_a_group_whatever_is_said(said: list[str], placement
         policy=None,
         recall=RecallConfig(placement=placement, auto_recall_min_score=0.0),
     ) as one:
-        from siltstone import Entry
-
         one.store.index("s", [Entry("walrus " + word, (1_000, 1_001)) for word in ("one", "two", "three")])
         pending: list[Any] = []
         for number, step in enumerate(said):
