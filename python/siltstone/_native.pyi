@@ -103,7 +103,7 @@ def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tupl
     """
 
 def terms(text: str) -> list[str]:
-    """The terms of *text* by the analyser ``lexical-1``, in order: what the ranker ``lexical`` counts.
+    """The terms of *text* by the analyser ``lexical-2``, in order: what the ranker ``lexical`` counts.
 
     Words without accents, stop words left out where anything else remains, in their English stems;
     identifiers in their parts and whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",

@@ -269,3 +269,21 @@ def test_ten_thousand_entries_rank_as_the_twin_ranks_them(tmp_path: Path) -> Non
         hits = store.search("a", "silt 3 mud 10", limit=1_000)
         (expected,) = lexical.search(["silt 3 mud 10"], [lexical.Entry(text) for text in texts])
         assert [(hit.entry_id - 1, hit.score) for hit in hits] == expected[:1_000]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("แมวดำนอนอยู่บนหลังคาบ้านริมแม่น้ำ", "แมวดำอยู่ที่ไหน"),
+        ("ແມ່ນ້ຳຂອງໄຫຼຜ່ານວຽງຈັນ", "ແມ່ນ້ຳຂອງ"),
+        ("ទន្លេមេគង្គហូរកាត់ភ្នំពេញ", "ទន្លេមេគង្គ"),
+        ("ဧရာဝတီမြစ်သည်ရန်ကုန်သို့", "ဧရာဝတီမြစ်"),
+        ("ལྷ་སའི་གྲོང་ཁྱེར", "གྲོང་ཁྱེར"),
+    ],
+)
+def test_a_question_finds_what_was_said_in_a_script_without_spaces(
+    tmp_path: Path, said: str, asked: str
+) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry(said, (0, 1)), Entry("the kettle is on", (9, 10))])
+        assert [hit.content for hit in store.search("a", asked)] == [said]

@@ -1,4 +1,4 @@
-"""Text to terms, by the analyser ``lexical-1``."""
+"""Text to terms, by the analyser ``lexical-2``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ __all__ = ["date_words", "name_of", "passages", "terms", "words"]
 PASSAGE = 160  # terms of a passage
 OVERLAP = 40  # terms that it has in common with the next
 LONGEST = 40  # letters of the longest word that is stemmed
+# Where the letters of Thai, Lao, Tibetan, Burmese and Khmer lie, which are written without spaces.
+UNSPACED = [
+    (0xE01, 0xE4E), (0xE81, 0xECF), (0xEDC, 0xEDF), (0xF40, 0xFBC), (0x1000, 0x103F), (0x1050, 0x108F),
+    (0x109A, 0x109F), (0xA9E0, 0xA9EF), (0xA9FA, 0xA9FE), (0xAA60, 0xAA7F), (0x1780, 0x17DD),
+]  # fmt: skip
 APOSTROPHES = "'\u2019\u02bc"
 ROLES = frozenset(
     ["agent", "ai", "assistant", "bot", "developer", "function", "human", "model", "system", "tool", "user"]
@@ -42,7 +47,7 @@ def normal(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Words, parts of words, and compounds, in lower case; pairs of CJK code points."""
+    """Words, parts of words, and compounds, in lower case; pairs of CJK, triples of Thai and its like."""
     return [word for word, _ in _read_all(text)]
 
 
@@ -84,6 +89,8 @@ def _read(rest: str, found: list[tuple[str, bool]]) -> str:
     """Adds what *rest* begins with to *found*, and gives what follows it."""
     if _kind(rest[0]) == "letter":
         return _read_compound(rest, found)
+    if _kind(rest[0]) == "unspaced":
+        return _read_unspaced(rest, found)
     if _kind(rest[0]) != "cjk":
         return rest[1:]
     end = next((at for at, c in enumerate(rest) if _kind(c) not in ("cjk", "mark")), len(rest))
@@ -91,6 +98,15 @@ def _read(rest: str, found: list[tuple[str, bool]]) -> str:
     chinese = all(map(is_han, run))
     words = [one + next_one for one, next_one in pairwise(run)] or [run]
     found += [(word, not (chinese and FUNCTION_CHARACTERS.intersection(word))) for word in words]
+    return rest[end:]
+
+
+def _read_unspaced(rest: str, found: list[tuple[str, bool]]) -> str:
+    """Reads a run of a script without spaces: its overlapping triples of code points, or all of it."""
+    end = next((at for at, c in enumerate(rest) if _kind(c) not in ("unspaced", "mark")), len(rest))
+    run = "".join(map(lower, rest[:end]))
+    width = min(3, end)
+    found += [(run[at : at + width], True) for at in range(end - width + 1)]
     return rest[end:]
 
 
@@ -152,4 +168,6 @@ def _cut(word: str) -> list[str]:
 
 def _kind(c: str) -> str:
     """What a code point, or the end of the text, does to a word."""
-    return "separator" if not c or c in APOSTROPHES else kind(c)
+    found = "separator" if not c or c in APOSTROPHES else kind(c)
+    is_unspaced = found == "letter" and any(first <= ord(c) <= last for first, last in UNSPACED)
+    return "unspaced" if is_unspaced else found

@@ -1,4 +1,4 @@
-//! `lexical-1`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
+//! `lexical-2`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
 //!
 //! A text becomes words (`words`); words that say nothing are left out (`stop`); each that is left
 //! becomes its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries go
@@ -27,4 +27,4 @@ pub use terms::{for_each_term, terms, with_sorted_terms};
 pub use window::best_window;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
-pub const ID: &str = "lexical-1";
+pub const ID: &str = "lexical-2";

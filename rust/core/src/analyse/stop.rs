@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashSet;
 
-/// In ascending order. Frozen: part of the definition of `lexical-1`.
+/// In ascending order. Frozen: part of the definition of `lexical-2`.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 189] = [
     "a", "about", "above", "after", "again", "against", "all", "also", "although", "am", "an",

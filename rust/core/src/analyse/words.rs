@@ -3,6 +3,8 @@
 //! A text is cut at white space, each piece is folded (no accents), and then read from left to right:
 //!
 //! - A run of Han, kana or Hangul is its overlapping pairs of code points; a single one stays alone.
+//! - A run of Thai, Lao, Tibetan, Burmese or Khmer, which are written without spaces, is its overlapping
+//!   triples of code points, marks among them; a shorter one stays whole.
 //! - A word is a run of other letters, digits and the marks that follow them, in lower case. Inside of
 //!   it an apostrophe between letters is dropped, `'s` at its end too, and so is a comma before exactly
 //!   three digits that follow a digit: `don't`, `Ann's`, `10,000` are `dont`, `ann`, `10000`.
@@ -52,6 +54,7 @@ impl Scanner {
             at = match self.class(at) {
                 Class::Separator | Class::Mark => at + 1,
                 Class::Cjk => self.read_run(at, visit),
+                Class::Letter if is_unspaced(self.piece[at]) => self.read_unspaced(at, visit),
                 Class::Letter => self.read_compound(at, visit),
             };
         }
@@ -77,6 +80,23 @@ impl Scanner {
             visit(&rest[..one.len_utf8() + next.len_utf8()], !(before | after));
             rest = &rest[one.len_utf8()..];
             before = after;
+        }
+        end
+    }
+
+    /// Reads a run of a script without spaces that begins at `at`; where it ends.
+    fn read_unspaced(&mut self, at: usize, visit: &mut impl FnMut(&str, bool)) -> usize {
+        let goes_on = |&place: &usize| match self.class(place) {
+            Class::Letter => is_unspaced(self.piece[place]),
+            class => class == Class::Mark,
+        };
+        let end = (at..self.piece.len()).take_while(goes_on).count() + at;
+        let run = &self.piece[at..end];
+        let width = run.len().min(3);
+        for stretch in run.windows(width) {
+            self.parts.clear();
+            self.parts.extend(stretch.iter().map(|&c| class_of(c).1));
+            visit(&self.parts, true);
         }
         end
     }
@@ -183,8 +203,10 @@ impl Scanner {
     }
 
     fn is_of_word(&self, at: usize) -> bool {
-        let of_word =
-            |&c| !is_apostrophe(c) && matches!(class_of(c).0, Class::Letter | Class::Mark);
+        let of_word = |&c| match class_of(c).0 {
+            Class::Letter => !is_apostrophe(c) && !is_unspaced(c),
+            class => class == Class::Mark && !is_apostrophe(c),
+        };
         self.piece.get(at).is_some_and(of_word)
     }
 
@@ -215,6 +237,18 @@ fn plain_word(piece: &str) -> Option<&str> {
 
 fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2BC}')
+}
+
+/// Whether a letter is of a script that is written without spaces. Digits are not: numbers stand together.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{E01}'..='\u{E4E}' // Thai
+        | '\u{E81}'..='\u{ECF}' | '\u{EDC}'..='\u{EDF}' // Lao
+        | '\u{F40}'..='\u{FBC}' // Tibetan
+        | '\u{1000}'..='\u{103F}' | '\u{1050}'..='\u{108F}' | '\u{109A}'..='\u{109F}' // Burmese
+        | '\u{A9E0}'..='\u{A9EF}' | '\u{A9FA}'..='\u{A9FE}' | '\u{AA60}'..='\u{AA7F}'
+        | '\u{1780}'..='\u{17DD}' // Khmer
+    )
 }
 
 fn is_han(c: char) -> bool {
@@ -299,6 +333,18 @@ mod tests {
             ["abc", "漢字", "字仮", "def", "猫"]
         );
         assert_eq!(words("Übergröße か\u{3099}く"), ["ubergroße", "がく"]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_read_in_triples() {
+        assert_eq!(words("แมวดำ"), ["แมว", "มวด", "วด\u{E4D}", "ด\u{E4D}า"]);
+        assert_eq!(
+            words("ปี 2567 abcปลาdef"),
+            ["ปี", "2567", "abc", "ปลา", "def"]
+        );
+        assert_eq!(words("๒๕๖๗ปี"), ["๒๕๖๗", "ปี"]);
+        assert_eq!(words("ខ្មែរ"), ["ខ្ម", "្មែ", "មែរ"]);
+        assert_eq!(words("བོད་ཡིག"), ["བོད", "ཡིག"]);
     }
 
     #[test]
