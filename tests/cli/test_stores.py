@@ -230,6 +230,23 @@ def test_forget_without_a_meaning_is_refused(path: Path, asked: tuple[str, ...])
     assert log_of(path) == before
 
 
+def test_facts_are_listed_found_and_told_as_they_were(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "work", policy=small(), model=ScriptedModel()) as session:
+        session.append(user("hello"))
+        kept = session.save("Use tabs for indentation", "preference")
+        gone = session.save("Use spaces for indentation", "preference")
+        session.retract(gone.id)
+    (fact,) = answer("facts", tmp_path, "work")["facts"]
+    assert (fact["id"], fact["content"], fact["type"]) == (kept.id, "Use tabs for indentation", "preference")
+    assert len(answer("facts", tmp_path, "work", "--history")["facts"]) == 2
+    assert answer("facts", tmp_path, "work", "nothing like it")["facts"] == []
+    assert answer("facts", tmp_path, "work", "--as-of", "2020-01-01")["facts"] == []
+    told = siltstone("facts", tmp_path, "work", "tabs").stdout
+    assert "Use tabs for indentation" in told
+    assert told.endswith("1 facts\n")
+    assert "taken back" in siltstone("facts", tmp_path, "work", "--history").stdout
+
+
 def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Path) -> None:
     everything, segments, facts = (
         tmp_path / "all.jsonl",

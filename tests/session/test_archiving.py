@@ -135,6 +135,19 @@ def test_what_is_forgotten_leaves_the_files(tmp_path: Path) -> None:
         assert any("question 0.0" in text for text in files(tmp_path)[0])
 
 
+def test_what_was_forgotten_without_the_session_leaves_the_files_when_it_is_next_opened(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path) as session:
+        session.append(user("the walrus is secret " + "pad " * 30), assistant("Noted. " * 12))
+        work(session)
+    with MemoryStore.open(tmp_path) as store:
+        store.forget(text="walrus")
+    opened(tmp_path).close()
+    assert not any(b"walrus" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert any("question 0.0" in text for text in files(tmp_path)[0])
+
+
 def test_files_that_were_there_before_the_session_are_read_at_its_first_start(tmp_path: Path) -> None:
     folder = tmp_path / "memory" / "context"
     write_segments(

@@ -21,6 +21,7 @@ from siltstone.cli.console import AsJson, choice, line, output, print_json, prog
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
+from siltstone.cli.facts import facts
 from siltstone.cli.plot import check_plot, plot
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.command(name="sessions")(looking.sessions)
 app.command(name="search")(looking.search)
+app.command(name="facts")(facts)
 app.command(name="show")(looking.show)
 app.command(name="compactions")(looking.compactions)
 app.command(name="context")(looking.context)

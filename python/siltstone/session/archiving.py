@@ -18,7 +18,7 @@ from siltstone.archive.records import of_entry, read_knowledge
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
 from siltstone.memory.entry import Entry, StoredEntry
-from siltstone.session.range_set import minus, union
+from siltstone.session.range_set import RangeSet, minus, union
 
 if TYPE_CHECKING:
     from siltstone.session.core import SessionCore
@@ -55,10 +55,12 @@ def begin(core: SessionCore) -> None:
     if archive is None:
         return
     try:
+        progress = core.knowing.progress
         if not core.next_seq and not core.knowing.facts.progress():
             _take_over(core, archive)
-        else:
-            bring_up(core)
+        elif progress.archived and progress.redactions != core.state.version.redactions:
+            write_anew(core)  # something was forgotten by whoever does not know of the files
+        bring_up(core)
     except (OSError, StoreError) as error:
         _failed(core, error)
 
@@ -81,10 +83,7 @@ def bring_up(core: SessionCore) -> None:
         if done.failed:
             notify(core.hooks, ArchiveFailed(core.session_id, done.failures[0], done.failed))
             return  # what failed is written with the next one, and the rest is there already
-        with core.knowing.facts.lock:
-            progress = core.knowing.progress
-            after = replace(progress, archived=union(progress.archived, lacking))
-            core.knowing.facts.put_all((), after.kept)
+        _note(core, lacking)
     except (OSError, StoreError) as error:
         _failed(core, error)
 
@@ -106,9 +105,19 @@ def write_anew(core: SessionCore) -> None:
         return
     try:
         core.archive.replace(core.session_id, [of_entry(each) for each in _entries(core, None)])
+        _note(core, ())
     except (OSError, StoreError) as error:
         _failed(core, error)
     write_facts(core)
+
+
+def _note(core: SessionCore, written: RangeSet) -> None:
+    """Notes that *written* is in the files, and that nothing is in them that was forgotten since."""
+    with core.knowing.facts.lock:
+        progress = core.knowing.progress
+        archived = union(progress.archived, written)
+        after = replace(progress, archived=archived, redactions=core.follow().version.redactions)
+        core.knowing.facts.put_all((), after.kept)
 
 
 def _take_over(core: SessionCore, archive: ContextArchive) -> None:

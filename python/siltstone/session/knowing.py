@@ -26,12 +26,15 @@ class Progress:
         model: What a model was asked about, or was discarded while none was to be asked.
         tries: How often the model has failed on what comes next.
         archived: What is in the files of an archive.
+        redactions: How often something was forgotten when they were written: another count says that they
+            may have what is to be nowhere.
     """
 
     patterns: RangeSet = ()
     model: RangeSet = ()
     tries: int = 0
     archived: RangeSet = ()
+    redactions: int = 0
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Progress:
@@ -40,7 +43,8 @@ class Progress:
             patterns, model, archived = (
                 _ranges(kept.get(each)) for each in ("patterns", "model", "archived")
             )
-            return cls(patterns, model, int(kept.get("tries", 0)), archived)
+            tries, redactions = int(kept.get("tries", 0)), int(kept.get("redactions", 0))
+            return cls(patterns, model, tries, archived, redactions)
         except (TypeError, ValueError):
             return cls()
 
@@ -52,6 +56,7 @@ class Progress:
             "model": [list(span) for span in self.model],
             "tries": self.tries,
             "archived": [list(span) for span in self.archived],
+            "redactions": self.redactions,
         }
 
     def without(self, spans: RangeSet) -> Progress:

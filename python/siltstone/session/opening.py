@@ -14,7 +14,7 @@ from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
 from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
-from siltstone.knowledge import KnowledgeConfig
+from siltstone.knowledge import FactRows, KnowledgeConfig
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.presets import Preset, System
@@ -147,6 +147,8 @@ def open_session(
             value=allow_forget,
         )
     store, owned = _store(path, session_id, memory, preset)
+    if "knowledge" not in options and not isinstance(store, FactRows):
+        knowledge = None  # it comes with recall, where the store keeps facts
     try:
         if preset is not None:
             check_free(store, session_id, preset)
