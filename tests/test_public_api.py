@@ -39,7 +39,8 @@ PROMISED = {
     "StoreIoError", "StoreOpenError", "StoreReplacedError", "StoreVersionError", "SummaryRecord",
     "TableEmbedder", "ThresholdCompactor", "TieredCompactor", "TieredConfig", "TokenizerRule", "Tool",
     "ToolError", "ToolNotFoundError", "Trigger", "UsageRecord", "UserMessagesSummarised",
-    "WaterfallCompactor", "WaterfallConfig", "WindowCompactor", "WindowConfig", "WindowLearned",
+    "WaterfallCompactor", "WaterfallConfig",
+    "CacheBroken", "WindowCompactor", "WindowConfig", "WindowLearned",
     "WorkerCompactor", "__version__", "acompact", "compact", "embed", "embed_batch", "embed_sparse",
     "estimate_tokens", "evaluate", "plan",
 }  # fmt: skip

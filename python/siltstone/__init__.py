@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from siltstone.evaluation import Dataset, Report, evaluate
     from siltstone.events import (
         ArchiveFailed,
+        CacheBroken,
         CompactionCompleted,
         CompactionFailed,
         CompactionStarted,
@@ -153,6 +154,7 @@ __all__ = [
     "AsyncSession",
     "Bm25Index",
     "Bm25Params",
+    "CacheBroken",
     "Chain",
     "ClearConfig",
     "ClearToolResults",
@@ -291,6 +293,7 @@ _HOMES = {
     "AsyncSession": "siltstone.session",
     "Bm25Index": "siltstone.index",
     "Bm25Params": "siltstone.index",
+    "CacheBroken": "siltstone.events",
     "Chain": "siltstone.compaction",
     "CompressToolOutput": "siltstone.compaction",
     "CompressConfig": "siltstone.compaction",

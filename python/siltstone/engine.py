@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from siltstone import llm
+from siltstone.compaction import checks
 from siltstone.compaction.base import (
     BackgroundCompactor,
     Compaction,
@@ -22,11 +23,13 @@ from siltstone.compaction.base import (
     Trigger,
     request_rule_of,
 )
+from siltstone.compaction.clamp import LEAST_RESULT
 from siltstone.compaction.dry_run import dry_run
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import check_room
 from siltstone.compaction.estimate import estimated_usage
 from siltstone.compaction.guard import check_legal, guided, injected
+from siltstone.compaction.offload import Offload
 from siltstone.compaction.validate import validate
 from siltstone.errors import (
     ConfigError,
@@ -70,15 +73,18 @@ from siltstone.outcome import (
     Plan,
     Skipped,
 )
+from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
 __all__ = [
     "acompact",
     "attempt",
+    "check_offload",
     "check_room",
     "compact",
     "default_model",
     "default_policy",
+    "offloading",
     "plan",
     "planned",
     "rescue",
@@ -190,6 +196,20 @@ def rescue(
         context_window=context_window,
         reserved_tokens=reserved_tokens,
     )
+
+
+def check_offload(tokens: int) -> None:
+    """Refuses a number of tokens in which a result would say nothing but that it was cut.
+
+    Raises:
+        ConfigError: it is too small.
+    """
+    checks.at_least("tokens", tokens, LEAST_RESULT)
+
+
+def offloading(seq: int, tokens: int, token_rule: TokenRule) -> tuple[Compactor, Trigger]:
+    """What cuts the result of message *seq* to *tokens*, and why."""
+    return Offload(seq, tokens, token_rule), Trigger("manual", "offload", model_calls=0)
 
 
 def attempt(

@@ -11,6 +11,7 @@ from siltstone.usage import UsageRecord
 
 __all__ = [
     "ArchiveFailed",
+    "CacheBroken",
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
@@ -144,6 +145,25 @@ class CompactionFailed:
     cause: str = ""
     error_class: str = ""
     attempted_entries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBroken:
+    """A rewrite changed messages that the provider had in its cache: it reads what follows anew.
+
+    Told where the last ``usage`` said how much is cached, and the session's ``cache_ttl`` has not passed.
+
+    Attributes:
+        session_id: The session.
+        policy: The policy that rewrote it.
+        tokens: How many cached tokens are lost, by an estimate of what stayed before them.
+        cached_tokens: How many there were, by the provider's count.
+    """
+
+    session_id: str
+    policy: str
+    tokens: int
+    cached_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +464,7 @@ Event: TypeAlias = (
     | CompactionFailed
     | MemoryIndexed
     | ContextWarning
+    | CacheBroken
     | ContextCritical
     | HistoryBranched
     | EntriesQuarantined

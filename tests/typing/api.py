@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, assert_type
 import siltstone
 from siltstone import (
     AsyncSession,
+    CacheBroken,
     Compacted,
     CompactionCompleted,
     CompactionConfig,
@@ -74,6 +75,7 @@ def on_event(
     | CompactionFailed
     | MemoryIndexed
     | ContextWarning
+    | CacheBroken
     | ContextCritical
     | HistoryBranched
     | EntriesQuarantined

@@ -84,6 +84,8 @@ class CompactionContext:
         failed_at: ``next_seq`` at the last attempt, where it failed; None after one that did not.
         failed_threshold: The threshold of the trigger of that attempt; 0 where it had none.
         policy_state: The ``state`` of the last compaction by this policy that had one.
+        cached_tokens: Tokens at the beginning of the next request that the provider has in its cache: what a
+            rewrite may cost; 0 where nothing is, where that is not known, or where it has lapsed.
     """
 
     boundary: int
@@ -102,6 +104,7 @@ class CompactionContext:
     failed_at: int | None = None
     failed_threshold: int = 0
     policy_state: State | None = None
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from siltstone.compaction import checks
+from siltstone.compaction.base import CompactionContext
 from siltstone.compaction.tool_results import InUse, loads_what_is_used
 from siltstone.compaction.window_config import share_of
 from siltstone.tokens import TokenRule
@@ -22,6 +23,9 @@ class InPlaceConfig:
         min_reclaim: The fewest tokens that a step wins: for less a provider's cached prefix is not changed.
         least_tokens: A result with fewer stays as it is.
         estimator: How tokens are counted, as in :class:`CompactionConfig`.
+        wait_for_cache: While the provider has the beginning of the request in its cache, the step waits, up
+            to ``wait_until``: what it changes is read anew.
+        wait_until: Share of the window from which on it waits no longer.
         in_use: Says of a result that it is still in use, and stays as it is.
 
     Raises:
@@ -33,6 +37,8 @@ class InPlaceConfig:
     min_reclaim: int = 2_000
     least_tokens: int = 100
     estimator: str | TokenRule = "blocks"
+    wait_for_cache: bool = True
+    wait_until: float = 0.75
     in_use: InUse = loads_what_is_used
 
     def __post_init__(self) -> None:
@@ -41,8 +47,16 @@ class InPlaceConfig:
         checks.at_least("min_reclaim", self.min_reclaim, 0)
         checks.positive("least_tokens", self.least_tokens)
         checks.estimator(self.estimator)
+        checks.boolean("wait_for_cache", self.wait_for_cache)
+        checks.share("wait_until", self.wait_until, above_zero=True)
         if not callable(self.in_use):
             checks.refuse("in_use", "a function of a result", self.in_use)
+
+    def waits(self, context: CompactionContext, tokens: int) -> bool:
+        """Whether a history of *tokens* is left as it is, because the provider has its beginning cached."""
+        if not (self.wait_for_cache and context.cached_tokens) or context.context_window is None:
+            return False
+        return tokens < share_of(context.context_window, self.wait_until)
 
     def threshold(self, context_window: int | None) -> int:
         """The tokens from which on the step is due."""

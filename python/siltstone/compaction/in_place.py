@@ -44,7 +44,7 @@ class InPlace(ABC):
         """The trigger, where the history has grown to the share of the window; at any boundary."""
         tokens = context.estimated_history_tokens + context.reserved_tokens
         threshold = self._config.threshold(context.context_window)
-        if tokens < threshold:
+        if tokens < threshold or self._config.waits(context, tokens):
             return None
         return Trigger(
             "history_tokens",

@@ -179,6 +179,7 @@ class _Trim:
         self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
         self._trigger = trigger
         self._sums = read.sums(token_rule)
+        self._groups = list(map(read.outline.group_ending_at, range(len(read))))
 
     @property
     def tokens(self) -> int:
@@ -220,8 +221,8 @@ class _Trim:
         texts = [self._text(positions) for positions in loose]
         scored = [at for at, text in enumerate(texts) if text.strip()]
         scores = self._scores([texts[at] for at in scored])
-        by_score = [at for _, at in sorted(zip(scores, scored, strict=True))]
-        blank = [at for at, text in enumerate(texts) if not text.strip()]
+        by_score = [scored[place] for place in sorted(range(len(scored)), key=scores.__getitem__)]
+        blank = sorted(set(range(len(texts))).difference(scored))
         sums, units, gone = self._sums, self._sums[-1], set[int]()
         for at in (*by_score, *blank):
             if self._rule.tokens(units) <= target:
@@ -260,8 +261,7 @@ class _Trim:
 
     def _loose(self, fixed: set[int]) -> list[list[int]]:
         """The groups that may go, the one that begins first before the others."""
-        ending = map(self._read.outline.group_ending_at, range(len(self._read)))
-        return sorted(group for group in ending if group and fixed.isdisjoint(group))
+        return sorted(group for group in self._groups if group and fixed.isdisjoint(group))
 
     def _protected(self) -> set[int]:
         read, newest = self._read, set[int]()
@@ -280,11 +280,7 @@ class _Trim:
 
     def _last_span(self) -> set[int]:
         """The last tool call with its results."""
-        for at in range(len(self._read) - 1, -1, -1):
-            group = self._read.outline.group_ending_at(at)
-            if group and len(group) > 1:
-                return set(group)
-        return set()
+        return next((set(group) for group in reversed(self._groups) if group and len(group) > 1), set())
 
     def _text(self, positions: Sequence[int]) -> str:
         if len(positions) == 1:
@@ -311,6 +307,8 @@ def _is_said(message: Message) -> bool:
 
 def _is_recalled(raw: RawMessage) -> bool:
     """A user message that is nothing but one recalled block, as a host's list may have it."""
+    if type(raw) is dict and type(said := raw.get("content")) is str and RECALLED[0] not in said:
+        return False  # almost every message ends here
     if not isinstance(raw, Mapping) or raw.get("role") != "user":
         return False
     content = raw.get("content")

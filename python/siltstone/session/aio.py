@@ -15,6 +15,7 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
 from siltstone.session.aio_facts import AsyncSessionFacts
+from siltstone.session.aio_results import AsyncSessionResults
 from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_task import BackgroundTask
 from siltstone.session.boundary import Prepared
@@ -39,7 +40,7 @@ R = TypeVar("R")
 S = TypeVar("S", bound="AsyncSession")
 
 
-class AsyncSession(AsyncSessionFacts):
+class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
     Calls are served in the order in which they were made. Writes and compactions run in worker threads,

@@ -29,6 +29,7 @@ from siltstone.session.committing import commit as commit_compaction
 from siltstone.session.core import SessionCore
 from siltstone.session.lineage import past_summaries
 from siltstone.session.loading import covered
+from siltstone.session.noting import band_at
 from siltstone.session.state import SessionState
 from siltstone.tools.memory_get import NAME as MEMORY_GET
 
@@ -62,6 +63,8 @@ class Prepared:
             the emergency net's where the window was still exceeded.
         recalled: The content of the message that was recalled; empty where none was.
         told: Events of this boundary that belong to no attempt: what came of recall.
+        is_noted: A share of the window that the session was opened with (``warn_at``) was passed here: the
+            request ends with a note that says how full it is, where there is room for one.
     """
 
     messages: list[Any]
@@ -70,6 +73,7 @@ class Prepared:
     outcomes: tuple[Outcome, ...] = ()
     recalled: str = ""
     told: tuple[Event, ...] = ()
+    is_noted: bool = False
 
     def __repr__(self) -> str:
         done = f", {self.outcomes}" if self.outcomes else ""
@@ -107,8 +111,8 @@ def boundary(
     core.check_open()
     state = core.follow()
     if policy is None:
-        state = _passed(core, None)
-        return state, prepared(core, state, [])
+        state, is_noted = _passed(core, None)
+        return state, replace(prepared(core, state, []), is_noted=is_noted)
     outcomes = landed(core, policy)
     state = core.follow()
     at = state.clock.boundary
@@ -121,12 +125,12 @@ def boundary(
         outcomes.append((yield from compaction(core, policy, trigger, at)))
         _tell_ended(core, policy, outcomes[-1])
     outcomes += yield from _within(core, policy, at)
-    state = _passed(core, policy)
+    state, is_noted = _passed(core, policy)
     answered = _fitting(core, state, policy)
     while answered is None:  # another thread has appended in between
         outcomes += yield from _within(core, policy, at)
         answered = _fitting(core, core.state, policy)
-    return answered, prepared(core, answered, outcomes, policy)
+    return answered, replace(prepared(core, answered, outcomes, policy), is_noted=is_noted)
 
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
@@ -221,18 +225,20 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
         )
 
 
-def _passed(core: SessionCore, policy: Compactor | None) -> SessionState:
-    """Counts the boundary, and tells once a band how full the window is."""
+def _passed(core: SessionCore, policy: Compactor | None) -> tuple[SessionState, bool]:
+    """Counts the boundary, and tells once a band how full the window is; and whether to tell the model."""
     window, state = core.context_window, core.state
     if window is None:
-        return core.pass_boundary()
+        return core.pass_boundary(), False
     tokens = _tokens(core, state, policy)
     band = band_of(tokens, window)
     alert = alert_of(tokens, window) if band > state.clock.band else None
-    state = core.pass_boundary(band)
+    noted = band_at(core.warn_at, tokens, window)
+    is_noted = noted > state.clock.noted
+    state = core.pass_boundary(band, noted)
     if alert is not None:
         notify(core.hooks, alert)
-    return state
+    return state, is_noted
 
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
@@ -445,6 +451,7 @@ def _context(
         next_seq=state.end,
         fixed_count=_fixed_count(state),
         failed_at=clock.failed_at,
+        cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl),
         failed_threshold=clock.failed_threshold,
         policy_state=core.policy_states.of(policy.name, state.head),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.compaction.base import Compactor, MemoryReport, MemoryReporter, Reason, Resummarizer, Trigger
-from siltstone.engine import can_extract
+from siltstone.engine import can_extract, check_offload, offloading
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
 from siltstone.llm import Flow, Steps
@@ -37,6 +37,7 @@ from siltstone.session.learning import (
     save,
     saved_hits,
 )
+from siltstone.session.notes import noted
 from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.recalling import Recalling
 from siltstone.session.recovery import recovery
@@ -121,7 +122,10 @@ class SessionCalls:
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """*prepared* in lists of its own, with what is recalled."""
         answer = again(prepared)
-        return self.recalling.placed(state, answer) if self.recalling and recall else answer
+        if self.recalling and recall:
+            answer = self.recalling.placed(state, answer)
+        rule = state.view.rule if self.policy is None else self.policy.token_rule
+        return noted(answer, self.core.context_window, self.core.reserved_tokens, rule)
 
     def recall(self, asked: str | Sequence[RawMessage]) -> str:
         """``recall``."""
@@ -250,6 +254,17 @@ class SessionCalls:
                 value=self.policy,
             )
         return self.policy
+
+    def offload(self, raw: RawMessage, tokens: int, usage: Any) -> Steps[range]:
+        """``offload``: the log has the message before the view is cut."""
+        core = self.core
+        rule = core.view.rule if self.policy is None else self.policy.token_rule
+        check_offload(tokens)
+        seqs = core.append((raw,), usage)
+        policy, trigger = offloading(seqs.start, tokens, rule)
+        at = max(core.follow().clock.boundary - 1, 0)
+        yield from compaction(core, policy, trigger, at, is_net=True)
+        return seqs
 
     def in_flight(self) -> Outcome:
         """The outcome of a ``compact`` while another call that may compact is under way."""

@@ -27,6 +27,9 @@ _KEYS = {
     "failed_at": "failed_at",
     "failed_threshold": "failed_threshold",
     "alert_band": "band",
+    "noted_band": "noted",
+    "cached_tokens": "cached_tokens",
+    "heard_at": "heard_at",
 }
 _PINS = "pinned"
 _USAGE = "usage"
@@ -50,6 +53,10 @@ class CompactionClock:
         failed_at: Messages ever appended at the last attempt, where that failed; None after any other.
         failed_threshold: The threshold of that attempt in tokens; 0 where it had none, and after any other.
         band: The band of the window, in per cent, that was reached at the last boundary; 0 below all.
+        noted: The same of the bands at which the model is told.
+        cached_tokens: Tokens at the beginning of the request that the provider has in its cache, as its last
+            usage said, less what was rewritten since; 0 where unknown.
+        heard_at: When that was, in milliseconds since 1970; 0 where unknown.
     """
 
     boundary: int = 0
@@ -64,6 +71,9 @@ class CompactionClock:
     failed_at: int | None = None
     failed_threshold: int = 0
     band: int = 0
+    noted: int = 0
+    cached_tokens: int = 0
+    heard_at: int = 0
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
@@ -78,13 +88,24 @@ class CompactionClock:
             going_on = is_answer
         return cls(boundary=answers)
 
-    def passed(self, band: int = 0) -> CompactionClock:
+    def passed(self, band: int = 0, noted: int = 0) -> CompactionClock:
         """After one more boundary, at which the window was full up to *band* per cent."""
-        return replace(self, boundary=self.boundary + 1, band=band)
+        return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
 
-    def heard(self, input_tokens: int, seq: int) -> CompactionClock:
+    def heard(self, input_tokens: int, seq: int, cached: int = 0, at: int = 0) -> CompactionClock:
         """After a model call that the provider counted, and that saw the messages before *seq*."""
-        return replace(self, last_input_tokens=input_tokens, last_input_seq=seq)
+        return replace(
+            self, last_input_tokens=input_tokens, last_input_seq=seq, cached_tokens=cached, heard_at=at
+        )
+
+    def cached(self, now: int, ttl: float | None) -> int:
+        """What a provider still has in its cache *now*, where it keeps that for *ttl* seconds."""
+        lapsed = ttl is not None and now - self.heard_at >= ttl * 1000
+        return 0 if lapsed else self.cached_tokens
+
+    def cut(self, tokens: int) -> CompactionClock:
+        """After all but *tokens* at the beginning of the request were rewritten."""
+        return replace(self, cached_tokens=min(self.cached_tokens, tokens))
 
     def learned(self, window: int) -> CompactionClock:
         """After the provider named its limit."""
@@ -126,7 +147,7 @@ class CompactionClock:
 
     def rewritten(self) -> CompactionClock:
         """After the past was rewritten: the provider's last count is not that of the next request."""
-        return replace(self, last_input_tokens=0)
+        return replace(self, last_input_tokens=0, cached_tokens=0)
 
     def failed(self, at: int, end: int, threshold: int = 0) -> CompactionClock:
         """After an attempt at boundary *at*, due at *threshold*, came to nothing; the log ended at *end*."""
@@ -147,7 +168,7 @@ class CompactionClock:
     def after(self, other: CompactionClock) -> CompactionClock:
         """This clock as another worker stored it, beside what *other* has counted and not stored yet."""
         ahead = other if other.boundary > self.boundary else self
-        return replace(self, boundary=ahead.boundary, band=ahead.band)
+        return replace(self, boundary=ahead.boundary, band=ahead.band, noted=ahead.noted)
 
     def to_json(self) -> str:
         """As it is stored; unknown values are left out."""

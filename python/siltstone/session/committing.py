@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
-from siltstone.events import MemoryIndexed, notify
+from siltstone.events import CacheBroken, MemoryIndexed, notify
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
 from siltstone.messages import Message
 from siltstone.session import rows
@@ -43,12 +43,14 @@ def commit(
     there were *redactions*, the model has read it, and nothing is written. The id of the compaction.
     """
 
-    def step() -> tuple[int, int, int]:
+    def step() -> tuple[int, int, int, CacheBroken | None]:
         if core.followed().version.redactions != redactions:
             raise _stale(core)
         return _commit(core, compaction, read, at, policy, trigger, tokens)
 
-    compaction_id, indexed, discarded = core.locked(step)
+    compaction_id, indexed, discarded, broken = core.locked(step)
+    if broken is not None:
+        notify(core.hooks, broken)
     if core.indexed:
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
         core.retain()
@@ -67,7 +69,7 @@ def _commit(
     policy: Compactor,
     trigger: Trigger,
     tokens: tuple[int, int],
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, CacheBroken | None]:
     state = core.followed()
     if not read.begins(state.view):
         raise _stale(core)
@@ -99,7 +101,8 @@ def _commit(
         messages_before=len(read),
         created_at=created_at,
     )
-    clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage)
+    whole = _unchanged(state.view, view) + core.reserved_tokens
+    clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)
     try:
         receipt = core.rows.commit(
             row, entries, expected=state.version, clock=clock.to_json(), write_id=core.pend()
@@ -121,7 +124,19 @@ def _commit(
     core.state = after
     core.pending = None
     _inject(core, compaction.injected, created_at)
-    return receipt.compaction_id, len(entries), len(leaving)
+    cached = state.clock.cached(created_at, core.cache_ttl)
+    broken = CacheBroken(core.session_id, policy.name, cached - whole, cached) if cached > whole else None
+    return receipt.compaction_id, len(entries), len(leaving), broken
+
+
+def _unchanged(before: View, after: View) -> int:
+    """Tokens of the messages that both views begin with."""
+    units = 0
+    for one, other in zip(before, after, strict=False):
+        if one.message is not other.message:
+            break
+        units += one.units
+    return before.rule.tokens(units)
 
 
 def _stale(core: SessionCore) -> StoreConflictError:

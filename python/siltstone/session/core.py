@@ -64,7 +64,7 @@ from siltstone.session.repeats import Call, Calls
 from siltstone.session.retention import Retention, retain
 from siltstone.session.slot import Slot
 from siltstone.session.state import SessionState, first_state, followed
-from siltstone.session.usage import input_tokens
+from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
@@ -72,6 +72,7 @@ from siltstone.usage import UsageRecord, total
 __all__ = ["SessionCore", "is_at"]
 
 DEFAULT_RULE = "blocks"  #: how a session without a policy counts
+CACHE_TTL = 300.0  #: seconds for which providers keep a prefix, where nobody says another time
 TRIES = 3  #: how often a write is tried again that another worker's clock has overtaken
 
 T = TypeVar("T")
@@ -108,6 +109,8 @@ class SessionCore:
         context_window: int | None = None,
         reserved_tokens: int = 0,
         retention: Retention | None = None,
+        cache_ttl: float | None = CACHE_TTL,
+        warn_at: Sequence[float] = (),
         knowledge: KnowledgeConfig | None = None,
         archive: ContextArchive | None = None,
         background: bool = True,
@@ -122,6 +125,7 @@ class SessionCore:
         self._spans: tuple[RedactedSpan, ...] = ()
         self.rows: SessionLog = store.open_log(session_id)
         self.policy_states = PolicyStates(self.rows)
+        self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = threading.RLock()
         self._closed = False
         self._process = os.getpid()
@@ -308,14 +312,14 @@ class SessionCore:
 
         return self.locked(step)
 
-    def pass_boundary(self, band: int = 0) -> SessionState:
+    def pass_boundary(self, band: int = 0, noted: int = 0) -> SessionState:
         """Counts one more boundary, at which the window was full up to *band* per cent.
 
         It is stored with the next write, so a turn costs one write.
         """
 
         def step() -> SessionState:
-            self.state = replace(self.state, clock=self.state.clock.passed(band))
+            self.state = replace(self.state, clock=self.state.clock.passed(band, noted))
             return self.state
 
         return self.locked(step)
@@ -429,7 +433,11 @@ class SessionCore:
             self._check_own_end(state)
             items = self.measured(raws, state)
             counted = input_tokens(usage)
-            clock = state.clock if usage is None else state.clock.heard(counted, state.end)
+            clock = (
+                state.clock
+                if usage is None
+                else state.clock.heard(counted, state.end, cached_tokens(usage), self.milliseconds())
+            )
             error = None
             if counted:
                 error = (state.view.tokens + self.reserved_tokens) / counted - 1

@@ -19,7 +19,7 @@ from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, count, minus, union, within
 from siltstone.session.rewriting import rewrite
 from siltstone.session.state import SessionState
-from siltstone.session.usage import input_tokens
+from siltstone.session.usage import cached_tokens, input_tokens
 
 __all__ = ["OnConflict", "observe"]
 
@@ -174,7 +174,7 @@ def _branch(
     """Leaves the line of the session after *retained*, and goes on with *raws*; the event of it."""
     clock = state.clock.rewritten()
     if usage is not None:
-        clock = clock.heard(input_tokens(usage), state.end)
+        clock = clock.heard(input_tokens(usage), state.end, cached_tokens(usage), core.milliseconds())
     step = branches.branch(core.rows, state, retained)
     left = minus(line_of(core.rows, content_of(state.head), state.end), retained)
     receipt = rewrite(core, state, step, core.measured(raws, state), clock)

@@ -21,8 +21,9 @@ from siltstone.presets import Preset, System
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
 from siltstone.session.archiving import archive_of, begin
-from siltstone.session.core import SessionCore
+from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.learning import check_due
+from siltstone.session.noting import check_warn_at
 from siltstone.session.presetting import check_free, preset_options, settle
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
@@ -70,6 +71,8 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     compaction_timeout: float | None
     check: bool
     retention: Retention | None
+    cache_ttl: float | None
+    warn_at: Sequence[float]
     answer_budget: int | None
     background: bool
 
@@ -123,6 +126,10 @@ def open_session(
     check_model(model, is_async=is_async)
     timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
     _check_seconds("compaction_timeout", timeout)
+    cache_ttl = options.get("cache_ttl", CACHE_TTL)
+    _check_seconds("cache_ttl", cache_ttl)
+    warn_at = options.get("warn_at", ())
+    check_warn_at(warn_at)
     archive = archive_of(options.get("archive"))
     recall = _recall(options.get("recall", False), options.get("memory", True))
     budget = options.get("answer_budget")
@@ -165,6 +172,8 @@ def open_session(
             context_window=window,
             reserved_tokens=reserved,
             retention=_retention(options, recall),
+            cache_ttl=cache_ttl,
+            warn_at=warn_at,
             redactor=redactor,
             knowledge=knowledge,
             archive=archive,

@@ -28,6 +28,7 @@ from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
 from siltstone.session.slot import Claim
 from siltstone.session.sync_facts import SessionFacts
+from siltstone.session.sync_results import SessionResults
 from siltstone.tools import Tool, context_compact
 from siltstone.usage import UsageRecord
 
@@ -38,7 +39,7 @@ StoreOptions: TypeAlias = SessionOptions[Models, BeforeCompact, AfterCompact]
 """What :meth:`Session.open` takes beside the store."""
 
 
-class Session(SessionFacts):
+class Session(SessionResults, SessionFacts):
     """One conversation: appended message by message, prepared before every model call.
 
     Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
@@ -121,6 +122,10 @@ class Session(SessionFacts):
             background: Whether a policy with tiers asks the model in a thread of its own while the
                 conversation goes on. False: ``prepare`` waits for it.
             retention: How much of the session stays findable, and how long. None: all of it, for ever.
+            cache_ttl: Seconds for which the provider keeps the beginning of a request in its cache, 300 if
+                left out; None: for ever. Policies may wait for that, ``CacheBroken`` tells what is lost.
+            warn_at: Shares of the window, ascending, such as ``(0.7, 0.9)``: the request that passes one ends
+                with a note of that to the model, which is in ``messages`` alone.
 
         Raises:
             ConfigError: an argument out of its bounds.

@@ -1,4 +1,4 @@
-"""Reads the input tokens of a model call from what the provider said of it."""
+"""Reads the input tokens of a model call, and those of them in a cache, from what the provider said of it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["input_tokens"]
+__all__ = ["cached_tokens", "input_tokens"]
 
 _log = logging.getLogger("siltstone")
 
 # Anthropic's input_tokens leave out what was read from or written to its cache; OpenAI's do not.
 _SUMMED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _ALONE = ("prompt_tokens",)
+_DETAILS = ("prompt_tokens_details", "input_tokens_details")
 
 
 def input_tokens(usage: Any) -> int:
@@ -34,6 +35,21 @@ def input_tokens(usage: Any) -> int:
             return sum(known)
     _log.warning("usage %r has no input_tokens or prompt_tokens; taken as unknown", usage)
     return 0
+
+
+def cached_tokens(usage: Any) -> int:
+    """Input tokens that are in the provider's cache after the call; 0 where *usage* does not say.
+
+    For Anthropic what was read and what was written (``cache_read_input_tokens`` and
+    ``cache_creation_input_tokens``), for OpenAI what was read (``cached_tokens`` of
+    ``prompt_tokens_details`` or ``input_tokens_details``).
+    """
+    if usage is None or isinstance(usage, int):
+        return 0
+    details = [_field(usage, key) for key in _DETAILS]
+    counts = [_field(each, "cached_tokens") for each in details if each is not None]
+    counts += [_field(usage, key) for key in _SUMMED[1:]]
+    return sum(count for count in counts if type(count) is int and count >= 0)
 
 
 def _field(usage: Any, key: str) -> Any:

@@ -1,0 +1,32 @@
+"""At which shares of the window is the model told how full it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from siltstone.errors import ConfigError
+
+__all__ = ["band_at", "check_warn_at"]
+
+
+def check_warn_at(shares: Any) -> None:
+    """Refuses what is no list of shares.
+
+    Raises:
+        ConfigError: they do not ascend, or one is not above 0 and below 1.
+    """
+    is_list = isinstance(shares, Sequence) and not isinstance(shares, str)
+    numbers = list(shares) if is_list else []
+    right = all(isinstance(share, float) and 0 < share < 1 for share in numbers)
+    if not is_list or not right or numbers != sorted(set(numbers)):
+        raise ConfigError(
+            f"warn_at must be shares of the window between 0 and 1 that ascend, got {shares!r}",
+            field="warn_at",
+            value=shares,
+        )
+
+
+def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
+    """How many of *shares* of the window *tokens* have reached."""
+    return sum(tokens >= share * window for share in shares)

@@ -1,0 +1,183 @@
+"""The provider's cache: what a rewrite cost, when a step waits for it, and a note that leaves it whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from compacting import assistant, user
+from siltstone import (
+    CacheBroken,
+    ClearConfig,
+    ClearToolResults,
+    Compacted,
+    CompactionConfig,
+    ConfigError,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+)
+from siltstone.messages import InjectedMessage
+from siltstone.session.usage import cached_tokens, input_tokens
+from siltstone.testing import ScriptedModel
+
+WINDOW = 10_000
+DETAILS = SimpleNamespace(cached_tokens=512)
+
+
+def step(number: int, words: int = 150) -> list[Any]:
+    use = {"type": "tool_use", "id": f"c{number}", "name": "run", "input": {"at": number}}
+    result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"{number} " + "word " * words}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+
+
+def usage(tokens: int, cached: int) -> dict[str, int]:
+    """Anthropic's."""
+    return {
+        "input_tokens": tokens - cached,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,
+    }
+
+
+def opened(policy: Any, store: Any, **options: Any) -> Session:
+    options = {"model": ScriptedModel(), "context_window": WINDOW, **options}
+    return Session.open(None, "s", policy=policy, memory=store, **options)
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens", "cached"),
+    [
+        (usage(900, 600), 900, 600),
+        ({"input_tokens": 100, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 800}, 900, 800),
+        ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 512}}, 900, 512),
+        (SimpleNamespace(input_tokens=900, input_tokens_details=DETAILS), 900, 512),
+        ({"prompt_tokens": 900, "prompt_tokens_details": None}, 900, 0),
+        ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": "many"}}, 900, 0),
+        (900, 900, 0),
+        (None, 0, 0),
+    ],
+)
+def test_what_a_provider_says_of_its_cache_is_read(said: Any, tokens: int, cached: int):
+    assert (input_tokens(said), cached_tokens(said)) == (tokens, cached)
+
+
+def played(session: Session, steps: int, cached: int) -> None:
+    session.append(user("Go."))
+    for number in range(steps):
+        prepared = session.prepare()
+        call, result = step(number)
+        session.append(call, usage=usage(prepared.tokens, min(cached, prepared.tokens)))
+        session.append(result)
+
+
+def test_a_rewrite_tells_how_many_cached_tokens_it_cost_and_what_stays_is_cached_still():
+    told: list[Any] = []
+    policy = ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
+    with opened(policy, SimpleMemoryStore(), hooks=[told.append], reserved_tokens=300) as session:
+        played(session, 24, cached=4_000)
+        session.prepare()
+        broken = [each for each in told if isinstance(each, CacheBroken)]
+        assert broken
+        assert broken[0].policy == "clear-tool-results"
+        assert broken[0].session_id == "s"
+        assert 0 < broken[0].tokens <= broken[0].cached_tokens == 4_000
+        clock = session._core.clock
+        assert broken[0].tokens + 300 < 4_000, "what is sent before the history stays"
+        assert clock.cached_tokens <= 4_000
+
+
+def test_without_a_word_of_the_provider_or_after_its_time_nothing_is_told():
+    now = [1_000.0]
+    for cached, ttl, expected in ((0, None, False), (4_000, 300.0, False), (4_000, None, True)):
+        told: list[Any] = []
+        policy = ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
+        with opened(policy, SimpleMemoryStore(), hooks=[told.append], cache_ttl=ttl) as session:
+            session._core._now = lambda: now[0]
+            session.append(user("Go."))
+            for number in range(30):
+                prepared = session.prepare()
+                call, result = step(number)
+                session.append(call, usage=usage(prepared.tokens, min(cached, prepared.tokens)))
+                session.append(result)
+                now[0] += 301
+            assert any(isinstance(each, Compacted) for each in prepared.outcomes) or session.compactions()
+        assert any(isinstance(each, CacheBroken) for each in told) is expected
+
+
+def test_a_cheap_step_waits_while_the_cache_is_warm_and_no_longer_than_three_quarters():
+    first: dict[bool, int] = {}
+    for waits in (True, False):
+        policy = ClearToolResults(ClearConfig(wait_for_cache=waits, keep_results=1, min_reclaim=0))
+        with opened(policy, SimpleMemoryStore(), cache_ttl=None) as session:
+            session.append(user("Go."))
+            for number in range(60):
+                tokens = session._core.view.tokens
+                prepared = session.prepare()
+                if prepared.outcomes and waits not in first:
+                    first[waits] = tokens
+                call, result = step(number)
+                session.append(call, usage=usage(prepared.tokens, prepared.tokens))
+                session.append(result)
+    assert WINDOW * 0.5 <= first[False] < WINDOW * 0.6
+    assert WINDOW * 0.75 <= first[True] < WINDOW * 0.85
+
+
+def test_what_is_cached_is_known_to_the_next_process(tmp_path: Path):
+    with MemoryStore.open(tmp_path) as store:
+        with opened(None, store) as session:
+            session.append(user("Go."), assistant("Yes."), usage=usage(900, 600))
+        with opened(None, store) as session:
+            assert session._core.clock.cached_tokens == 600
+            assert session._core.clock.cached(session._core.milliseconds(), 300) == 600
+
+
+@pytest.mark.parametrize("policy", [None, ThresholdCompactor(CompactionConfig(auto_compact_threshold=9_500))])
+def test_a_note_says_once_a_band_how_full_the_window_is_behind_all_that_is_cached(policy: Any):
+    notes: list[tuple[int, str]] = []
+    with opened(policy, SimpleMemoryStore(), warn_at=(0.5, 0.8), reserved_tokens=200) as session:
+        session.append(user("Go."))
+        sent: list[Any] = []
+        for number in range(44):
+            prepared = session.prepare()
+            assert prepared.messages[: len(sent)] == sent, "the cached prefix stays"
+            sent = prepared.history
+            if prepared.messages != prepared.history:
+                (note,) = prepared.messages[len(prepared.history) :]
+                assert isinstance(note, InjectedMessage)
+                assert prepared.tokens > session._core.view.tokens
+                assert session.prepare().messages == prepared.messages, "the same boundary, the same request"
+                notes.append((number, note["content"]))
+            session.append(*step(number))
+        log = session.log()
+    assert len(notes) == 2
+    assert [content.partition(" full")[0] for _, content in notes] == [
+        f"[The context window is {percent} %" for percent in (50, 80)
+    ]
+    assert not any("context window is" in str(raw) for raw in log)
+
+
+def test_no_note_where_there_is_no_room_for_it():
+    with opened(None, SimpleMemoryStore(), warn_at=(0.5,), context_window=700, reserved_tokens=0) as session:
+        session.append(user("word " * 545))
+        prepared = session.prepare()
+    assert prepared.is_noted
+    assert prepared.messages == prepared.history
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.7), (0.0,), (1.0,), (70,), 0.7, "0.7", (0.5, 0.5), ("a",)])
+def test_shares_that_are_none_are_refused(shares: Any):
+    with pytest.raises(ConfigError) as refused:
+        opened(None, SimpleMemoryStore(), warn_at=shares)
+    assert refused.value.field == "warn_at"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("ttl", [-1, "long", float("inf")])
+def test_a_time_of_the_cache_that_is_none_is_refused(ttl: Any):
+    with pytest.raises(ConfigError) as refused:
+        opened(None, SimpleMemoryStore(), cache_ttl=ttl)
+    assert refused.value.field == "cache_ttl"  # type: ignore[attr-defined]
