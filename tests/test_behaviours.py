@@ -1,4 +1,4 @@
-"""Does every row of the checklist of threshold compaction have its tests, and does the page say which?"""
+"""Does every row that was promised have its tests, and do the pages say which?"""
 
 from __future__ import annotations
 
@@ -88,3 +88,55 @@ def test_the_figures_of_the_archive_s_page_are_those_of_its_table():
     kinds = [kind for _, kind, _, _ in _ARCHIVE_ROW.findall(text)]
     said = f"{len(kinds)} rows: {kinds.count('D')} D, {kinds.count('C')} C, {kinds.count('N')} N."
     assert said in text
+
+
+DOCUMENTED = TESTS.parent / "docs" / "systems" / "rows.md"
+
+#: The documented rows of the five systems.
+ROWS = {
+    "MK": [
+        1, 2, 4, 5, 7, 20, 24, 50, 52, 53, 60, 70, 71, 73, 74, 76,
+    ],
+    "SB": [
+        1, 2, 3, 4, 25, 26, 27, 30, 70, 71, 72, 73, 74, 75, 76, 77, 78,
+    ],
+    "RU": [
+        20, 30, 32, 35, 40, 60, 61, 62, 63,
+    ],
+    "WF": [
+        1, 2, 4, 5, 6, 8, 9, 14, 15, 19, 40, 41, 42, 43,
+    ],
+    "OC": [
+        1, 2, 3, 4, 5, 6, 7, 9, 12, 16, 17, 18, 19, 21, 22, 24, 29, 31, 32, 33, 34, 36,
+        41, 45, 52, 53, 54, 58, 61, 62, 65, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80,
+        81, 82, 83,
+    ],
+}  # fmt: skip
+_ANY = re.compile(r"(?<=_)(mk|sb|ru|wf|oc)_(\d\d)(?=_)")
+_PROMISE = re.compile(r"^\| ((?:MK|SB|RU|WF|OC)-\d\d) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def named_after_any() -> dict[str, set[str]]:
+    """The files that have tests of each row of any system."""
+    files: defaultdict[str, set[str]] = defaultdict(set)
+    for path in TESTS.rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                for family, number in _ANY.findall(node.name):
+                    files[f"{family.upper()}-{number}"].add(path.relative_to(TESTS).as_posix())
+    return files
+
+
+def test_every_documented_row_of_the_five_systems_has_a_test():
+    expected = [f"{family}-{number:02}" for family, numbers in ROWS.items() for number in numbers]
+    files = named_after_any()
+    assert [row for row in expected if row not in files] == []
+    assert [row for row, _, _ in _PROMISE.findall(DOCUMENTED.read_text("utf-8"))] == expected
+
+
+def test_the_page_of_documented_rows_names_the_files_that_hold_them():
+    files = named_after_any()
+    for row, _, where in _PROMISE.findall(DOCUMENTED.read_text("utf-8")):
+        told = re.findall(r"`([^`]+)`", where)
+        assert told, row
+        assert set(told) <= files[row], row

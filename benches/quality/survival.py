@@ -172,11 +172,19 @@ class Survival:
 
 
 def in_session(
-    conversation: Conversation, messages: Sequence[Raw], writer: Writer, window: int, place: Path
+    conversation: Conversation,
+    messages: Sequence[Raw],
+    writer: Writer,
+    window: int,
+    place: Path,
+    **options: Any,
 ) -> Survival:
-    """An agent's session of *messages* in *window* tokens, with `prepare` before each of its steps."""
-    policy = ThresholdCompactor()
-    with Session.open(place, "evidence", policy=policy, model=writer, context_window=window) as session:
+    """An agent's session of *messages* in *window* tokens, with `prepare` before each of its steps.
+
+    *options* are those of the session; else it has threshold compaction.
+    """
+    options = options or {"policy": ThresholdCompactor()}
+    with Session.open(place, "evidence", model=writer, context_window=window, **options) as session:
         for message in messages:
             if message["role"] == "assistant":
                 session.prepare()
