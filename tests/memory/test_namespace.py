@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import tempfile
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -379,16 +378,23 @@ class NamespaceMachine(RuleBasedStateMachine):
 
 def test_a_namespace_finds_what_the_slow_twin_finds(tmp_path: Path) -> None:
     machine = type("Machine", (NamespaceMachine,), {"folder": tmp_path})
-    run_state_machine_as_test(machine, settings=settings(stateful_step_count=10))
+    fewer = settings.default.max_examples // 5  # each has a store, and fifteen steps
+    run_state_machine_as_test(machine, settings=settings(max_examples=fewer, stateful_step_count=15))
 
 
-@given(st.data())
-def test_no_rankers_best_depends_on_the_limit(data: st.DataObject) -> None:
-    texts = data.draw(st.lists(TEXTS, min_size=8, max_size=30))
-    query = data.draw(TEXTS)
-    with tempfile.TemporaryDirectory() as folder, MemoryStore.open(folder) as store:
-        store.index("a", [Entry(text, (n, n + 1), created_at=float(n)) for n, text in enumerate(texts)])
-        for ranker in ("lexical", "cosine", "hybrid"):
-            whole = store.search("a", query, 100, ranker=ranker, now=100.0)
-            for limit in (1, 2, 3, 5, 9):
-                assert store.search("a", query, limit, ranker=ranker, now=100.0) == whole[:limit]
+def test_no_rankers_best_depends_on_the_limit(tmp_path: Path) -> None:
+    sessions = itertools.count()
+    with MemoryStore.open(tmp_path) as store:
+
+        @given(texts=st.lists(TEXTS, min_size=8, max_size=30), query=TEXTS)
+        def check(texts: list[str], query: str) -> None:
+            session = str(next(sessions))
+            store.index(
+                session, [Entry(text, (n, n + 1), created_at=float(n)) for n, text in enumerate(texts)]
+            )
+            for ranker in ("lexical", "cosine", "hybrid"):
+                whole = store.search(session, query, 100, ranker=ranker, now=100.0)
+                for limit in (1, 2, 5, 9):
+                    assert store.search(session, query, limit, ranker=ranker, now=100.0) == whole[:limit]
+
+        check()
