@@ -91,6 +91,7 @@ def test_no_byte_of_the_store_has_a_secret_whatever_is_written(tmp_path: Path) -
         "recall": True,
         "namespace": "quarry",
         "on_after_compact": inject,
+        "archive": tmp_path / "archive",
     }
     with opened(tmp_path, **options) as session:
         for _ in range(3):

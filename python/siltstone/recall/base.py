@@ -50,8 +50,9 @@ class RecallConfig:
         embedding_model: ``hash``, ``transformer`` or ``auto``: what the documented search embeds with.
         redaction: Secrets are replaced before anything is written.
         knowledge_extraction: Facts are taken from what was discarded.
-        auto_recall_min_score: The least score of a detail, 0..1; None is the measured one of the store's
-            default ranking. The documented rule has 0.7, on a scale of its own.
+        auto_recall_min_score: The least score, 0..1, of the best detail: without it none is placed, and
+            those that come with it have half of it. None is the measured one of the store's default
+            ranking. By the documented rule it is that of every detail, 0.7 on a scale of its own.
         max_segments: Entries that a search may find; the oldest leave first. A session applies this and
             ``eviction_days`` where one of them is not the documented default; ``Retention`` says it outright.
         cross_session: All sessions of the namespace are searched, not only this one.
@@ -61,8 +62,8 @@ class RecallConfig:
             stands before; ``head``: behind system messages and summary.
         recall_frame: One sentence before the block says what it is. It also tells the block from a user's
             quotation of one, once the history has been through JSON.
-        expand_neighbors: How many messages before and after a hit come with it.
-        cut: The best detail is cut, and marked, where it is larger than its budget; else it is left out.
+        expand_neighbors: How many messages before and after the best hit come with it.
+        cut: A detail that is larger than its share of the budget is cut, and marked; else it is left out.
 
     Raises:
         ConfigError: a value out of its bounds.

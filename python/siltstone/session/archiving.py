@@ -122,7 +122,8 @@ def _note(core: SessionCore, written: RangeSet) -> None:
 
 def _take_over(core: SessionCore, archive: ContextArchive) -> None:
     known = archive.timeline(core.session_id)
-    entries = [Entry(each.content, role=each.role, created_at=each.timestamp / 1000) for each in known]
+    clean = core.redact_text
+    entries = [Entry(clean(each.content), role=each.role, created_at=each.timestamp / 1000) for each in known]
     for start in range(0, len(entries), _PAGE):
         core.store.index(core.session_id, entries[start : start + _PAGE])
     facts, _ = read_knowledge(archive.folder / "knowledge.jsonl")

@@ -51,6 +51,7 @@ def commit(
     compaction_id, indexed, discarded, broken = core.locked(step)
     if broken is not None:
         notify(core.hooks, broken)
+    core.tell_secrets()
     if core.indexed:
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
         core.retain()
