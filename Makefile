@@ -137,6 +137,7 @@ $(PEERS): pyproject.toml
 
 bench-peers: install $(PEERS) ## The indexes beside hnswlib, usearch, faiss, tantivy, bm25s and others; takes a quarter of an hour
 	PYTHONPATH=python $(PEERS_PY) benches/peers --record benches/record --plot docs/design/growth.svg
+	PYTHONPATH=python $(PEERS_PY) benches/peers/trims.py
 
 quality: install $(PEERS) ## What rankers and peers find, and what summaries keep, of recorded conversations (SILTSTONE_DATA)
 	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from compacting import exchange
 from playing import Play, committed, said, shown
 from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, WaterfallCompactor
-from siltstone.compaction import Trigger, WaterfallConfig
+from siltstone.compaction import CompactionContext, Trigger, WaterfallConfig
 from siltstone.compaction.waterfall_prompts import combining, slice_of
 from siltstone.compaction.waterfall_state import WaterfallState
 from siltstone.messages import SummaryMessage, unmarked
@@ -309,6 +309,14 @@ def test_wf_23_a_failure_halfway_keeps_the_pieces_that_were_finished():
     session.add(*said(1, 415))
     assert session.runs == [400, 416]
     assert state(session).covered == 352
+
+
+def test_wf_24_the_schedule_counts_what_was_said_and_not_what_is_in_view():
+    policy = WaterfallCompactor(WaterfallConfig.documented())
+    state = {"last": 129, "covered": 65, "longterm_end": 0, "passes": 1}
+    for size, due in ((192, False), (193, True)):
+        context = CompactionContext(1, message_count=10, next_seq=size, policy_state=state)
+        assert (policy.should_compact(context) is not None) is due
 
 
 def test_wf_25_long_term_stays_within_its_budget():

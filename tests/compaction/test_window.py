@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from compacting import assistant, exchange, filler, system, user
 from playing import Play, committed, said, shown
-from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, WindowCompactor
+from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Session, Skipped, WindowCompactor
 from siltstone.compaction import (
     Trigger,
     WindowConfig,
@@ -77,6 +78,30 @@ def test_a_call_over_two_messages_is_refused_as_too_few():
     outcome = session.compact()
     assert isinstance(outcome, Skipped)
     assert outcome.reason == "too_few"
+
+
+def test_ru_07_13_pins_have_exact_bounds_and_survive_with_the_summary_when_it_is_opened_again(tmp_path: Path):
+    policy = WindowCompactor(WindowConfig(working_limit=4, retry_delay=0))
+    with Session.open(tmp_path, "s", policy=policy, model=ExtractiveModel()) as session:
+        session.append(*({"role": "user", "content": f"Entry {n} says topic{n}."} for n in range(3)))
+        session.pin(0)
+        for seq in (-1, 3):
+            with pytest.raises(ConfigError):
+                session.pin(seq)
+        for n in range(3, 12):
+            session.append({"role": "user", "content": f"Entry {n} says topic{n}."})
+            session.prepare()
+        view = session.history()
+        assert session.compactions()
+    with Session.open(tmp_path, "s", policy=policy, model=ExtractiveModel()) as session:
+        assert session.history() == view
+        assert view[0]["content"] == "Entry 0 says topic0."
+        assert unmarked(view[1]["content"]).startswith("[Summary of earlier messages]")
+        session.unpin(0)
+        for n in range(12, 18):
+            session.append({"role": "user", "content": f"Entry {n} says topic{n}."})
+            session.prepare()
+        assert "Entry 0 says topic0." not in [raw.get("content") for raw in session.history()]
 
 
 def test_ru_08_a_pinned_message_survives_and_fewer_than_3_move():
