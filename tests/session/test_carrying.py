@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -147,20 +148,24 @@ raws = st.one_of(
 )
 
 
-@settings(deadline=None)
-@given(st.lists(raws, max_size=12))
-def test_any_messages_come_back_as_they_were(messages: list[Any]) -> None:
-    import tempfile
+def test_any_messages_come_back_as_they_were(tmp_path: Path) -> None:
+    with SimpleMemoryStore() as one, SimpleMemoryStore() as other:
+        names = (f"s{number}" for number in itertools.count())
 
-    with tempfile.TemporaryDirectory() as folder, SimpleMemoryStore() as one, SimpleMemoryStore() as other:
-        with opened(one) as session:
-            if messages:
-                session.append(*messages)
-            expected = session.log()
-        export_everything(one, ["s"], Path(folder) / "f")
-        import_everything(other, Path(folder) / "f")
-        with opened(other) as session:
-            assert session.log() == expected
+        @settings(deadline=None)
+        @given(st.lists(raws, max_size=12))
+        def carried(messages: list[Any]) -> None:
+            name = next(names)
+            with opened(one, name) as session:
+                if messages:
+                    session.append(*messages)
+                expected = session.log()
+            export_everything(one, [name], tmp_path / "file")
+            import_everything(other, tmp_path / "file")
+            with opened(other, name) as session:
+                assert session.log() == expected
+
+        carried()
 
 
 def test_oc_24_segments_and_knowledge_go_out_and_come_in_again(tmp_path: Path) -> None:
