@@ -77,18 +77,18 @@ def go_on(
         role = read_message(message, 0).role
         if number >= known:
             if role == "assistant" != previous and not every:
-                boundary(session, window, record)
+                boundary(session, window, record, number)
             session.append(message)
             if every:
-                boundary(session, window, record)
+                boundary(session, window, record, number + 1)
             if number == kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         previous = role
     if not every:
-        boundary(session, window, record)
+        boundary(session, window, record, len(messages))
 
 
-def boundary(session: Session, window: int, record: Any) -> None:
+def boundary(session: Session, window: int, record: Any, end: int) -> None:
     prepared = session.prepare()
     policies = [
         next(event.policy for event in outcome.events if isinstance(event, CompactionCompleted))
@@ -98,7 +98,7 @@ def boundary(session: Session, window: int, record: Any) -> None:
     record(
         {
             "policies": policies,
-            "end": len(session.log()),
+            "end": end,
             "broken": broken_tool_groups(prepared.messages),
             "over": prepared.tokens > window,
         }

@@ -116,7 +116,8 @@ def test_the_requests_of_waterfall_are_the_documented_ones(tmp_path: Path) -> No
     with session_of(tmp_path, "waterfall", 64_000, asked) as session:
         for number in range(193):
             session.append({"role": "user", "content": f"Entry {number}."})
-            session.prepare()
+            if number in (128, 192):
+                session.prepare()
     texts = ["".join(str(message["content"]) for message in each.messages) for each in asked.requests]
     ending = "Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
     first = "".join(f"Entry {number}.\n" for number in range(65))
@@ -256,6 +257,8 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
 
 def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
     """One block a turn within its cap, files that anybody reads, and a restart that embeds nothing."""
+    if str(recorded[0]["content"]) == "Be brief.":
+        recorded = recorded[:193]  # of our own session the beginning has runs enough
     told = killed_and_reopened(tmp_path, recorded, "openclaw", 16_000)
     holds(told, tmp_path, recorded)
     folder = tmp_path / "memory" / "context"
