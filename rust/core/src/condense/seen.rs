@@ -32,14 +32,17 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// All of `earlier`; of a stretch that several have the latest counts.
+    /// All of `earlier`; of a stretch that several have the latest counts, and in one its first place.
     pub(super) fn of(earlier: &[Earlier<'a>]) -> Self {
         let mut results = Vec::with_capacity(earlier.len());
-        let mut places = FxHashMap::default();
+        let mut places: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
         for (number, each) in (0_u32..).zip(earlier) {
             let keys: Vec<u64> = each.text.split('\n').map(key).collect();
             for (line, window) in (0_u32..).zip(keys.windows(WINDOW)) {
-                places.insert(combined(window), (number, line));
+                let place = places.entry(combined(window)).or_insert((number, line));
+                if place.0 != number {
+                    *place = (number, line);
+                }
             }
             results.push((each.handle, keys));
         }
