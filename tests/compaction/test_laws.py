@@ -37,10 +37,13 @@ from siltstone import (
     SmartTrim,
     SmartTrimConfig,
     ThresholdCompactor,
+    TieredCompactor,
+    TieredConfig,
     WaterfallCompactor,
     WaterfallConfig,
     WindowCompactor,
     WindowConfig,
+    WorkerCompactor,
     compact,
 )
 from siltstone.errors import ConfigError
@@ -149,20 +152,47 @@ cheap = st.builds(
     DropDuplicateReads,
     st.builds(DuplicatesConfig, min_reclaim=st.integers(0, 20), least_tokens=st.integers(1, 30)),
 )
+tiereds = st.builds(
+    TieredCompactor,
+    st.builds(
+        TieredConfig,
+        context_window=st.none() | st.integers(30, 600),
+        retain_floor=st.integers(1, 4),
+        estimator=ESTIMATORS | st.sampled_from(["bytes_total", "flat_tools"]),
+        max_summary_tokens=st.integers(1, 300),
+        summary_stack_fraction=st.sampled_from([0.01, 0.15, 0.5]),
+        fold_source=st.sampled_from(["messages", "summaries"]),
+        summarizer_window=st.sampled_from([None, 1_024]),
+        attempts=st.integers(1, 2),
+        retry_delay=st.just(0),
+    ),
+)
+workers = st.builds(
+    WorkerCompactor,
+    st.builds(TieredConfig, estimator=ESTIMATORS, worker_fraction=st.sampled_from([0.3, 0.5])),
+)
 chains = st.builds(
     lambda steps, target: Chain(*steps, target=target),
     st.tuples(trims, waterfalls | thresholds | windows)
     | st.tuples(windows, thresholds)
+    | st.tuples(trims | workers, tiereds)
+    | st.tuples(tiereds, waterfalls | windows)
     | st.tuples(cheap, thresholds | trims)
     | st.tuples(thresholds, trims, waterfalls),
     st.none() | st.sampled_from([0.1, 0.5]),
 )
 one_summary: st.SearchStrategy[Compactor] = thresholds | emergencies | windows
-policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | trims | cheap | chains
+policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | tiereds | workers | trims | cheap | chains
 
 # What is due by a number may outgrow what it replaces.
 COUNTING = (Chain, WaterfallCompactor, WindowCompactor)
-LAYERED = (Chain, WaterfallCompactor, SmartTrim)  # several summaries in a view, or none
+LAYERED = (
+    Chain,
+    TieredCompactor,
+    WorkerCompactor,
+    WaterfallCompactor,
+    SmartTrim,
+)  # several summaries in a view, or none
 
 ANSWERS: list[Any] = [
     SHORT,
