@@ -207,7 +207,7 @@ impl Store {
     }
 
     /// Lets go of indexes of sessions whose namespace has one: those that were not searched for longest, until
-    /// the others have no more than a share of its words. They are made again, of a cache or of rows.
+    /// the others take no more than a share of its bytes. They are made again, of a cache or of rows.
     pub(super) fn make_room(&self, name: &str) {
         let Some(namespace) = self.scopes.namespace(name).filter(|_| !name.is_empty()) else {
             return;
@@ -220,10 +220,10 @@ impl Store {
                     && let Some(scope) = self.scopes.get(&session)
                 {
                     let scope = scope.read();
-                    held.push((scope.used(), scope.len(), session));
+                    held.push((scope.used(), scope.bytes(), session));
                 }
             }
-            namespace.scope.len()
+            namespace.scope.bytes()
         };
         let most = share(all);
         let mut size: usize = held.iter().map(|&(_, size, _)| size).sum();
@@ -319,9 +319,8 @@ mod tests {
             }
         }
         let held = ids.iter().filter_map(|id| store.scopes.get(id));
-        let held: usize = held.map(|scope| scope.read().len()).sum();
-        let all = store.scopes.namespace("acme").unwrap().read().scope.len();
-        assert_eq!(all, 1_200);
+        let held: usize = held.map(|scope| scope.read().bytes()).sum();
+        let all = store.scopes.namespace("acme").unwrap().read().scope.bytes();
         assert!(held * 10 <= all * 3, "{held} of {all}");
         assert!(held > 0);
     }

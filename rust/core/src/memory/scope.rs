@@ -239,9 +239,10 @@ impl Scope {
         place.ok().and_then(|place| u32::try_from(place).ok())
     }
 
-    /// How much it holds: the passages of its entries, where it has terms.
-    pub(super) fn len(&self) -> usize {
-        self.lexical.passages().len().max(self.entries.len())
+    /// Bytes that its entries and their postings take, about.
+    pub(super) fn bytes(&self) -> usize {
+        let entries = size_of_val(&self.entries[..]);
+        entries + self.lexical.passages().bytes() + self.cosine.bytes()
     }
 
     /// The id of a point.
