@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -14,7 +13,9 @@ __all__ = ["MOST_THREADS", "TooManyThreads", "started"]
 #: Calls under way at most, those that were given up included: a function that always hangs ends here.
 MOST_THREADS: Final = 64
 
-_places = threading.BoundedSemaphore(MOST_THREADS)
+#: The calls under way. A semaphore of Python is left locked by an interrupt at some moments; what is added to
+#: a set or discarded is so in one step, and may be discarded twice.
+_under_way: Final = set[object]()
 
 
 class TooManyThreads(RuntimeError):  # noqa: N818 - it is caught here, and never a user's
@@ -35,31 +36,28 @@ def started(function: Callable[[Any], Any], argument: object, name: str) -> Futu
     Raises:
         TooManyThreads: ``MOST_THREADS`` calls are under way.
     """
-    if not _places.acquire(blocking=False):
-        raise TooManyThreads(f"{MOST_THREADS} calls of models and hooks hang already; no further one is made")
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
-    context, held = copy_context(), [True]
-
-    def leave() -> None:
-        """Gives the place back, once: an interrupted start may leave a thread that runs, or none."""
-        with suppress(IndexError):
-            held.pop()
-            _places.release()
+    context = copy_context()
 
     def run() -> None:
         try:
             answer = context.run(function, argument)
         except BaseException as error:
+            _under_way.discard(future)  # first: whoever waited for the future may have left it locked
             future.set_exception(error)
         else:
+            _under_way.discard(future)
             future.set_result(answer)
-        finally:
-            leave()
 
     try:
+        _under_way.add(future)
+        if len(_under_way) > MOST_THREADS:
+            raise TooManyThreads(
+                f"{MOST_THREADS} calls of models and hooks hang already; no further one is made"
+            )
         threading.Thread(target=run, name=name, daemon=True).start()
     except BaseException:
-        leave()
+        _under_way.discard(future)  # an interrupted start may leave a thread that runs, or none
         raise
     return future

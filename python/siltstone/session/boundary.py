@@ -390,8 +390,10 @@ def _within(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome
         net = rescue(tokens - core.reserved_tokens, policy, window, core.reserved_tokens)
         if net is None:
             return outcomes
-        outcomes.append((yield from compaction(core, *net, at, is_net=True)))
-        if not isinstance(outcomes[-1], Compacted):
+        outcome = yield from compaction(core, *net, at, is_net=True)
+        outcomes.append(outcome)
+        was_overtaken = isinstance(outcome, Failed) and outcome.reason == "stale"
+        if not isinstance(outcome, Compacted) and not was_overtaken:
             break
     window, tokens = core.context_window, _tokens(core, core.state, policy)
     if window is None or tokens <= window:

@@ -17,6 +17,7 @@ from siltstone.session.core import SessionCore, is_at
 from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import minus, union
+from siltstone.session.repeats import retried
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items
@@ -48,7 +49,7 @@ def commit(
             raise _stale(core)
         return _commit(core, compaction, read, at, policy, trigger, tokens)
 
-    compaction_id, indexed, discarded, broken = core.locked(step)
+    compaction_id, indexed, discarded, broken = core.locked(lambda: retried(step))
     if broken is not None:
         notify(core.hooks, broken)
     core.tell_secrets()

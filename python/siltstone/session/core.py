@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from siltstone.archive import ContextArchive
@@ -60,7 +60,7 @@ from siltstone.session.lineage import PolicyStates
 from siltstone.session.loading import content_of, line_of, load, shown
 from siltstone.session.range_set import RangeSet
 from siltstone.session.redacting import Redacting
-from siltstone.session.repeats import Call, Calls
+from siltstone.session.repeats import TRIES, Call, Calls, Write, retried
 from siltstone.session.retention import Retention, retain
 from siltstone.session.slot import Slot
 from siltstone.session.state import SessionState, first_state, followed
@@ -73,18 +73,9 @@ __all__ = ["SessionCore", "is_at"]
 
 DEFAULT_RULE = "blocks"  #: how a session without a policy counts
 CACHE_TTL = 300.0  #: seconds for which providers keep a prefix, where nobody says another time
-TRIES = 3  #: how often a write is tried again that another worker's clock has overtaken
 
 T = TypeVar("T")
 _log = logging.getLogger("siltstone")
-
-
-@dataclass(slots=True)
-class _Write:
-    """A write under way: its id, and the messages it appends."""
-
-    write_id: int
-    items: Sequence[Item] = ()
 
 
 class SessionCore:
@@ -130,7 +121,7 @@ class SessionCore:
         self._closed = False
         self._process = os.getpid()
         self._damaged: tuple[int, ...] = ()
-        self.pending: _Write | None = None
+        self.pending: Write | None = None
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
         stored = self.rows.open(namespace)
@@ -298,7 +289,8 @@ class SessionCore:
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or lets go of it. Durable when it returns."""
-        self.locked(lambda: self._pin(seq, pinned))
+        before = self.state
+        self.locked(lambda: retried(lambda: self._pin(seq, pinned, before)))
 
     def renew(self, derived_id: int, content: str, version: SessionVersion) -> bool:
         """Gives a summary that was forgotten the text *content*. Whether it is such a one."""
@@ -341,7 +333,7 @@ class SessionCore:
 
         before = self.context_window
         if before is None or window < before:
-            self._quietly(step)
+            self._quietly(lambda: retried(step))
             notify(self.hooks, WindowLearned(self.session_id, before, window))
 
     def tell_secrets(self) -> None:
@@ -412,14 +404,14 @@ class SessionCore:
         self.state = replace(state, own_end=state.end)
         return self.state
 
-    def _is_durable(self, write: _Write) -> bool:
+    def _is_durable(self, write: Write) -> bool:
         first = write.items[0].message.seq
         return any(row.write_id == write.write_id for row in self.rows.read(first, first + 1))
 
     def pend(self, items: Sequence[Item] = ()) -> int:
         """The id of a write that is about to be made."""
         write_id = _new_id()
-        self.pending = _Write(write_id, items)
+        self.pending = Write(write_id, items)
         return write_id
 
     def append_now(self, raws: Sequence[RawMessage], usage: Any, call: Call | None = None) -> range:
@@ -504,9 +496,8 @@ class SessionCore:
         created_at = self.milliseconds()
         return [state.view.measured(message, created_at) for message in messages]
 
-    def _pin(self, seq: int, pinned: bool) -> None:
+    def _pin(self, seq: int, pinned: bool, before: SessionState) -> None:
         self.check_open()
-        before = self.state
         state = self.followed()
         if pinned and not any(is_at(item.message, seq) for item in state.view):
             if any(is_at(item.message, seq) for item in before.view):
@@ -543,7 +534,7 @@ class SessionCore:
             self.rows.save_settings(settings, expected=state.version, write_id=self.pend())
             self.followed()
 
-        self.locked(step)
+        self.locked(lambda: retried(step))
 
     def infer_clock(self) -> None:
         """Takes over the boundaries of a history that was not begun here, and stores them at once."""
@@ -565,6 +556,13 @@ class SessionCore:
                 self.followed()
             finally:
                 self.state = replace(self.state, clock=change(self.state.clock))
+            retried(save)
+
+        def save() -> None:
+            before = self.state.stored
+            state = self.followed()
+            if state.stored is not before:  # another worker's clock has taken the place of ours
+                self.state = replace(state, clock=change(state.clock))
             self._save_clock(self.state.clock)
 
         self._quietly(step)

@@ -1,13 +1,43 @@
-"""Calls that must not be done twice: an interrupted one may be repeated by its caller."""
+"""What is done again, and must not be done twice: calls by their callers, and writes that others overtake."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Call", "Calls"]
+from siltstone.errors import StoreConflictError
+from siltstone.memory.log import SessionVersion
 
+__all__ = ["TRIES", "Call", "Calls", "Write", "retried"]
+
+TRIES = 12  #: of a write that others' writes overtake, each between its reading and its writing
 MOST_CALLS = 64  #: calls that are remembered, until their callers have the answers
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Write:
+    """A write under way: its id, and the messages it appends."""
+
+    write_id: int
+    items: Sequence[Any] = ()
+
+
+def retried(step: Callable[[], T]) -> T:
+    """What *step* gives, which reads the session and then writes; again where another worker was faster.
+
+    By whoever has the session's lock. A conflict that is more than a version that has moved is raised.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return step()
+        except StoreConflictError as error:
+            if not isinstance(vars(error).get("found"), SessionVersion):
+                raise
+    return step()
 
 
 @dataclass(slots=True, eq=False)

@@ -11,7 +11,7 @@ from siltstone.session import branches, rows
 from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import load, originals
-from siltstone.session.repeats import Call
+from siltstone.session.repeats import Call, retried
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View
 
@@ -26,7 +26,7 @@ def undo(core: SessionCore, call: Call) -> CompactionRow | None:
     Raises:
         StoreConflictError: another worker moved the head meanwhile. Nothing was changed.
     """
-    return core.locked(lambda: _undo(core, call))
+    return core.locked(lambda: retried(lambda: _undo(core, call)))
 
 
 def _undo(core: SessionCore, call: Call) -> CompactionRow | None:

@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Generator
+from contextlib import suppress
 from contextvars import ContextVar
 from types import GeneratorType
 from typing import Any, Final
@@ -42,10 +43,11 @@ class Claim:
 class Slot:
     """Holds one claim at most."""
 
-    __slots__ = ("_changed", "holder")
+    __slots__ = ("_bell", "_lock", "holder")
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        # Locks of the interpreter: a condition of Python is left locked by an interrupt at some moments.
+        self._lock, self._bell = threading.RLock(), threading.Lock()
         self.holder: Claim | None = None
 
     @property
@@ -66,18 +68,18 @@ class Slot:
         does not wait: it would wait for itself.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        with self._changed:
-            while True:
+        while True:
+            with self._lock:
                 holder = self.holder
                 if holder is None or not holder.is_alive:
                     self.holder = claim
                     return True
-                left = POLL_SECONDS if until is None else min(POLL_SECONDS, until - time.monotonic())
-                if left <= 0 or holder in _ACTIVE.get():
-                    return False
-                self._changed.wait(left)
+            left = POLL_SECONDS if until is None else min(POLL_SECONDS, until - time.monotonic())
+            if left <= 0 or holder in _ACTIVE.get():
+                return False
+            self._bell.acquire(timeout=left)
 
     def wake(self) -> None:
-        """Tells those who wait that the slot is free. They would find out by themselves, a little later."""
-        with self._changed:
-            self._changed.notify_all()
+        """Tells one who waits that the slot is free. All would find out by themselves, a little later."""
+        with suppress(RuntimeError):  # nobody has waited since it was last rung
+            self._bell.release()
