@@ -80,7 +80,9 @@ def go_on(
                 boundary(session, window, record, number)
             session.append(message)
             if every:
-                boundary(session, window, record, number + 1)
+                after = messages[number + 1 : number + 2]
+                calls = all(read_message(each, 0).role == "assistant" for each in after)
+                boundary(session, window, record, number + 1, is_call=calls)
             if number == kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         previous = role
@@ -88,7 +90,8 @@ def go_on(
         boundary(session, window, record, len(messages))
 
 
-def boundary(session: Session, window: int, record: Any, end: int) -> None:
+def boundary(session: Session, window: int, record: Any, end: int, *, is_call: bool = True) -> None:
+    """Prepares a request. Between the results of parallel calls none is sent, and their group is open."""
     prepared = session.prepare()
     policies = [
         next(event.policy for event in outcome.events if isinstance(event, CompactionCompleted))
@@ -99,7 +102,7 @@ def boundary(session: Session, window: int, record: Any, end: int) -> None:
         {
             "policies": policies,
             "end": end,
-            "broken": broken_tool_groups(prepared.messages),
+            "broken": broken_tool_groups(prepared.messages) if is_call else 0,
             "over": prepared.tokens > window,
         }
     )
