@@ -85,7 +85,7 @@ def done(session: Session, does: str, new: Any) -> object:
 def is_answered(session: Session, message: Any) -> bool:
     """Whether the append of *message* had ended, and its caller was struck with the answer in hand."""
     call = session._core.calls._calls.get(threading.get_ident())
-    return call is not None and call.is_answered and call.key[0] is message
+    return call is not None and call.is_answered and bool(call.key) and call.key[0] is message
 
 
 def plain(messages: Any) -> Any:
