@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
@@ -26,7 +27,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(ABC):
     """What every outcome has.
 
     Attributes:
@@ -47,8 +48,9 @@ class _Outcome:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._in_short()}>"
 
+    @abstractmethod
     def _in_short(self) -> str:
-        raise NotImplementedError
+        """What came of it, in a few words."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
