@@ -92,6 +92,8 @@ def plain(messages: Any) -> Any:
     return json.loads(json.dumps(messages))
 
 
+# An interrupt in the midst of a finalizer is Python's own: it is told of, and goes nowhere.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["simple", "durable"])
 def test_a_session_goes_on_after_interrupts_at_random_moments(
     tmp_path: Path, timer: Timer, kind: str
