@@ -22,7 +22,6 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
-from siltstone.session.forking import fitted, forked
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
@@ -175,6 +174,8 @@ class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
 
     async def fork(self, session_id: str, *, prompt: str = "") -> Self:
         """A new session that begins with a copy of this one."""
+        from siltstone.session.forking import fitted, forked
+
         fork = type(self)(await self._step(lambda: forked(self._opened, session_id, is_async=True)))
         try:
             await fork._run(fitted(fork._opened, prompt))

@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from siltstone.archive import ContextArchive
 from siltstone.compaction.base import check_pin_budget
 from siltstone.errors import (
     ConfigError,
@@ -49,7 +48,6 @@ from siltstone.memory.log import (
 )
 from siltstone.memory.sayings import Findable, with_findable
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message, unmarked
-from siltstone.presets import Live
 from siltstone.redaction import Redactor
 from siltstone.session import rows
 from siltstone.session.background import Background
@@ -68,6 +66,10 @@ from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
+
+if TYPE_CHECKING:
+    from siltstone.archive import ContextArchive
+    from siltstone.presets import Live
 
 __all__ = ["SessionCore", "is_at"]
 

@@ -6,9 +6,8 @@ import inspect
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
-from siltstone.archive import ContextArchive
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
@@ -17,7 +16,6 @@ from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.knowledge import FactRows, KnowledgeConfig
 from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
-from siltstone.presets import Preset, System
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
 from siltstone.session.archiving import archive_of, begin
@@ -27,6 +25,10 @@ from siltstone.session.noting import check_warn_at
 from siltstone.session.presetting import check_free, preset_options, settle
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
+
+if TYPE_CHECKING:
+    from siltstone.archive import ContextArchive
+    from siltstone.presets import Preset, System
 
 __all__ = [
     "Opened",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory.base import Store
-from siltstone.presets import Preset, preset
 from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
+
+if TYPE_CHECKING:
+    from siltstone.presets import Preset
 
 __all__ = ["check_free", "preset_of", "preset_options", "settle"]
 
@@ -29,6 +31,8 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
     asked = options.get(KEY)
     if asked is None:
         return None, options
+    from siltstone.presets import preset
+
     chosen = preset(asked)
     own: dict[str, Any] = {**chosen.options, **(chosen.shared if options.get("namespace") else {})}
     if chosen.most_entries is not None:

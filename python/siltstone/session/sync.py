@@ -22,7 +22,6 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
-from siltstone.session.forking import fitted, forked
 from siltstone.session.learning_thread import LearningThread
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
@@ -364,6 +363,8 @@ class Session(SessionResults, SessionFacts):
         Raises:
             ConfigError: the id is taken, or a call in view waits for its result. Nothing was written.
         """
+        from siltstone.session.forking import fitted, forked
+
         fork = type(self)(forked(self._opened, session_id, is_async=False))
         try:
             fork._run(fitted(fork._opened, prompt))
