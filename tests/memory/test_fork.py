@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import siltstone
+from siltstone import Session
 from siltstone.errors import StoreClosedError, StoreForkedError
 from siltstone.memory import Entry, MemoryStore
 from storing import contents, elsewhere, entries
@@ -129,6 +130,32 @@ def test_what_a_child_acknowledged_survives_that_its_parent_closes(tmp_path: Pat
     os.write(go[1], b"x")
     os.waitpid(child, 0)
     assert (count(tmp_path, "a"), count(tmp_path, "child")) == (1, 2)
+
+
+def test_what_a_child_acknowledged_survives_that_its_parent_ends(tmp_path: Path) -> None:
+    """A process that makes itself a daemon: it has the store open, forks, and ends without closing it."""
+    code = (
+        "import os, sys; from siltstone import Session\n"
+        "parent, (alive, end), (done, tell) = Session.open(sys.argv[1], 'parent'), os.pipe(), os.pipe()\n"
+        "parent.append({'role': 'user', 'content': 'm'})\n"
+        "if os.fork() == 0:\n"
+        "    os.close(end)\n"
+        "    own = Session.open(sys.argv[1], 'child')\n"
+        "    own.append({'role': 'user', 'content': 'first'})\n"
+        "    os.write(tell, b'x')\n"
+        "    os.read(alive, 1)\n"  # until the parent has ended, and its end of the pipe with it
+        "    own.append({'role': 'user', 'content': 'second'})\n"
+        "    print(len(own.log()), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.read(done, 1)\n"
+    )
+    # The child holds the output too, so it has written when this returns.
+    assert elsewhere(code, tmp_path) == "2\n"
+    for session_id, messages in (("parent", 1), ("child", 2)):
+        with Session.open(tmp_path, session_id) as session:
+            assert len(session.log()) == messages
+    with MemoryStore.open(tmp_path) as store:
+        assert store.check() == []
 
 
 def test_forks_beside_five_busy_threads_lose_nothing_and_do_not_hang(tmp_path: Path) -> None:

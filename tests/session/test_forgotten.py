@@ -19,8 +19,9 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.errors import SessionDroppedError
+from siltstone.errors import SessionDroppedError, StoreIoError
 from siltstone.memory import Store
+from siltstone.memory.log import LogRow, SessionLog
 from siltstone.messages import FORGOTTEN, broken_tool_groups
 from siltstone.testing import ScriptedModel
 from storing import elsewhere
@@ -61,6 +62,41 @@ def test_an_open_session_lets_go_of_what_was_forgotten_at_its_next_boundary(stor
     session.append(user("and now?"), assistant("on we go"))
     assert session.prepare().tokens > prepared.tokens
     assert len(opened(store).history()) == 6
+
+
+class FailsOnce:
+    """A session's log that cannot be read the first time, as on a disk that fails for a moment."""
+
+    def __init__(self, rows: SessionLog) -> None:
+        self._rows, self.has_failed = rows, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+    def read(self, start: int, end: int) -> list[LogRow]:
+        if not self.has_failed:
+            self.has_failed = True
+            raise StoreIoError("disk I/O error")
+        return self._rows.read(start, end)
+
+
+@pytest.mark.parametrize("ask", ["prepare", "history", "append"])
+def test_a_re_read_that_failed_is_made_good_by_the_next_call(
+    store: Store, ask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted as done, and the text was sent for ever."""
+    session = opened(store)
+    session.append(user(f"remember {SECRET}"), assistant("noted"))
+    store.forget(text=SECRET)
+    rows = FailsOnce(session._core.rows)
+    monkeypatch.setattr(session._core, "rows", rows)
+    with pytest.raises(StoreIoError):
+        getattr(session, ask)(*([user("next")] if ask == "append" else []))
+    assert rows.has_failed
+    session.append(user("and now?"))
+    assert not holds(session)
+    assert session.history() == session.log() == opened(store).history()
+    assert len(session.log()) == 3, "the append that raised has written nothing"
 
 
 @pytest.mark.parametrize("ask", ["prepare", "history", "compact", "undo_compaction"])

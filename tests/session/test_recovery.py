@@ -69,6 +69,22 @@ def test_an_overflow_is_answered_by_a_compaction(tmp_path: Path) -> None:
         assert session.history() == prepared.history
 
 
+def test_what_recover_gives_is_within_the_window_where_its_aim_is_not(tmp_path: Path) -> None:
+    """No summary can be had, and three quarters of the view, its aim, are far more than the window."""
+    window = 700
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=500, retry_delay=0))
+    model = ScriptedModel([RuntimeError("the summariser is down")])
+    with Session.open(tmp_path, "s", policy=policy, model=model, context_window=window) as session:
+        session.append(*conversation(24), user("next"))
+        tokens = estimate_tokens(session.history(), rule="blocks")
+        assert tokens * 3 // 4 > 2 * window
+        error = ValueError(f"prompt is too long: {tokens} tokens > {window} maximum")
+        assert session.recover(error).tokens <= window
+        assert session.prepare().tokens <= window
+        session.append(assistant("ok"), user("more"))
+        assert session.prepare().tokens <= window
+
+
 def test_a_policy_that_cannot_help_gives_way_to_the_net(tmp_path: Path) -> None:
     provider = Provider(700)
     model = ScriptedModel([OSError("down")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,12 @@ from siltstone import (
     ConfigError,
     Emergency,
     MemoryStore,
+    RecallConfig,
     Session,
     Skipped,
     ThresholdCompactor,
 )
+from siltstone.knowledge import KnowledgeConfig
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
@@ -45,6 +48,22 @@ def test_memory_alone_keeps_the_whole_history(tmp_path: Path) -> None:
         assert session.history() == conversation()
         assert isinstance(session.compact(), Skipped)
         assert session.search("topic0") == []
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool) -> None:
+    """A RecallConfig is true, whatever it says."""
+    options: dict[str, Any] = {"recall": RecallConfig(enabled=False)}
+    if asked:
+        options["knowledge"] = KnowledgeConfig(knowledge_extraction=False)  # by patterns alone
+    model = ScriptedModel()
+    with Session.open(tmp_path, "s", policy=POLICY, model=model, **options) as session:
+        statement = user("Remember that the API is running on port 3000. " + "pad " * 30)
+        prepared = play(session, [statement, assistant("Done."), *conversation()])
+        assert any(isinstance(p.compaction, Compacted) for p in prepared)
+        assert all(p.recalled == "" for p in prepared)
+        assert len(session.facts()) == asked
+    assert {request.purpose for request in model.requests} == {"summary"}
 
 
 def test_another_policy_for_one_boundary(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def open_session(
         options.get("check", False),
     )
     memory = options.get("memory", True)
-    knowledge = _knowledge(options)
+    knowledge = _knowledge(options, recall)
     if archive is not None and memory is False:
         raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
     allow_forget = options.get("allow_forget", False)
@@ -222,14 +222,15 @@ def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
     return Retention.documented(max_segments=recall.max_segments, eviction_days=recall.eviction_days)
 
 
-def _knowledge(options: Options[Any, Any, Any]) -> KnowledgeConfig | None:
+def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> KnowledgeConfig | None:
     """How the session learns facts; None where it learns none by itself."""
-    recall = options.get("recall", False)
-    given = options.get("knowledge", bool(recall) and options.get("memory", True) is not False)
+    given = options.get("knowledge", recall is not None)
     if isinstance(given, KnowledgeConfig):
         config = given
     elif isinstance(given, bool):
-        config = KnowledgeConfig(knowledge_extraction=getattr(recall, "knowledge_extraction", True))
+        config = KnowledgeConfig(
+            knowledge_extraction=getattr(options.get("recall"), "knowledge_extraction", True)
+        )
     else:
         raise ConfigError(
             f"knowledge must be True, False or a KnowledgeConfig, got {given!r}",
