@@ -39,8 +39,9 @@ def test_a_hit_is_one_as_its_class_makes_it() -> None:
         created_at=moment,
         score=0.5,
         explain={"own": 0.5},
+        session_id="",
     )
-    hit = search_hit(found)  # type: ignore[arg-type]
+    hit = search_hit(found, "s")  # type: ignore[arg-type]
     expected = SearchHit(
         content="silt",
         score=0.5,
@@ -49,6 +50,7 @@ def test_a_hit_is_one_as_its_class_makes_it() -> None:
         role="user",
         created_at=datetime_from(moment),
         explain={"own": 0.5},
+        session_id="s",
     )
     assert hit == expected
     assert repr(hit) == repr(expected)

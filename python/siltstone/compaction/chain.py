@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from siltstone.compaction import checks
@@ -23,6 +24,7 @@ from siltstone.compaction.window_config import share_of
 from siltstone.llm import Flow
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule
+from siltstone.usage import UsageRecord
 
 __all__ = ["Chain"]
 
@@ -98,6 +100,7 @@ class Chain:
         kept = _states(trigger.policy_state)
         view: Sequence[Message] = history
         done: list[Compaction] = []
+        spent: tuple[UsageRecord, ...] = ()
         failure: CompactionError | None = None
         skip = Skip("nothing_to_discard", "no step had anything to do")
         for step in self.steps:
@@ -112,6 +115,10 @@ class Chain:
             if isinstance(result, Skip):
                 skip = result
                 continue
+            if not _in_order(history, result):
+                spent += result.usage
+                skip = Skip("no_valid_cut", f"the summaries of {step.name} and of earlier steps overlap")
+                continue
             done.append(result)
             view = tuple(result.messages)
             if result.state is not None:
@@ -119,7 +126,8 @@ class Chain:
             if self._is_met(view, trigger):
                 break
         if done:
-            return composed(history, done, kept or None)
+            together = composed(history, done, kept or None)
+            return replace(together, usage=(*together.usage, *spent))
         if failure is not None:
             raise failure
         return skip
@@ -132,6 +140,14 @@ class Chain:
         if trigger.threshold is not None:
             return tokens < trigger.threshold
         return True
+
+
+def _in_order(history: Sequence[Message], result: Compaction) -> bool:
+    """Whether what the new summaries of all steps stand for ascends: one step may have cut behind another."""
+    known = {id(message) for message in history}
+    made = [m for m in result.messages if m.provenance == "compaction_summary" and id(m) not in known]
+    spans = [span for message in made for span in message.covers]
+    return all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
 def _states(state: Mapping[str, Any] | None) -> dict[str, Any]:
