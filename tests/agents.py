@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from siltstone.tools import Format, dispatch
 __all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent", "summariser"]
 
 
-class Agent:
+class Agent(ABC):
     """The loop of an agent; each dialect says how it asks, and how it answers calls.
 
     Args:
@@ -58,13 +59,13 @@ class Agent:
         except ToolError as error:
             return f"error: {error}"
 
+    @abstractmethod
     def send(self, messages: list[Any], stream: bool) -> list[tuple[str, str, Any]]:
         """Asks the model, and appends its answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answers(self, done: list[tuple[tuple[str, str, Any], str]]) -> list[Any]:
         """The messages that carry what the tools answered."""
-        raise NotImplementedError
 
 
 class ChatAgent(Agent):

@@ -60,7 +60,7 @@ def recorded(data_dir: Path, name: str) -> Dataset:
 
 
 @pytest.mark.parametrize(
-    ("window", "least", "ahead", "more"), [(8_000, 0.68, 0.09, 0.15), (12_000, 0.90, 0.10, 0.20)]
+    ("window", "least", "ahead", "more"), [(8_000, 0.70, 0.12, 0.20), (12_000, 0.90, 0.10, 0.20)]
 )
 def test_in_an_agent_s_session_extractive_summaries_keep_clearly_more(
     survival: ModuleType, data_dir: Path, tmp_path: Path, window: int, least: float, ahead: float, more: float

@@ -21,7 +21,7 @@ __all__ = ["ExtractiveModel"]
 HEADER = "Lines selected from those messages, oldest first:"
 NOTHING_SAID = "The messages held no text."
 
-MATERIAL_SHARE = 3  # of what is new, a summary has at most a third, beside what an earlier one had
+MATERIAL_SHARE = 0.75  # of what is new, a summary has at most so much, beside what an earlier one had
 LEAST_TOKENS = 32  # of a summary, however little it summarises
 REQUEST_SHARE = 3  # of the room, at most a third goes to the user's requests as such
 # Of the room, what an earlier summary may take before new lines are chosen. It stands for everything that was
@@ -67,7 +67,7 @@ class ExtractiveModel:
         """How many tokens a summary may have: what an earlier one had, and a share of what is new."""
         size = sum(self._measure.line(line.unit, line.unit.text) for line in lines if line.unit.is_earlier)
         earlier = min(tokens, size // self._measure.room(1))
-        return max(LEAST_TOKENS, earlier + (tokens - earlier) // MATERIAL_SHARE)
+        return max(LEAST_TOKENS, earlier + int((tokens - earlier) * MATERIAL_SHARE))
 
     def _selected(self, lines: Sequence[Scored], room: int) -> str:
         picks = Picks(self._measure, room - self._measure(HEADER) - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType, Rule
 from siltstone.session.calls import SessionCalls
@@ -23,9 +23,9 @@ class AsyncSessionFacts:
     _calls: SessionCalls
     _learning: LearningTask
 
-    async def _step(self, step: Callable[[], T]) -> T:
-        """Runs *step* in its turn."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        async def _step(self, step: Callable[[], T]) -> T: ...
 
     @property
     def memory_save(self) -> Tool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.llm import Steps
 from siltstone.messages import RawMessage
@@ -19,9 +19,9 @@ class AsyncSessionResults:
 
     _calls: SessionCalls
 
-    async def _run(self, flow: Steps[T], *, now: bool = False) -> T:
-        """Drives *flow*."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        async def _run(self, flow: Steps[T], *, now: bool = False) -> T: ...
 
     async def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large result of a tool, of which the context is never sent all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import EllipsisType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.llm import Steps
 from siltstone.messages import RawMessage
@@ -21,9 +21,9 @@ class SessionResults:
 
     _calls: SessionCalls
 
-    def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
-        """Drives *flow*."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T: ...
 
     def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large result of a tool, of which the context is never sent all.
