@@ -194,6 +194,18 @@ RECORDED: dict[str, tuple[Any, Conversation]] = {
             ordered=False,
         ),
     ),
+    "xquad-dev": (
+        {"conversations": [{
+            "id": "xquad-ru", "language": "ru",
+            "turns": [{"id": 0, "text": "ил оседает"}],
+            "questions": [{"q": "что?", "category": "ru", "evidence": [0]}],
+        }]},
+        Conversation(
+            "xquad-ru",
+            (Turn("0", "ил оседает", created_at=0.0),),
+            (Question("что?", ("0",), "ru"),),
+        ),
+    ),
 }  # fmt: skip
 
 
@@ -216,7 +228,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path, name: str, given: o
 
 def test_the_recorded_datasets_are_whole(data_dir: Path) -> None:
     sizes = {}
-    for name in ("locomo-dev", "agent-dev", "madial-en", "madial-zh"):
+    for name in ("locomo-dev", "agent-dev", "madial-en", "madial-zh", "xquad-dev"):
         dataset = load_dataset(name, data_dir)
         sizes[name] = len(dataset.conversations), dataset.entries, dataset.questions
     assert sizes == {
@@ -224,4 +236,5 @@ def test_the_recorded_datasets_are_whole(data_dir: Path) -> None:
         "agent-dev": (2, 479, 51),
         "madial-en": (1, 160, 160),
         "madial-zh": (1, 171, 160),
+        "xquad-dev": (12, 1752, 2700),
     }

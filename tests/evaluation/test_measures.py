@@ -52,6 +52,13 @@ def test_the_reciprocal_rank_is_that_of_the_first_and_ends_at_the_depth() -> Non
     assert measures.reciprocal_rank(RANKED, ["x"], 100) == 0
 
 
+def test_the_margin_is_that_of_the_mean() -> None:
+    # 1, 0, 1, 1: mean 0.75, squares 3 * 0.0625 + 0.5625 = 0.75; 1.96 * sqrt(0.75 / 3 / 4) = 0.49
+    assert measures.margin([1, 0, 1, 1]) == pytest.approx(0.49)
+    assert measures.margin([0.5, 0.5, 0.5]) == 0
+    assert measures.margin([1]) == measures.margin([]) == 0
+
+
 def test_the_area_under_the_curve_counts_pairs() -> None:
     # Pairs of 3 and 2 scores: 0.9 beats both, 0.5 beats 0.1 and ties with 0.5, 0.2 beats 0.1:
     # (2 + 1.5 + 1) / 6 = 0.75

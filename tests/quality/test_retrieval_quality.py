@@ -44,6 +44,18 @@ def test_the_default_ranker_finds_what_it_should(
     assert found.ndcg_10 >= least.ndcg_10, found
 
 
+def test_what_was_asked_in_twelve_languages_is_found_in_each(data_dir: Path, tmp_path: Path) -> None:
+    place = iter(range(12))
+    languages = load_dataset("xquad-dev", data_dir)
+    report = evaluate(
+        lambda: MemoryStore.open(tmp_path / str(next(place))), languages, ties="earlier", abstention=False
+    )
+    found = {language: figures.recall[10] for language, figures in report.categories.items()}
+    assert (len(found), report.pooled.questions) == (12, 12 * 225)
+    assert report.pooled.recall[10] >= 0.955, found
+    assert min(found.values()) >= 0.91, found
+
+
 def test_the_text_alone_is_enough_for_seven_tenths(data_dir: Path, tmp_path: Path) -> None:
     bare = [text_only(each) for each in conversations(data_dir, "locomo-dev")]
     found = measure(tmp_path, bare, by_default)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["area_under_curve", "first_rank", "hit", "mean", "ndcg", "percentile", "recall", "reciprocal_rank"]
+__all__ = [
+    "area_under_curve",
+    "first_rank",
+    "hit",
+    "margin",
+    "mean",
+    "ndcg",
+    "percentile",
+    "recall",
+    "reciprocal_rank",
+]
 
 
 def recall(ranked: Sequence[str], evidence: Collection[str], k: int) -> float:
@@ -69,6 +79,18 @@ def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> fl
 def mean(values: Sequence[float]) -> float:
     """The arithmetic mean, the same for every order of *values*; 0.0 of none."""
     return math.fsum(values) / len(values) if values else 0.0
+
+
+def margin(values: Sequence[float]) -> float:
+    """Half the width of the 95 % confidence interval of their mean: 1.96 standard errors.
+
+    The normal approximation, with ``n - 1`` degrees of freedom; 0.0 of fewer than two.
+    """
+    if len(values) < 2:
+        return 0.0
+    middle = mean(values)
+    squares = math.fsum((value - middle) ** 2 for value in values)
+    return 1.96 * math.sqrt(squares / (len(values) - 1) / len(values))
 
 
 def percentile(samples: Sequence[float], share: float) -> float:

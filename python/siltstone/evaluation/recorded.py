@@ -29,7 +29,7 @@ def load_dataset(name: str, place: str | os.PathLike[str] | None = None) -> Data
     """A recorded dataset.
 
     Args:
-        name: One of ``RECORDED``: ``locomo-dev``, ``agent-dev``, ``madial-en``, ``madial-zh``.
+        name: One of ``RECORDED``: ``locomo-dev``, ``agent-dev``, ``madial-en``, ``madial-zh``, ``xquad-dev``.
         place: The directory of its file ``<name>.json``; :func:`data_place` where not given.
 
     Raises:
@@ -110,6 +110,24 @@ def _madial(name: str, given: Any) -> Dataset:
     return Dataset(name, (conversation,))
 
 
+def _xquad(name: str, given: Any) -> Dataset:
+    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; sentences, one a turn.
+
+    They were said by nobody and at no time: all are of one moment, the epoch. A category is a language.
+    """
+    conversations = tuple(
+        Conversation(
+            id=each["id"],
+            turns=tuple(
+                Turn(id=str(turn["id"]), text=turn["text"], created_at=0.0) for turn in each["turns"]
+            ),
+            questions=_questions(each["questions"]),
+        )
+        for each in given["conversations"]
+    )
+    return Dataset(name, conversations)
+
+
 def _questions(given: Any) -> tuple[Question, ...]:
     return tuple(
         Question(
@@ -127,4 +145,5 @@ RECORDED: dict[str, Callable[[str, Any], Dataset]] = {
     "agent-dev": _agent,
     "madial-en": _madial,
     "madial-zh": _madial,
+    "xquad-dev": _xquad,
 }

@@ -23,6 +23,9 @@ class Figures:
     Attributes:
         questions: How many.
         recall: Recall@k, by k: the share of a question's evidence in the top k.
+        margin: Half the width of the 95 % confidence interval of Recall@k, by k: so far the same ranker on
+            other questions of this kind may be away. Intervals of two rankers that overlap may still tell
+            them apart, since they answered the same questions.
         hit: Hit@k, by k: whether any evidence is in the top k.
         ndcg: nDCG@10 with a gain of 1.
         mrr: 1 / rank of the first evidence; 0 past rank 100.
@@ -33,6 +36,7 @@ class Figures:
 
     questions: int
     recall: Mapping[int, float]
+    margin: Mapping[int, float]
     hit: Mapping[int, float]
     ndcg: float
     mrr: float
@@ -133,13 +137,14 @@ class Report:
 
 
 _COLUMNS = (
-    "questions", "R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "Hit@10", "session Hit@1", "session Hit@5",
-    "tokens, top 10",
+    "questions", "R@1", "R@5", "R@10", "±", "R@20", "nDCG@10", "MRR", "Hit@10", "session Hit@1",
+    "session Hit@5", "tokens, top 10",
 )  # fmt: skip
 
 
 def _cells(name: str, figures: Figures) -> list[str]:
-    shares = [*(figures.recall[k] for k in CUTOFFS), figures.ndcg, figures.mrr, figures.hit[10]]
+    shares = [figures.recall[1], figures.recall[5], figures.recall[10], figures.margin[10]]
+    shares += [figures.recall[20], figures.ndcg, figures.mrr, figures.hit[10]]
     sessions = [f"{share:.3f}" for share in (figures.session_hit or {}).values()] or ["", ""]
     counted = [name, f"{figures.questions:,}", *(f"{share:.3f}" for share in shares)]
     return [*counted, *sessions, f"{figures.tokens[10]:.0f}"]

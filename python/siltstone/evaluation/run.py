@@ -234,6 +234,7 @@ def _figures(answers: Sequence[_Answer]) -> Figures:
     return Figures(
         questions=len(answers),
         recall=_means(CUTOFFS, [answer.recall for answer in answers]),
+        margin=_margins([answer.recall for answer in answers]),
         hit=_means(CUTOFFS, [answer.hit for answer in answers]),
         ndcg=measures.mean([answer.ndcg for answer in answers]),
         mrr=measures.mean([answer.mrr for answer in answers]),
@@ -244,6 +245,11 @@ def _figures(answers: Sequence[_Answer]) -> Figures:
 
 def _means(cutoffs: Sequence[int], rows: Sequence[Sequence[float]]) -> dict[int, float]:
     return {k: measures.mean(column) for k, column in zip(cutoffs, zip(*rows, strict=True), strict=True)}
+
+
+def _margins(rows: Sequence[Sequence[float]]) -> dict[int, float]:
+    columns = zip(*rows, strict=True)
+    return {k: measures.margin(column) for k, column in zip(CUTOFFS, columns, strict=True)}
 
 
 def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> Abstention | None:
