@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
+from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
-from siltstone.memory.base import Store
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
-from siltstone.session.aio_facts import AsyncSessionFacts
-from siltstone.session.aio_results import AsyncSessionResults
 from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_task import BackgroundTask
+from siltstone.session.base import BaseSession
 from siltstone.session.boundary import Prepared
-from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
+from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.repeats import Call
-from siltstone.tools import Tool, context_compact
-from siltstone.usage import UsageRecord
 
 if TYPE_CHECKING:
     from siltstone.session.threads import Queue
@@ -39,7 +37,7 @@ R = TypeVar("R")
 S = TypeVar("S", bound="AsyncSession")
 
 
-class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
+class AsyncSession(BaseSession):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
     Calls are served in the order in which they were made. Writes and compactions run in worker threads,
@@ -50,10 +48,7 @@ class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
 
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`open`."""
-        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
-        self._opened = opened
-        self._owns_store = opened.owns_store
-        self._calls = SessionCalls(opened)
+        super().__init__(opened)
         self._learning = LearningTask(self._calls, opened.model)
         self._background = BackgroundTask(opened.core.background, opened.model)
         self._made_queue: Queue | None = None
@@ -75,51 +70,6 @@ class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
                 ...
         """
         return Opening(lambda: cls(open_session(path, session_id, options, is_async=True)))
-
-    @property
-    def session_id(self) -> str:
-        """The id it was opened with."""
-        return self._core.session_id
-
-    @property
-    def store(self) -> Store:
-        """The store that it is kept in."""
-        return self._core.store
-
-    @property
-    def usage(self) -> UsageRecord:
-        """Every model call of ours, summed over the life of the session."""
-        return self._core.usage
-
-    @property
-    def context_window(self) -> int | None:
-        """The window in tokens: the one given, or the provider's own where it is known and smaller."""
-        return self._core.context_window
-
-    @property
-    def memory_instructions(self) -> str:
-        """Optional text for the system prompt: when to use which of ``tools``, and the rules."""
-        return self._calls.instructions()
-
-    @property
-    def memory_search(self) -> Tool:
-        """The tool for the model, bound to this session. A call takes microseconds, and is not async."""
-        return self._calls.memory_search()
-
-    @property
-    def memory_get(self) -> Tool:
-        """The tool that reads a message of the log in full, by the handle of a result that was cut."""
-        return self._calls.memory_get()
-
-    @property
-    def compact_tool(self) -> Tool:
-        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``."""
-        return context_compact(self._calls.wish)
-
-    @property
-    def estimate_error(self) -> float | None:
-        """By what share our estimate of the last request was over the provider's own count."""
-        return self._core.state.estimate_error
 
     async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
         """Adds messages to the end of the history, durably: all, or none. Their sequence numbers."""
@@ -222,10 +172,9 @@ class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
                     return ended(error, retries, self._calls.policy, prepared, self.history())
             messages, retries = again(prepared), retries + 1
 
-    def history(self) -> list[Any]:
-        """The current view, without asking whether a compaction is due. It is not async."""
-        self._core.check_open()
-        return self._core.follow().view.raws()
+    async def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
+        """Appends a message with a large result of a tool, of which the context is never sent all."""
+        return await self._run(self._calls.offload(result, tokens, usage))
 
     async def reload(self) -> None:
         """Goes on from where the session is now, after another worker appended to it."""
@@ -269,6 +218,59 @@ class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
         """Forgets what was said in this session: in the log, the entries, the summaries and the files."""
         return await self._run(self._calls.forgetting(criteria))
 
+    async def facts(
+        self,
+        query: str | None = None,
+        limit: int = 100,
+        *,
+        as_of: datetime | float | None = None,
+        types: Sequence[str] = (),
+        topic: str | None = None,
+        entity: str | None = None,
+        history: bool = False,
+    ) -> list[Fact]:
+        """The facts that hold, the newest first; with a *query* those that fit it, the best first."""
+        from siltstone.session.threads import in_thread
+
+        filters = {"as_of": as_of, "types": types, "topic": topic, "entity": entity, "everything": history}
+        return await in_thread(partial(self._calls.facts, query, limit, **filters))
+
+    async def fact_history(self, fact_id: str) -> list[Fact]:
+        """The facts that came one in the place of the other, the oldest first; empty for an unknown id."""
+        return await self._step(partial(self._calls.fact_history, fact_id))
+
+    async def save(
+        self,
+        text: str,
+        memory_type: MemoryType | FactType = "fact",
+        *,
+        importance: float | None = None,
+        context: str = "",
+        source: str = "",
+        tags: Sequence[str] = (),
+        valid_until: datetime | float | None = None,
+    ) -> Fact:
+        """Keeps *text* as a fact. Durable when it returns."""
+        known = {
+            "importance": importance, "context": context, "source": source, "tags": tags,
+            "valid_until": valid_until,
+        }  # fmt: skip
+        return await self._step(partial(self._calls.save, text, memory_type, **known))
+
+    async def retract(self, fact_id: str) -> bool:
+        """Takes a fact back: it holds no more, and stays in the history. Whether there was one that held."""
+        return await self._step(partial(self._calls.retract, fact_id))
+
+    async def record_denial(
+        self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
+    ) -> Correction:
+        """Keeps that the user would not have *tool* called so: corrections become rules."""
+        return await self._step(partial(self._calls.record_denial, tool, arguments, reason, goal))
+
+    async def learn(self) -> Learned:
+        """Reads what was discarded and is still unread for facts now, with the model; what came of it."""
+        return await self._learning.run()
+
     async def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
         """Messages as they were appended, in order, read back from the store."""
         return await self._step(partial(self._core.log, start, end))
@@ -302,12 +304,6 @@ class AsyncSession(AsyncSessionResults, AsyncSessionFacts):
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
-
-    def __repr__(self) -> str:
-        return self._calls.described(type(self).__name__)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a session cannot be pickled; open it where it is needed")
 
     @property
     def _queue(self) -> Queue:

@@ -56,8 +56,9 @@ from siltstone.tools import (
     skill,
 )
 
-__all__ = ["OWN_POLICY", "OwnPolicy", "SessionCalls"]
+__all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
+OFFLOAD_TOKENS = 1_000  #: of a result that is offloaded, so many stay in view where nobody says otherwise
 WISH_SPACING = 3  # boundaries between the last attempt and one that the model asks for
 
 

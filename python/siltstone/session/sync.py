@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import EllipsisType
-from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import llm
-from siltstone.compaction.base import Compactor
+from siltstone.compaction.base import Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
+from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import Models, Steps
-from siltstone.memory.base import Store
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
 from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_thread import BackgroundThread
+from siltstone.session.base import BaseSession
 from siltstone.session.boundary import Prepared
-from siltstone.session.calls import OWN_POLICY, OwnPolicy, SessionCalls
+from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
 from siltstone.session.learning_thread import LearningThread
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
 from siltstone.session.slot import Claim
-from siltstone.session.sync_facts import SessionFacts
-from siltstone.session.sync_results import SessionResults
-from siltstone.tools import Tool, context_compact
-from siltstone.usage import UsageRecord
 
 __all__ = ["Session", "StoreOptions"]
 
@@ -38,7 +36,7 @@ StoreOptions: TypeAlias = SessionOptions[Models, BeforeCompact, AfterCompact]
 """What :meth:`Session.open` takes beside the store."""
 
 
-class Session(SessionResults, SessionFacts):
+class Session(BaseSession):
     """One conversation: appended message by message, prepared before every model call.
 
     Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
@@ -46,10 +44,7 @@ class Session(SessionResults, SessionFacts):
 
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`open`."""
-        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
-        self._opened = opened
-        self._owns_store = opened.owns_store
-        self._calls = SessionCalls(opened)
+        super().__init__(opened)
         self._learning = LearningThread(self._calls, opened.model)
         self._background = BackgroundThread(opened.core.background, opened.model)
 
@@ -133,66 +128,6 @@ class Session(SessionResults, SessionFacts):
         """
         return cls(open_session(path, session_id, options, is_async=False))
 
-    @property
-    def session_id(self) -> str:
-        """The id it was opened with."""
-        return self._core.session_id
-
-    @property
-    def store(self) -> Store:
-        """The store that it is kept in."""
-        return self._core.store
-
-    @property
-    def usage(self) -> UsageRecord:
-        """Every model call of ours, summed over the life of the session."""
-        return self._core.usage
-
-    @property
-    def context_window(self) -> int | None:
-        """The window in tokens: the one given, or the provider's own where it is known and smaller."""
-        return self._core.context_window
-
-    @property
-    def memory_instructions(self) -> str:
-        """Optional text for the system prompt: when to use which of ``tools``, and the rules.
-
-        The rules are those that corrections and preferences have made: see :meth:`record_denial`. For other
-        tools there is ``siltstone.tools.skill``.
-        """
-        return self._calls.instructions()
-
-    @property
-    def memory_search(self) -> Tool:
-        """The tool for the model, bound to this session. A call takes microseconds, and is not async.
-
-        Raises:
-            ConfigError: the session was opened with ``memory=False``.
-        """
-        return self._calls.memory_search()
-
-    @property
-    def memory_get(self) -> Tool:
-        """The tool that reads a message of the log in full, by the handle of a result that was cut."""
-        return self._calls.memory_get()
-
-    @property
-    def compact_tool(self) -> Tool:
-        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``.
-
-        A wish within three boundaries of the last attempt is not granted, and the model is told.
-        """
-        return context_compact(self._calls.wish)
-
-    @property
-    def estimate_error(self) -> float | None:
-        """By what share our estimate of the last request was over the provider's own count.
-
-        0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
-        ``usage`` since the session was opened. The estimate is that of the view, and ``reserved_tokens``.
-        """
-        return self._core.state.estimate_error
-
     def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
         """Adds messages to the end of the history. They are durable when it returns: all, or none.
 
@@ -215,10 +150,29 @@ class Session(SessionResults, SessionFacts):
         """
         return self._core.append((message, *more), usage)
 
-    def history(self) -> list[Any]:
-        """The current view, other workers' changes included, without asking whether a compaction is due."""
-        self._core.check_open()
-        return self._core.follow().view.raws()
+    def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
+        """Appends a message with a large result of a tool, of which the context is never sent all.
+
+        The log has it whole before anything else happens. The view has its head and its tail, and between
+        them how much was cut and the handle by which ``memory_get`` reads it, by lines or by a pattern; a
+        search finds it. A result that is small enough, or words, are appended as by :meth:`append`.
+
+        Args:
+            result: A message in any dialect with the result of a tool.
+            tokens: The most tokens of it in view, 64 or more.
+            usage: As for :meth:`append`.
+
+        Returns:
+            Its sequence number, as a range of one.
+
+        Raises:
+            ConfigError: *tokens* is too small.
+            InvalidMessageError: not a message. Nothing was written.
+            StoreError: the store could not write: nothing was, or the message was and is not cut yet, which
+                the session's policy does at the next boundary that needs it.
+            SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
+        """
+        return self._run(self._calls.offload(result, tokens, usage))
 
     def reload(self) -> None:
         """Goes on from where the session is now, after another worker appended to it.
@@ -375,6 +329,17 @@ class Session(SessionResults, SessionFacts):
             raise
         return fork
 
+    def memory_status(self) -> MemoryReport:
+        """How waterfall memory stands: what each summary stands for, when the next run is due, what is wrong.
+
+        Known as ``@memory-status``. Nothing is asked and nothing is changed. ``print(report.markdown)`` is
+        for people, ``report.line`` for a prompt.
+
+        Raises:
+            ConfigError: the session's policy keeps no such memory.
+        """
+        return self._calls.memory_status()
+
     def compact_memories(self) -> Outcome:
         """Runs waterfall summaries now, below their trigger too; like :meth:`compact`."""
         self._calls.check_reporter("compact_memories")
@@ -498,6 +463,112 @@ class Session(SessionResults, SessionFacts):
         """
         return self._run(self._calls.forgetting(criteria))
 
+    def facts(
+        self,
+        query: str | None = None,
+        limit: int = 100,
+        *,
+        as_of: datetime | float | None = None,
+        types: Sequence[str] = (),
+        topic: str | None = None,
+        entity: str | None = None,
+        history: bool = False,
+    ) -> list[Fact]:
+        """The facts that hold, the newest first; with a *query* those that fit it, the best first.
+
+        A fact must have both words of a query of two, half of those of up to eight, and 30 % of more.
+
+        Args:
+            query: Any text; None for all facts.
+            limit: The most facts.
+            as_of: What held at that time; left out what holds now. A number is seconds since 1970.
+            types: Facts of these types alone.
+            topic: Facts of that topic alone, of the documented table: ``database``, ``deployment``, ....
+            entity: Facts with that entity alone, such as ``person:Ann``, or ``Ann``.
+            history: Also what was superseded, taken back or has ended. The query is left aside.
+
+        Raises:
+            ConfigError: the session has ``memory=False``, or *limit* is below 0.
+        """
+        return self._calls.facts(
+            query, limit, as_of=as_of, types=types, topic=topic, entity=entity, everything=history
+        )
+
+    def fact_history(self, fact_id: str) -> list[Fact]:
+        """The facts that came one in the place of the other, the oldest first; empty for an unknown id."""
+        return self._calls.fact_history(fact_id)
+
+    def save(
+        self,
+        text: str,
+        memory_type: MemoryType | FactType = "fact",
+        *,
+        importance: float | None = None,
+        context: str = "",
+        source: str = "",
+        tags: Sequence[str] = (),
+        valid_until: datetime | float | None = None,
+    ) -> Fact:
+        """Keeps *text* as a fact. Durable when it returns.
+
+        Args:
+            text: A sentence that can be understood alone.
+            memory_type: One of the nine of ``memory_save``, or of the six of an extraction.
+            importance: 0..1; left out, that of the type.
+            context: What it is about, where that is not in the sentence.
+            source: Who says so.
+            tags: Words of your own.
+            valid_until: When it ceases to hold. A number is seconds since 1970.
+
+        Returns:
+            The fact; where the same text of the same type is known and holds, that one.
+
+        Raises:
+            ConfigError: an unknown type, an empty text, or *importance* out of its range.
+        """
+        return self._calls.save(
+            text,
+            memory_type,
+            importance=importance,
+            context=context,
+            source=source,
+            tags=tags,
+            valid_until=valid_until,
+        )
+
+    def retract(self, fact_id: str) -> bool:
+        """Takes a fact back: it holds no more, and stays in the history. Whether there was one that held.
+
+        To have its text gone, ``forget(fact_ids=[...])``.
+        """
+        return self._calls.retract(fact_id)
+
+    def record_denial(
+        self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
+    ) -> Correction:
+        """Keeps that the user would not have *tool* called so: corrections become rules.
+
+        The rules are in ``memory_instructions``, for this session and later ones of its scope.
+
+        Args:
+            tool: The tool's name.
+            arguments: What it was to be called with, as text or as a mapping; 200 characters are kept.
+            reason: What the user wants instead, where that was said.
+            goal: What it was for.
+
+        Raises:
+            ConfigError: one of them is no text; carries ``field``.
+        """
+        return self._calls.record_denial(tool, arguments, reason, goal)
+
+    def learn(self) -> Learned:
+        """Reads what was discarded and is still unread for facts now, with the model; what came of it.
+
+        ``prepare`` starts the same in a thread of its own, and waits for nothing. A call that runs is waited
+        for.
+        """
+        return self._learning.run(self._timeout)
+
     def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
         """Messages as they were appended, in order, read back from the store.
 
@@ -579,12 +650,6 @@ class Session(SessionResults, SessionFacts):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return self._calls.described(type(self).__name__)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a session cannot be pickled; open it where it is needed")
 
     def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
         """Drives *flow*, when no other call of this session is under way that may compact."""

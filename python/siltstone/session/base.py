@@ -1,0 +1,124 @@
+"""What both kinds of session have in common: all that is read at once, without a wait for a model."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from siltstone.knowledge import Rule
+from siltstone.memory.base import Store
+from siltstone.session.calls import SessionCalls
+from siltstone.session.opening import Opened
+from siltstone.tools import Tool, context_compact
+from siltstone.usage import UsageRecord
+
+__all__ = ["BaseSession"]
+
+
+class BaseSession:
+    """One conversation that was opened. ``Session`` and ``AsyncSession`` say how it is driven."""
+
+    def __init__(self, opened: Opened) -> None:
+        """Use :meth:`Session.open`."""
+        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._opened = opened
+        self._owns_store = opened.owns_store
+        self._calls = SessionCalls(opened)
+
+    @property
+    def session_id(self) -> str:
+        """The id it was opened with."""
+        return self._core.session_id
+
+    @property
+    def store(self) -> Store:
+        """The store that it is kept in."""
+        return self._core.store
+
+    @property
+    def usage(self) -> UsageRecord:
+        """Every model call of ours, summed over the life of the session."""
+        return self._core.usage
+
+    @property
+    def context_window(self) -> int | None:
+        """The window in tokens: the one given, or the provider's own where it is known and smaller."""
+        return self._core.context_window
+
+    @property
+    def memory_instructions(self) -> str:
+        """Optional text for the system prompt: when to use which of ``tools``, and the rules.
+
+        The rules are those that corrections and preferences have made: see :meth:`record_denial`. For other
+        tools there is ``siltstone.tools.skill``.
+        """
+        return self._calls.instructions()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that corrections and preferences have made, those with the most support first."""
+        return self._calls.rules()
+
+    @property
+    def memory_search(self) -> Tool:
+        """The tool for the model, bound to this session. A call takes microseconds, and is not async.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        return self._calls.memory_search()
+
+    @property
+    def memory_get(self) -> Tool:
+        """The tool that reads a message of the log in full, by the handle of a result that was cut."""
+        return self._calls.memory_get()
+
+    @property
+    def memory_save(self) -> Tool:
+        """The tool by which a model keeps a memory, as a fact: :meth:`facts` has it.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        return self._calls.memory_save()
+
+    @property
+    def memory_forget(self) -> Tool:
+        """The tool by which a model forgets memories for good.
+
+        Raises:
+            ConfigError: the session was opened without ``allow_forget=True``.
+        """
+        return self._calls.memory_forget()
+
+    @property
+    def tools(self) -> list[Tool]:
+        """All tools that the session offers a model: to search, to read, to save, to compact."""
+        return self._calls.tools()
+
+    @property
+    def compact_tool(self) -> Tool:
+        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``.
+
+        A wish within three boundaries of the last attempt is not granted, and the model is told.
+        """
+        return context_compact(self._calls.wish)
+
+    @property
+    def estimate_error(self) -> float | None:
+        """By what share our estimate of the last request was over the provider's own count.
+
+        0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
+        ``usage`` since the session was opened. The estimate is that of the view, and ``reserved_tokens``.
+        """
+        return self._core.state.estimate_error
+
+    def history(self) -> list[Any]:
+        """The current view, other workers' changes included, without asking whether a compaction is due."""
+        self._core.check_open()
+        return self._core.follow().view.raws()
+
+    def __repr__(self) -> str:
+        return self._calls.described(type(self).__name__)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be pickled; open it where it is needed")
