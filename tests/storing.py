@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from siltstone.memory import Entry, MemoryStore, SearchHit
+from siltstone.memory import Entry, SearchHit
+from siltstone.stores import MemoryStore
 from summary_log import NewCompaction, NewMessage, summary_log
 
 #: Ids that look alike, or that mean something to file systems and databases.

@@ -28,8 +28,8 @@ def rust(module: str, source: str) -> list[str]:
         ("siltstone.compaction.threshold", "import siltstone.session"),
         ("siltstone.compaction.threshold", "from .. import session"),
         ("siltstone.compaction.threshold", "from ..memory import base"),
-        ("siltstone.compaction.threshold", "if TYPE_CHECKING:\n    from siltstone.memory import MemoryStore"),
-        ("siltstone.compaction.threshold", "def late():\n    from siltstone.memory import MemoryStore"),
+        ("siltstone.compaction.threshold", "if TYPE_CHECKING:\n    from siltstone.memory import Store"),
+        ("siltstone.compaction.threshold", "def late():\n    from siltstone.memory import Store"),
         ("siltstone.compaction.threshold", "import importlib\nimportlib.import_module('siltstone.memory')"),
         ("siltstone.compaction.threshold", "def late(name):\n    return __import__(name)"),
         ("siltstone.compaction.threshold", "from siltstone import MemoryStore"),
@@ -45,15 +45,16 @@ def rust(module: str, source: str) -> list[str]:
         ("siltstone.session.sync", "from siltstone.cli.app import app"),
         ("siltstone.engine", "from siltstone.tools import Tool"),
         ("siltstone.tools.base", "from siltstone import Session"),
-        ("siltstone.evaluation.run", "from siltstone.memory import MemoryStore"),
+        ("siltstone.evaluation.run", "from siltstone.memory import Store"),
         ("siltstone.evaluation.run", "from siltstone.compaction.base import Compactor"),
         ("siltstone.embedding.hashed", "import numpy as np"),
         ("siltstone.embedding.hashed", "import pydantic"),
         ("siltstone.session.sync", "import rich"),
         ("siltstone._reference.tokenize", "from siltstone.tokens import estimate_tokens"),
         ("siltstone._reference.tokenize", "import numpy"),
-        ("siltstone.memory.database", "from siltstone.session import Session"),
-        ("siltstone.memory.store", "def late():\n    from siltstone.session import Session"),
+        ("siltstone.memory.opening", "from siltstone.stores import MemoryStore"),
+        ("siltstone.session.sync", "from siltstone.stores import MemoryStore"),
+        ("siltstone.session.opening", "def late():\n    from siltstone.stores import MemoryStore"),
     ],
 )
 def test_an_import_that_the_table_forbids_is_found(module, source):
@@ -68,7 +69,8 @@ def test_an_import_that_the_table_forbids_is_found(module, source):
         ("siltstone.compaction.threshold", "from siltstone import errors"),
         ("siltstone.compaction.threshold", "import json, re\nfrom collections.abc import Sequence"),
         ("siltstone.session.sync", "from siltstone.compaction.base import Compactor"),
-        ("siltstone.session.sync", "from siltstone.memory import MemoryStore"),
+        ("siltstone.session.sync", "from siltstone.memory.base import Store"),
+        ("siltstone.stores.database", "from siltstone.session import Session"),
         ("siltstone.evaluation.run", "from siltstone.memory.entry import Entry"),
         ("siltstone.embedding.hashed", "def embed():\n    import numpy as np"),
         ("siltstone.embedding.hashed", "if typing.TYPE_CHECKING:\n    import numpy as np"),
@@ -84,7 +86,7 @@ def test_an_import_that_the_table_allows_is_not_found(module, source):
 
 
 def test_a_name_of_a_package_is_told_from_a_module_in_it():
-    found = imports("from siltstone.memory import base, MemoryStore", "siltstone.session", KNOWN)
+    found = imports("from siltstone.memory import base, Store", "siltstone.session", KNOWN)
     assert [each.module for each in found] == ["siltstone.memory.base", "siltstone.memory"]
 
 
@@ -95,16 +97,16 @@ def test_an_import_whose_name_is_made_at_run_time_is_not_overlooked():
 @pytest.mark.parametrize(
     ("family", "graph", "expected"),
     [
-        ("memory", {"base": {"simple"}, "simple": set()}, 1),
-        ("memory", {"simple": {"store"}, "store": set()}, 1),
-        ("memory", {"simple": {"__init__"}, "__init__": set()}, 1),
+        ("stores", {"database": {"simple"}, "simple": set()}, 1),
+        ("stores", {"simple": {"memory"}, "memory": set()}, 1),
+        ("stores", {"simple": {"__init__"}, "__init__": set()}, 1),
         ("memory", {"attic": {"base"}, "base": set()}, 1),
-        ("memory", {"base": {"simple"}, "simple": {"base"}}, 2),
+        ("stores", {"database": {"simple"}, "simple": {"database"}}, 2),
         ("session", {"sync": {"core"}, "core": {"view"}, "view": {"sync"}}, 2),
         ("messages", {"read": {"groups"}, "groups": {"turns"}, "turns": {"read"}}, 1),
         (
             "memory",
-            {"__init__": {"simple"}, "simple": {"base", "entry"}, "base": {"log"}, "log": {"entry"}},
+            {"__init__": {"opening"}, "opening": {"base", "entry"}, "base": {"log"}, "log": {"entry"}},
             0,
         ),
         ("session", {"__init__": {"sync"}, "sync": {"core"}, "core": {"view"}}, 0),

@@ -112,7 +112,9 @@ def imported_by(statement: str) -> set[str]:
 
 def test_an_import_brings_nothing_that_is_needed_later():
     modules = imported_by("import siltstone")
-    assert {name for name in modules if name.startswith("siltstone.")} == set()
+    assert {name for name in modules if name.startswith("siltstone.")} == {
+        "siltstone.late"
+    }  # where the rest is
     assert {name.split(".")[0] for name in modules} & LATE == set()
 
 
@@ -136,5 +138,6 @@ def test_type_checkers_are_told_of_the_same_homes_as_the_interpreter():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    told.pop("import_module")
+    for used_here in ("import_module", "late"):
+        told.pop(used_here)
     assert told == siltstone._HOMES

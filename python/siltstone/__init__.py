@@ -11,6 +11,8 @@ No key, no server, no model is needed::
         request = session.prepare().messages
 """
 
+from siltstone import late
+
 TYPE_CHECKING = False  # typing alone would be a third of the time that importing this module takes
 if TYPE_CHECKING:
     from siltstone._native import __version__
@@ -119,13 +121,10 @@ if TYPE_CHECKING:
         Entry,
         Finding,
         ForgetReport,
-        HnswMemoryStore,
         Limits,
-        MemoryStore,
         SearchHit,
         SessionInfo,
         SessionPage,
-        SimpleMemoryStore,
         SourceRange,
     )
     from siltstone.models import ExtractiveModel
@@ -141,6 +140,7 @@ if TYPE_CHECKING:
         Session,
         SummaryRecord,
     )
+    from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
     from siltstone.tokenizer import TokenizerRule
     from siltstone.tokens import estimate_tokens
     from siltstone.tools import Tool
@@ -344,7 +344,7 @@ _HOMES = {
     "HistoryBranched": "siltstone.events",
     "HistoryConflictError": "siltstone.errors",
     "HnswIndex": "siltstone.index",
-    "HnswMemoryStore": "siltstone.memory",
+    "HnswMemoryStore": "siltstone.stores",
     "HnswParams": "siltstone.index",
     "IllegalHistoryError": "siltstone.errors",
     "InternalError": "siltstone.errors",
@@ -355,7 +355,7 @@ _HOMES = {
     "Limits": "siltstone.memory",
     "MemoryExpired": "siltstone.events",
     "MemoryIndexed": "siltstone.events",
-    "MemoryStore": "siltstone.memory",
+    "MemoryStore": "siltstone.stores",
     "MessageRefusedError": "siltstone.errors",
     "MessageTooLargeError": "siltstone.errors",
     "MiniLMEmbedder": "siltstone.embedding",
@@ -381,7 +381,7 @@ _HOMES = {
     "SessionInfo": "siltstone.memory",
     "SessionPage": "siltstone.memory",
     "SiltstoneError": "siltstone.errors",
-    "SimpleMemoryStore": "siltstone.memory",
+    "SimpleMemoryStore": "siltstone.stores",
     "Skipped": "siltstone.outcome",
     "SmartTrim": "siltstone.compaction",
     "SmartTrimConfig": "siltstone.compaction",
@@ -434,6 +434,10 @@ def __getattr__(name: str) -> object:
 
     value = globals()[name] = getattr(import_module(home), name)
     return value
+
+
+late.STORES["MemoryStore"] = lambda: __getattr__("MemoryStore")
+late.STORES["HnswMemoryStore"] = lambda: __getattr__("HnswMemoryStore")
 
 
 def __dir__() -> list[str]:

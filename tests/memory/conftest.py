@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from siltstone.memory import Decay, HnswMemoryStore, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Decay, Store
+from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
 
 MEMBERS: dict[str, Callable[[Path], Store]] = {
     "lexical": MemoryStore.open,

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from siltstone.errors import StoreClosedError, StoreCorruptError, StoreOpenError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from stores.make import read, write
 from storing import contents, database, entries, fill, message, sql, whole
 from summary_log import summary_log
@@ -132,7 +133,8 @@ def test_copies_while_threads_write_are_each_of_one_moment(tmp_path: Path) -> No
 
 BACKUP = """
 import os, sys
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from summary_log import summary_log
 store = MemoryStore.open(sys.argv[1])
 os.write(1, b"begins\\n")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from siltstone.errors import ConfigError, StoreError, StoreOpenError, StoreVersionError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from storing import database, elsewhere, entries, sql
 
 

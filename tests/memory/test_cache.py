@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 
 NOW = 2_000_000_000.0
 MANY = 600  # more than the fewest that are worth a cache
@@ -35,7 +36,7 @@ WORDS = [
 
 SAVER = """
 import sys
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 store = MemoryStore.open(sys.argv[1])
 print("open", flush=True)
 for ranker in ("lexical", "cosine"):
@@ -44,7 +45,8 @@ store.close()
 """
 READER = """
 import sys
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 with MemoryStore.open(sys.argv[1]) as store:
     store.index("a", [Entry(f"the river of process {sys.argv[2]}")])
     for _ in range(5):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from siltstone.errors import StoreClosedError, StoreError
-from siltstone.memory import MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Store
+from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import compaction, database, elsewhere, entries, key, message, sql, whole
 from summary_log import summary_log
 

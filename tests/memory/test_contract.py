@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from siltstone.errors import (
     InvalidEntryError,
 )
-from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Entry, Store
 from siltstone.memory.limits import MAX_LIMIT
+from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import STRANGE_IDS, contents, elsewhere, entries
 from strategies import texts
 
@@ -217,7 +218,8 @@ def test_every_call_of_a_store_is_there_and_says_what_it_does(member: type[Store
 
 CHILD = """
 import os, sys
-from siltstone.memory import Entry, SimpleMemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import SimpleMemoryStore
 from siltstone.errors import StoreClosedError
 store = SimpleMemoryStore()
 store.index("a", [Entry("silt", (0, 1))])

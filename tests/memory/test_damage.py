@@ -13,7 +13,7 @@ from siltstone.errors import (
     StoreError,
     StoreOpenError,
 )
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from storing import database, elsewhere, entries, fill, key, sql
 from summary_log import summary_log
 
@@ -110,7 +110,8 @@ def test_an_empty_file_beside_a_log_is_not_begun_anew(tmp_path: Path) -> None:
 FILL_THE_DISK = """
 import resource, signal, sys
 from siltstone.errors import StoreIoError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from summary_log import summary_log
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siltstone.errors import InvalidEntryError
-from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import contents
 
 WORDS = ["silt", "river", "delta", "kettle", "slow"]

@@ -263,7 +263,7 @@ def test_another_process_with_the_store_open_does_not_keep_the_bytes(tmp_path: P
 
 KILLED = """
 import os, sys
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from siltstone.memory.forgetting import Target
 from summary_log import summary_log
 store = MemoryStore.open(sys.argv[1])

@@ -20,7 +20,8 @@ import pytest
 import siltstone
 from siltstone import Session
 from siltstone.errors import StoreClosedError, StoreForkedError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from storing import contents, elsewhere, entries
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
@@ -87,7 +88,7 @@ def at_work(*works: Callable[[int], object]) -> Iterator[None]:
 def count(path: Path, session_id: str) -> int:
     """The entries of the session, as a process finds them that was never forked."""
     code = (
-        "import sys; from siltstone.memory import MemoryStore\n"
+        "import sys; from siltstone import MemoryStore\n"
         "print(MemoryStore.open(sys.argv[1], read_only=True).stats(sys.argv[2]).entries)"
     )
     return int(elsewhere(code, path, session_id))
@@ -205,7 +206,8 @@ def test_a_fork_waits_a_second_for_work_and_then_says_so_in_the_child(tmp_path: 
     code = """
 import os, subprocess, sys, threading, time
 from siltstone.errors import StoreForkedError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 store = MemoryStore.open(sys.argv[1])
 store.index("a", [Entry("silt")])
 hold = '''

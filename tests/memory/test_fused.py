@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from embedders import Counting
 from siltstone import FunctionEmbedder, _native
 from siltstone._reference import fusion, lexical
-from siltstone.memory import Decay, Entry, MemoryStore
+from siltstone.memory import Decay, Entry
 from siltstone.memory.vectors import pieces
+from siltstone.stores import MemoryStore
 from storing import contents, entries
 
 WORDS = ["silt", "river", "delta", "slow", "settles", "kettle", "naïve", "漢字", "?!"]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from siltstone import _native
 from siltstone._reference import fusion, lexical
 from siltstone.errors import ConfigError
-from siltstone.memory import Decay, Entry, MemoryStore
+from siltstone.memory import Decay, Entry
+from siltstone.stores import MemoryStore
 from storing import contents, entries
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,8 @@ import pytest
 
 from embedders import Counting
 from interrupting import interrupted_at, lines_of
-from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Entry, Store
+from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import contents, entries
 
 STORES: dict[str, Callable[[Path], Store]] = {

@@ -20,8 +20,9 @@ from siltstone.errors import (
     MessageTooLargeError,
     StoreError,
 )
-from siltstone.memory import Entry, HnswMemoryStore, Limits, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Entry, Limits, Store
 from siltstone.models import ExtractiveModel
+from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
 from storing import compaction, contents, entries, message
 from summary_log import summary_log
 

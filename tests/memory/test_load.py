@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from summary_log import summary_log
 
 PROCESSES = 8
@@ -23,7 +23,8 @@ SHARES = {"p50": 0.5, "p99": 0.99, "most": 1.0}
 WORKER = """
 import json, random, sys, time
 from siltstone.errors import StoreBusyError, StoreConflictError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from summary_log import NewCompaction, NewMessage, summary_log
 
 path, me, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siltstone.errors import InvalidEntryError, StoreConflictError
-from siltstone.memory import Entry, MemoryStore, SimpleMemoryStore, Store
+from siltstone.memory import Entry, Store
 from siltstone.memory import log as store_log
 from siltstone.memory.convert import compaction_from_row, compaction_to_row
+from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import compaction, entries, message
 from strategies import texts
 from summary_log import SessionLog, summary_log

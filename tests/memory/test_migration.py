@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from siltstone.errors import StoreOpenError, StoreVersionError
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from stores.make import FILES, read
 from storing import contents, database, elsewhere, entries, sql
 
@@ -103,7 +103,7 @@ def test_a_process_that_was_overtaken_by_a_newer_version_writes_nothing_more(tmp
 
 OPEN = """
 import os, sys
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 os.write(1, b"begins\\n")
 MemoryStore.open(sys.argv[1])
 os.write(1, b"done\\n")

@@ -23,8 +23,9 @@ from hypothesis.stateful import (
 
 from siltstone._reference import lexical
 from siltstone.errors import ConfigError
-from siltstone.memory import Entry, MemoryStore, SearchHit, SimpleMemoryStore, Store
+from siltstone.memory import Entry, SearchHit, Store
 from siltstone.memory.log import NewCompaction, NewMessage, SessionVersion
+from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import STRANGE_IDS, contents, elsewhere
 
 DAY = 86_400_000
@@ -187,7 +188,7 @@ def test_limits_hold_for_namespaces_too(store: Store) -> None:
 
 ANOTHER = """
 import json, sys
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from siltstone.memory.log import NewMessage
 with MemoryStore.open(sys.argv[1]) as store:
     print(store.search("b", "kettle", scope="namespace")[0].content)

@@ -14,7 +14,7 @@ from siltstone.errors import (
     ReadOnlyStoreError,
     StoreClosedError,
 )
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from storing import compaction, contents, database, elsewhere, entries, fill, message
 from summary_log import summary_log
 
@@ -49,7 +49,8 @@ def test_two_stores_of_one_process_are_one(tmp_path: Path) -> None:
 def test_a_second_process_reads_and_goes_on_with_the_ids(tmp_path: Path) -> None:
     code = """
 import sys
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 with MemoryStore.open(sys.argv[1]) as store:
     print([hit.content for hit in store.search("a", "silt")])
     print(store.index("a", [Entry("silt from elsewhere")]).entry_ids[0])
@@ -70,7 +71,7 @@ with MemoryStore.open(sys.argv[1]) as store:
 
 def test_a_session_dropped_by_another_process_is_gone_here(tmp_path: Path) -> None:
     code = (
-        "import sys; from siltstone.memory import MemoryStore; "
+        "import sys; from siltstone import MemoryStore; "
         "print(MemoryStore.open(sys.argv[1]).delete_session('a'))"
     )
     with MemoryStore.open(tmp_path) as store:
@@ -84,7 +85,8 @@ def test_a_session_dropped_by_another_process_is_gone_here(tmp_path: Path) -> No
 def test_processes_that_create_a_store_at_once_share_it(tmp_path: Path) -> None:
     code = """
 import sys
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 with MemoryStore.open(sys.argv[1]) as store:
     for n in range(20):
         store.index("a", [Entry(f"silt {sys.argv[2]} {n}")])
@@ -108,7 +110,8 @@ def test_a_store_is_refused_in_a_fork_and_unharmed_by_it(tmp_path: Path) -> None
     code = """
 import gc, os, sys
 from siltstone.errors import StoreClosedError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 
 store = MemoryStore.open(sys.argv[1])
 store.index("a", [Entry("silt")])
@@ -163,7 +166,8 @@ def test_a_store_opened_for_reading_answers_and_refuses_to_write(tmp_path: Path)
 READ_AS_NOBODY = """
 import os, sys
 from siltstone.errors import ReadOnlyStoreError
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from summary_log import summary_log
 if os.getuid() == 0:  # whom no permission stops
     os.setgid(65534)

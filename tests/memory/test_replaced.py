@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from siltstone.errors import ReadOnlyStoreError, StoreReplacedError
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 from storing import contents, database, elsewhere, entries
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="an open file cannot be replaced there")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="an open file cannot 
 def seen(path: Path) -> list[str]:
     """The texts of session ``a``, as another process finds them."""
     code = (
-        "import sys; from siltstone.memory import MemoryStore\n"
+        "import sys; from siltstone import MemoryStore\n"
         "store = MemoryStore.open(sys.argv[1])\n"
         "assert store.check() == [], store.check()\n"
         "print('|'.join(entry.content for entry in store.entries('a').entries))"
@@ -113,7 +113,7 @@ def test_a_checkpoint_of_another_process_is_no_replacement(tmp_path: Path) -> No
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("one"))
         code = (
-            "import sqlite3, sys; from siltstone.memory import MemoryStore, Entry\n"
+            "import sqlite3, sys; from siltstone import MemoryStore, Entry\n"
             "with MemoryStore.open(sys.argv[1]) as store:\n"
             "    store.index('b', [Entry('x' * 9_000) for _ in range(900)])\n"
             "    store.forget(session_id='b')\n"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from siltstone import _native
 from siltstone._reference import lexical, search
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from storing import contents, entries, fill, sql
 
 Rule: TypeAlias = Literal["xxh3", "poly31"]

@@ -12,7 +12,7 @@ import pytest
 from conversations import assistant, small, turns, user
 from siltstone import Compacted, ConfigError, InvalidEntryError, MemoryStore, SessionInfo, SimpleMemoryStore
 from siltstone.memory import Store
-from siltstone.memory.database import DatabaseStore
+from siltstone.stores.database import DatabaseStore
 from siltstone.testing import ScriptedModel
 from storing import entries
 

@@ -19,8 +19,9 @@ from siltstone.errors import (
     StoreConflictError,
     StoreCorruptError,
 )
-from siltstone.memory import Entry, MemoryStore, Receipt, Store
+from siltstone.memory import Entry, Receipt, Store
 from siltstone.memory.entry import MAX_FINGERPRINT_BYTES
+from siltstone.stores import MemoryStore
 from storing import contents, database, elsewhere, entries, message, sql
 from summary_log import summary_log
 
@@ -176,7 +177,7 @@ def test_what_waits_is_forgotten_too(store: Store) -> None:
 
 FINISH = """
 import sys
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 with MemoryStore.open(sys.argv[1]) as store:
     print(getattr(store, sys.argv[2])(sys.argv[3]))
 """
@@ -346,7 +347,8 @@ TestHosts = Hosts.TestCase
 
 ELSEWHERE = """
 import sys
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from summary_log import summary_log
 with MemoryStore.open(sys.argv[1]) as store:
     token = store.stage("a", [Entry("silt settles", (0, 1)), Entry("mud flows", (1, 2))], "one")

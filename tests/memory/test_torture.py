@@ -24,8 +24,9 @@ from typing import Any
 
 import pytest
 
-from siltstone.memory import Finding, MemoryStore
+from siltstone.memory import Finding
 from siltstone.messages import FORGOTTEN
+from siltstone.stores import MemoryStore
 from storing import entries, sql, whole
 from summary_log import summary_log
 
@@ -38,7 +39,8 @@ LEAST = 20  # words of a child before it may be killed, so that a slow machine t
 
 WORKER = """
 import json, os, random, sys
-from siltstone.memory import Entry, MemoryStore
+from siltstone.memory import Entry
+from siltstone.stores import MemoryStore
 from summary_log import NewCompaction, NewMessage, summary_log
 
 def say(**word):
@@ -300,7 +302,7 @@ def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_o
 
 REPAIR = """
 import os, sys
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 store = MemoryStore.open(sys.argv[1])
 os.write(1, b"begins\\n")
 store.check(repair=True)

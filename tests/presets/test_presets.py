@@ -120,15 +120,17 @@ def test_every_preset_says_how_a_session_is_opened(name: str, tmp_path: Path) ->
         assert made.label == (name if documented else f"{name} (ours)")
 
 
-def test_documented_numbers_of_meerkat() -> None:
+def test_documented_numbers_of_meerkat(tmp_path: Path) -> None:
     made = presets.meerkat()
     config = policy_config(made)
     assert (config.recent_turn_budget, config.max_summary_tokens) == (4, 4096)
     assert (config.min_turns_between_compactions, config.strict_guard) == (3, True)
     assert config.effective_threshold(None) == 100_000
     assert config.effective_threshold(128_000) == 102_400
-    assert made.open_store == HnswMemoryStore.open
-    assert presets.meerkat(documented=False).open_store == MemoryStore.open
+    with made.open_store(tmp_path / "documented") as store:
+        assert type(store) is HnswMemoryStore
+    with presets.meerkat(documented=False).open_store(tmp_path / "ours") as store:
+        assert type(store) is MemoryStore
     assert policy_config(presets.meerkat(documented=False)) == ThresholdCompactor().config
 
 

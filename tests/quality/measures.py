@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from siltstone import Embedder
-from siltstone.memory import Entry, MemoryStore, SearchHit
+from siltstone.memory import Entry, SearchHit
+from siltstone.stores import MemoryStore
 
 __all__ = ["Conversation", "Figures", "Question", "conversations", "measure", "text_only"]
 

@@ -14,7 +14,8 @@ import pytest
 from quality.measures import Figures, conversations, measure, text_only
 from siltstone import MiniLMEmbedder, evaluate
 from siltstone.evaluation import load_dataset
-from siltstone.memory import MemoryStore, SearchHit
+from siltstone.memory import SearchHit
+from siltstone.stores import MemoryStore
 
 
 def by_default(store: MemoryStore, session: str, query: str) -> list[SearchHit]:

@@ -8,8 +8,8 @@ import pytest
 
 from siltstone._reference import lexical
 from siltstone.evaluation import RECORDED, Conversation, load_dataset
-from siltstone.memory import MemoryStore
 from siltstone.memory.convert import milliseconds
+from siltstone.stores import MemoryStore
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))

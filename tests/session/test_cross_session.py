@@ -17,7 +17,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 
 ACROSS = (
     "Search semantic memory for past conversation content. Memory contains text from earlier conversation "

@@ -15,8 +15,9 @@ from dictionary_store import DictionaryStore
 from siltstone import Compacted, CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import Event, MemoryExpired
-from siltstone.memory import Entry, ExpireReport, SimpleMemoryStore
+from siltstone.memory import Entry, ExpireReport
 from siltstone.recall import RecallConfig
+from siltstone.stores import SimpleMemoryStore
 from siltstone.testing import ScriptedModel
 from storing import contents, entries
 

@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from siltstone.memory import Entry, MemoryStore, Store
+from siltstone.memory import Entry, Store
+from siltstone.stores import MemoryStore
 from summary_log import NewCompaction, NewMessage, summary_log
 
 HERE = Path(__file__).parent
@@ -24,7 +25,7 @@ DIE = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
 from make import write
-from siltstone.memory import MemoryStore
+from siltstone.stores import MemoryStore
 store = MemoryStore.open(sys.argv[1])
 write(store)
 os._exit(0)

@@ -14,9 +14,10 @@ from siltstone.cli.console import AsJson, errors, line, print_json, refusals, re
 from siltstone.cli.looking import SessionId, StorePath, heading, plain
 from siltstone.cli.stores import find_store, opened, opened_session, require_session
 from siltstone.cli.transcript import read_transcripts
-from siltstone.memory import ForgetReport, MemoryStore
+from siltstone.memory import ForgetReport
 from siltstone.session import Session, import_everything, import_knowledge, import_segments
 from siltstone.session.carrying import kind_of
+from siltstone.stores import MemoryStore
 
 __all__ = ["forget", "import_transcript", "undo"]
 

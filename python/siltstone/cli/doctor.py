@@ -8,7 +8,8 @@ from typing import Any
 
 from siltstone.cli.stores import find_store
 from siltstone.errors import StoreCorruptError, StoreOpenError
-from siltstone.memory import Finding, MemoryStore, StoreStats
+from siltstone.memory import Finding, StoreStats
+from siltstone.stores import MemoryStore
 
 __all__ = ["Diagnosis", "examine"]
 

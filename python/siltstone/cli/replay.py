@@ -16,7 +16,6 @@ from siltstone.config import Settings, find_settings, read_settings
 from siltstone.evaluation.measures import percentile
 from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
-from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.messages import (
     Message,
@@ -30,6 +29,7 @@ from siltstone.models import ExtractiveModel
 from siltstone.outcome import Compacted, Failed
 from siltstone.presets import Preset
 from siltstone.session import Prepared, Session
+from siltstone.stores import MemoryStore
 
 __all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
 

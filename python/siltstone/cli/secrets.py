@@ -12,10 +12,10 @@ from typing import Any, Final
 from siltstone.cli.looking import log_rows
 from siltstone.cli.stores import find_store, opened
 from siltstone.errors import InvalidMessageError
-from siltstone.memory import MemoryStore
 from siltstone.memory.entry import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding
+from siltstone.stores import MemoryStore
 
 __all__ = ["Secret", "SecretsFound", "scan"]
 

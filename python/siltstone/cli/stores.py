@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from siltstone.errors import ConfigError, StoreOpenError
-from siltstone.memory import MemoryStore
 from siltstone.session import Session
+from siltstone.stores import MemoryStore
 
 __all__ = ["find_store", "opened", "opened_session", "require_session"]
 

@@ -1,4 +1,4 @@
-"""Stores: texts that can be found again, and the log they came from."""
+"""What a store is: texts that can be found again, and the log they came from."""
 
 from siltstone.memory.base import Store
 from siltstone.memory.entry import (
@@ -24,10 +24,7 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
-from siltstone.memory.hnsw import HnswMemoryStore
 from siltstone.memory.limits import Limits
-from siltstone.memory.simple import SimpleMemoryStore
-from siltstone.memory.store import MemoryStore
 
 __all__ = [
     "RECALL_MIN_SCORE",
@@ -37,9 +34,7 @@ __all__ = [
     "Finding",
     "ForgetReport",
     "Fusion",
-    "HnswMemoryStore",
     "Limits",
-    "MemoryStore",
     "Page",
     "Ranker",
     "Receipt",
@@ -50,7 +45,6 @@ __all__ = [
     "SearchScope",
     "SessionInfo",
     "SessionPage",
-    "SimpleMemoryStore",
     "SourceRange",
     "Stage",
     "Store",

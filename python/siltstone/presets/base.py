@@ -15,9 +15,9 @@ from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.registry import nearest
 from siltstone.errors import ConfigError
-from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
 from siltstone.memory.log import SessionLog
+from siltstone.memory.opening import open_store
 from siltstone.messages import RawMessage
 from siltstone.presets.reading import Table, read_text
 
@@ -58,7 +58,7 @@ class Preset:
     shared: Mapping[str, Any] = field(default_factory=dict)
     most_hits: int | None = None
     most_entries: int | None = None
-    open_store: Callable[[str | os.PathLike[str]], Store] = MemoryStore.open
+    open_store: Callable[[str | os.PathLike[str]], Store] = open_store
     archive: Callable[[str | os.PathLike[str]], ContextArchive] | None = None
     live: Callable[[Path, str, SessionLog], Live] | None = None
 

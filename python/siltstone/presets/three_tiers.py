@@ -11,7 +11,8 @@ from siltstone.compaction import checks
 from siltstone.compaction.window import WindowCompactor
 from siltstone.compaction.window_config import WindowConfig
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.memory import Decay, MemoryStore
+from siltstone.memory import Decay
+from siltstone.memory.opening import open_store
 from siltstone.presets.base import Preset, System, chosen
 from siltstone.presets.reading import Table, known_tables, toml
 
@@ -84,7 +85,7 @@ class Rustant(System):
         else:
             options["knowledge"] = learns
         has_facts, finds = options["knowledge"] is learns, said["search_enabled"]
-        ranked = partial(MemoryStore.open, ranker="hybrid", decay=Decay(1.0, 1.0))
+        ranked = partial(open_store, ranker="hybrid", decay=Decay(1.0, 1.0))
         return Preset(
             self.name,
             documented,
@@ -93,7 +94,7 @@ class Rustant(System):
             shared={"knowledge": replace(learns, scope="namespace")} if has_facts else {},
             most_hits=most,
             most_entries=window.short_term_limit if finds and not has_facts else None,
-            open_store=ranked if documented else MemoryStore.open,
+            open_store=ranked if documented else open_store,
         )
 
 

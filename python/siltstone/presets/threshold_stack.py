@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from siltstone.compaction import checks
 from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.threshold import ThresholdCompactor
-from siltstone.memory import HnswMemoryStore, MemoryStore
+from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.presets.base import Preset, System, chosen
 from siltstone.presets.reading import Table, table, toml
 
@@ -61,7 +61,7 @@ class Meerkat(System):
             checks.positive("recent_turn_budget", given["recent_turn_budget"])
         form = _DOCUMENTED if documented else {}
         policy = ThresholdCompactor(CompactionConfig(**{**form, **given}))
-        store = HnswMemoryStore.open if documented else MemoryStore.open
+        store = open_documented_store if documented else open_store
         return Preset(self.name, documented, {"policy": policy}, settings, open_store=store)
 
 

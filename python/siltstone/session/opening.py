@@ -14,8 +14,8 @@ from siltstone.errors import ConfigError
 from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.knowledge import FactRows, KnowledgeConfig
-from siltstone.memory import MemoryStore
 from siltstone.memory.base import Store
+from siltstone.memory.opening import open_store
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
 from siltstone.session.archiving import archive_of, begin
@@ -350,10 +350,10 @@ def _store(
     if path is None:
         raise ConfigError("a session needs a path, or a store as memory=", field="path", value=path)
     if preset is None:
-        return MemoryStore.open(path), True
+        return open_store(path), True
     try:
         return preset.open_store(path), True
     except ConfigError:  # what is there is of another form: whose, is said rather than how
-        with MemoryStore.open(path, read_only=True) as there:
+        with open_store(path, read_only=True) as there:
             check_free(there, session_id, preset)
         raise

@@ -15,11 +15,11 @@ from siltstone.cli.demo.script import SYSTEM, turns
 from siltstone.cli.latency import Stopwatch
 from siltstone.compaction import CompactionConfig, Compactor, ThresholdCompactor
 from siltstone.evaluation.measures import percentile
-from siltstone.memory import MemoryStore
 from siltstone.messages import read_history, read_message
 from siltstone.models import ExtractiveModel
 from siltstone.presets import Preset
 from siltstone.session import Session
+from siltstone.stores import MemoryStore
 
 __all__ = ["SESSION_ID", "Answer", "Demo", "run"]
 

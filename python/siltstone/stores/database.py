@@ -242,7 +242,7 @@ class DatabaseStore(Store):
         Options and errors are those of ``Session.open``, without *memory*. For asyncio use
         ``AsyncSession.open(None, session_id, memory=store)``.
         """
-        from siltstone.session import Session
+        from siltstone.session import Session  # a store that is only searched does without it
 
         return Session.open(None, session_id, memory=self, **options)
 

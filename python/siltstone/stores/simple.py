@@ -16,9 +16,9 @@ from siltstone.memory.convert import (
     stored_entry,
     with_filters,
 )
-from siltstone.memory.database import DatabaseStore
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
 from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.stores.database import DatabaseStore
 
 __all__ = ["SimpleMemoryStore"]
 
@@ -26,7 +26,7 @@ __all__ = ["SimpleMemoryStore"]
 class SimpleMemoryStore(DatabaseStore):
     """The store of the package in process memory, searched as the documented one: nothing is durable.
 
-    Everything but the search is that of :class:`~siltstone.memory.store.MemoryStore`. Query and texts are
+    Everything but the search is that of :class:`~siltstone.stores.memory.MemoryStore`. Query and texts are
     put in lower case, and the query is split at white space;
     ``score = words found anywhere in the text / words``.
     Entries without any are left out. A search reads every entry of its session.

@@ -23,7 +23,6 @@ from siltstone.memory.convert import (
     search_hit,
     with_filters,
 )
-from siltstone.memory.database import DatabaseStore
 from siltstone.memory.entry import (
     Decay,
     Fusion,
@@ -35,6 +34,7 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.vectors import Vectors
+from siltstone.stores.database import DatabaseStore
 
 __all__ = ["MemoryStore"]
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from siltstone.memory.entry import Decay, Ranker, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits
-from siltstone.memory.store import MemoryStore
+from siltstone.stores.memory import MemoryStore
 
 __all__ = ["HnswMemoryStore"]
 
