@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,6 +17,8 @@ MOST_THREADS: Final = 64
 #: The calls under way. A semaphore of Python is left locked by an interrupt at some moments; what is added to
 #: a set or discarded is so in one step, and may be discarded twice.
 _under_way: Final = set[object]()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_under_way.clear)  # a fork has none of the threads
 
 
 class TooManyThreads(RuntimeError):  # noqa: N818 - it is caught here, and never a user's

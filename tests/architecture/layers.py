@@ -86,7 +86,7 @@ FAMILIES = {
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
-        "background clock noting range_set repeats retention slot usage view",
+        "background clock noting origin range_set repeats retention slot usage view",
         "documented_search knowing redacting",
         "carrying host_list rows threads",
         "lineage loading",

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import subprocess
 import sys
 import threading
-import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import siltstone
+from forking import in_child
 from siltstone import Session
 from siltstone.errors import StoreClosedError, StoreForkedError
 from siltstone.memory import Entry
@@ -27,35 +24,6 @@ from storing import contents, elsewhere, entries
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 FORKS = int(os.environ.get("SILTSTONE_FORKS", "12"))
-PATIENCE = 30.0  # seconds until a child counts as hung
-
-
-def in_child(work: Callable[[], object]) -> str:
-    """What *work* gives in a forked child, or what it raises; ``hung`` for a child that never ends."""
-    read, write = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which are meant here
-        child = os.fork()
-    if child == 0:
-        try:
-            told = str(work())
-        except BaseException as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(write, told.encode()[:4_000])
-        os._exit(0)
-    os.close(write)
-    told, until = b"", time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if select.select([read], [], [], 0.1)[0]:
-            if not (more := os.read(read, 4_096)):
-                break
-            told += more
-    else:
-        os.kill(child, signal.SIGKILL)
-        told = b"hung"
-    os.close(read)
-    os.waitpid(child, 0)
-    return told.decode()
 
 
 @contextmanager

@@ -99,8 +99,8 @@ class SessionMachine(RuleBasedStateMachine):
         self.store: Store = SimpleMemoryStore() if self.place is None else MemoryStore.open(self.place)
         self.raws, self.words, self.tied = list[Raw](), list[str](), list[bool]()
         self.line, self.gone, self.pins = list[int](), set[int](), set[int]()
-        self.asleep, self.has_left_a_branch = set[int](), False
-        self.saved: dict[int, list[int]] = {}
+        self.asleep = set[int]()  # pins whose message an undo has taken out of the view: they hold nothing
+        self.saved: dict[int, tuple[list[int], set[int]]] = {}  # of each branch the line and pins before it
         self.said = 0
         self.open(is_async)
         self.other = self.opened()
@@ -289,7 +289,7 @@ class SessionMachine(RuleBasedStateMachine):
         if is_branch:
             record = self.do("compactions")[-1]
             assert record.reason == "branch"
-            self.saved[record.id] = before
+            self.saved[record.id] = before, self.pins - self.asleep
         self.check()
         if how != "adopted":
             assert self.do("observe", json.loads(json.dumps(host))) == 0
@@ -371,7 +371,7 @@ class SessionMachine(RuleBasedStateMachine):
             assert len(left) == max(undone - 1, 0)
             for each in before:
                 if each.reason == "branch" and each.id in self.saved and each.id not in left:
-                    self.line = self.saved.pop(each.id)
+                    self.leave_branch(each.id)
         elif hit:
             self.overflowing(lambda: self.do(call))()
         self.settled()
@@ -414,8 +414,12 @@ class SessionMachine(RuleBasedStateMachine):
 
     def undone(self, record: Any) -> None:
         if record is not None and record.reason == "branch":
-            self.line = self.saved.pop(record.id)
-            self.has_left_a_branch = True
+            self.leave_branch(record.id)
+
+    def leave_branch(self, branch_id: int) -> None:
+        """The view is exactly that from before: it may lack what was pinned since, nothing else."""
+        self.line, held = self.saved.pop(branch_id)
+        self.asleep |= self.pins - held
 
     def overflowing(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """*call*, which may find that the pins leave no room."""
@@ -470,10 +474,6 @@ class SessionMachine(RuleBasedStateMachine):
         shown = [message.seq for message in items if message.provenance != "compaction_summary"]
         assert shown == sorted(set(shown)), "the order is kept"
         assert set(shown) <= set(self.line)
-        if (
-            self.has_left_a_branch
-        ):  # the view from before it may lack what was pinned since: such a pin holds nothing
-            self.asleep, self.has_left_a_branch = self.pins - set(shown), False
         self.asleep &= self.pins - set(shown)
         held = self.pins & set(self.line) - self.gone - self.asleep
         assert held <= set(shown), "what is pinned stays"

@@ -101,6 +101,7 @@ class AsyncSession(BaseSession):
 
     async def wait_for_compaction(self, timeout: float | None = None) -> bool:
         """Waits until the compaction in the background has its summary, which the next ``prepare`` shows."""
+        self._core.origin.check()
         return await self._background.wait(timeout)
 
     async def recall(self, query: str | Sequence[RawMessage]) -> str:
@@ -294,6 +295,8 @@ class AsyncSession(BaseSession):
 
     async def close(self) -> None:
         """Writes what is left to write, and closes the store where the session opened it."""
+        if not self._core.origin.is_here:
+            return
         self._background.end()
         await self._step(self._calls.end_background)
         await self._learning.end()
@@ -314,9 +317,11 @@ class AsyncSession(BaseSession):
         return self._made_queue
 
     async def _step(self, step: Callable[[], T]) -> T:
+        self._core.origin.check()  # before any lock
         return await self._queue.step(step)
 
     async def _run(self, flow: Steps[T], *, now: bool = False) -> T:
+        self._core.origin.check()  # before any lock
         seconds = 0.0 if now else self._timeout
         done = await self._queue.flow(flow, self._model, self._core.slot, seconds)
         if done is None:

@@ -28,6 +28,8 @@ __all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
 _PAGE: Final = 500
 _log = logging.getLogger("siltstone")
 _open: WeakValueDictionary[str, ContextArchive] = WeakValueDictionary()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open.clear)  # a thread that a fork does not have may hold its lock
 
 
 def archive_of(given: object) -> ContextArchive | None:

@@ -188,6 +188,7 @@ class SessionCalls:
 
     def wish(self, focus: str | None) -> dict[str, Any]:
         """Notes that the model asked for a compaction; the answer of its tool."""
+        self.core.check_open()
         clock = self.core.clock
         if self.policy is None:
             return {"status": "skipped", "reason": "no_policy"}

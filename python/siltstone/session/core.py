@@ -25,7 +25,6 @@ from siltstone.errors import (
     StoreClosedError,
     StoreConflictError,
     StoreError,
-    StoreForkedError,
 )
 from siltstone.events import (
     EntriesQuarantined,
@@ -56,6 +55,7 @@ from siltstone.session.host_list import HostList
 from siltstone.session.knowing import Knowing
 from siltstone.session.lineage import PolicyStates
 from siltstone.session.loading import content_of, line_of, load, shown
+from siltstone.session.origin import Origin
 from siltstone.session.range_set import RangeSet
 from siltstone.session.redacting import Redacting
 from siltstone.session.repeats import TRIES, Call, Calls, Write, retried
@@ -121,7 +121,7 @@ class SessionCore:
         self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = threading.RLock()
         self._closed = False
-        self._process = os.getpid()
+        self.origin = Origin(session_id)
         self._damaged: tuple[int, ...] = ()
         self.pending: Write | None = None
         self.calls = Calls()
@@ -200,22 +200,18 @@ class SessionCore:
         return found if self.redacting is None else self.redacting.rows(found)
 
     def check_open(self) -> None:
-        """Refuses the use of a closed session."""
+        """Refuses the use of a closed session, and of one that was opened in another process."""
+        self.origin.check()
         if self._closed:
             raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
 
     def locked(self, step: Callable[[], T]) -> T:
-        """Runs *step* under the lock. In a forked child the lock may be held for ever, and is not asked for.
+        """Runs *step* under the lock.
 
         Raises:
             StoreForkedError: the session was opened in another process.
         """
-        if os.getpid() != self._process:
-            raise StoreForkedError(
-                f"session {self.session_id!r} was opened in process {self._process}, of which this one is a "
-                "fork: open it here anew",
-                session_id=self.session_id,
-            )
+        self.origin.check()
         # fmt: off
         with self._lock: return step()  # noqa: E701 - on one line no tracer stops in between
         # fmt: on

@@ -264,6 +264,7 @@ class Session(BaseSession):
         Returns:
             Whether no compaction is under way any more.
         """
+        self._core.origin.check()
         return self._core.background.wait(timeout)
 
     def recall(self, query: str | Sequence[RawMessage]) -> str:
@@ -640,7 +641,10 @@ class Session(BaseSession):
 
         A model that reads for facts is waited for, up to 10 seconds; what it has not read then is read when
         the session is next opened. A compaction in the background is given up: what it read stays in view.
+        In a fork of the process that opened the session it does nothing: the session is the parent's.
         """
+        if not self._core.origin.is_here:
+            return
         self._calls.end_background()
         self._learning.end()
         self._core.close(self._owns_store)
@@ -653,6 +657,7 @@ class Session(BaseSession):
 
     def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
         """Drives *flow*, when no other call of this session is under way that may compact."""
+        self._core.origin.check()  # before any lock
         seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
         slot, claim = self._core.slot, Claim(flow)
         try:
