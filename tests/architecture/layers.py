@@ -25,7 +25,7 @@ FLOORS = {
     "session": 7,
     "stores": 8,
     "__init__": 9,
-    "cli": 10,
+    "adapters": 10, "cli": 10,
     "__main__": 11,
 }  # fmt: skip
 
@@ -113,6 +113,10 @@ NATIVE = {
 }  # fmt: skip
 EXTRAS = {
     "typer": {"cli"},
+    "langchain": {"adapters"},
+    "langchain_core": {"adapters"},
+    "langgraph": {"adapters"},
+    "pydantic_ai": {"adapters"},
     "rich": {"cli"},
     "onnxruntime": {"embedding"},
     "matplotlib": {"cli"},

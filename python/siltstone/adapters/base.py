@@ -1,0 +1,178 @@
+"""What every hook-in does around a model call, sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from siltstone.adapters.host import HostDialect, HostHistory
+from siltstone.errors import ConfigError
+from siltstone.outcome import Compacted
+from siltstone.session import AsyncSession, Prepared, Session
+from siltstone.usage import UsageRecord
+
+__all__ = ["AnySession", "Door", "Ready", "requires", "sync_session"]
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+AnySession: TypeAlias = Session | AsyncSession
+
+
+@contextmanager
+def requires(extra: str) -> Iterator[None]:
+    """Around the imports of a framework: where it is absent, the error names the extra that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "siltstone":
+            raise
+        raise ImportError(
+            f"siltstone.adapters.{extra.replace('-', '_')} needs {error.name}, which is not installed; "
+            f"pip install 'siltstone[{extra}]'",
+            name=error.name,
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Generic[M]):
+    """What a boundary gave, in the host's own kind of message.
+
+    Attributes:
+        messages: What to send now; what was recalled is in it. Never store it.
+        history: The same without what was recalled: what a host may store.
+        prepared: The session's own answer.
+    """
+
+    messages: list[M]
+    history: list[M]
+    prepared: Prepared
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the view changed at this boundary, so that a host may store ``history``."""
+        return any(isinstance(outcome, Compacted) for outcome in self.prepared.outcomes)
+
+    @property
+    def usage(self) -> tuple[UsageRecord, ...]:
+        """The model calls of ours that this boundary made."""
+        return tuple(record for outcome in self.prepared.outcomes for record in outcome.usage)
+
+
+class Door(Generic[M]):
+    """A session with the list of one host: it hands the list in, and the view out.
+
+    Args:
+        session: The session. A hook that the framework calls synchronously needs a ``Session``; one that it
+            awaits takes either.
+        dialect: How the host's messages are read and written.
+    """
+
+    def __init__(self, session: AnySession, dialect: HostDialect[M]) -> None:
+        self.session = session
+        self._list = HostHistory(dialect)
+
+    def observe(self, history: Sequence[M]) -> None:
+        """Brings the session in step with the host's whole *history*."""
+        session = sync_session(self.session)
+        if history:
+            raws, usage = self._list.read(history)
+            session.observe(raws, usage=usage)
+
+    async def aobserve(self, history: Sequence[M]) -> None:
+        """:meth:`observe`, from a hook that the framework awaits."""
+        if not isinstance(self.session, AsyncSession):
+            return await asyncio.to_thread(self.observe, history)
+        if history:
+            raws, usage = self._list.read(history)
+            await self.session.observe(raws, usage=usage)
+        return None
+
+    def prepare(self, history: Sequence[M]) -> Ready[M]:
+        """What to send in the place of *history*, which the session is told of first."""
+        self.observe(history)
+        return self._ready(sync_session(self.session).prepare())
+
+    async def aprepare(self, history: Sequence[M]) -> Ready[M]:
+        """:meth:`prepare`, from a hook that the framework awaits."""
+        if not isinstance(self.session, AsyncSession):
+            return await asyncio.to_thread(self.prepare, history)
+        await self.aobserve(history)
+        return self._ready(await self.session.prepare())
+
+    def recover(self, error: Exception) -> Ready[M]:
+        """A smaller request, after the provider refused one as too large.
+
+        Raises:
+            Exception: *error* itself, where it is no overflow, or after two retries.
+        """
+        return self._ready(sync_session(self.session).recover(error))
+
+    async def arecover(self, error: Exception) -> Ready[M]:
+        """:meth:`recover`, from a hook that the framework awaits."""
+        if not isinstance(self.session, AsyncSession):
+            return await asyncio.to_thread(self.recover, error)
+        return self._ready(await self.session.recover(error))
+
+    def _ready(self, prepared: Prepared) -> Ready[M]:
+        return Ready(self._list.write(prepared.messages), self._list.write(prepared.history), prepared)
+
+
+def sync_session(session: AnySession) -> Session:
+    """*session*, for a hook that the framework calls and does not await.
+
+    Raises:
+        ConfigError: it is an ``AsyncSession``.
+    """
+    if isinstance(session, AsyncSession):
+        raise ConfigError(
+            f"session {session.session_id!r} is an AsyncSession, and the framework called a synchronous "
+            "hook: run the agent with its async methods, or open the session with Session.open",
+            field="session",
+            value=session,
+        )
+    return session
+
+
+def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Callable[[M], Any]) -> list[M]:
+    """*view* with what others have changed in this request alone.
+
+    A host stores one list and sends another where somebody before us has edited the request: an edited
+    message stands in the place of the stored one, one that they left out stays out, and one that they added
+    follows the message that it followed.
+
+    Args:
+        stored: What the host keeps, which the session was told of.
+        request: What others made of it for this request.
+        view: What the session made of *stored*.
+        key: What tells the host's messages apart.
+    """
+    if len(stored) == len(request) and all(map(_is, stored, request)):
+        return list(view)
+    theirs = {key(each): each for each in request}
+    kept = {key(each) for each in stored}
+    added: dict[Any, list[M]] = {}
+    before: Any = None
+    for each in request:
+        if key(each) in kept:
+            before = key(each)
+        else:
+            added.setdefault(before, []).append(each)
+    known = {key(each) for each in view}
+    result, homeless = list[M](), [each for at, more in added.items() if at not in known for each in more]
+    for each in view:
+        name = key(each)
+        if name in kept and homeless:
+            result += homeless  # what they follow has left the view
+            homeless = []
+        if name not in kept or name in theirs:
+            result.append(theirs.get(name, each))
+        result += added.get(name, ())
+    return result + homeless
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other

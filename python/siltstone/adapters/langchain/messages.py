@@ -1,0 +1,187 @@
+"""How are LangChain's messages read and written?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, Final
+from uuid import uuid4
+
+from siltstone.adapters.base import requires
+from siltstone.messages import Provenance
+
+with requires("langchain"):
+    from langchain_core.messages import (
+        AIMessage,
+        AnyMessage,
+        BaseMessage,
+        ChatMessage,
+        FunctionMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+    )
+
+__all__ = ["RECALLED", "SOURCE", "SUMMARY", "LangChainDialect"]
+
+SOURCE: Final = "lc_source"  #: the key by which LangChain itself marks a summary
+SUMMARY: Final = "summarization"
+RECALLED: Final = "siltstone.recalled_context"
+
+_SOURCES: Final[dict[Provenance, str]] = {
+    "compaction_summary": SUMMARY,
+    "recalled_context": RECALLED,
+    "injected_context": "siltstone.injected_context",
+}
+_KINDS: Final = (
+    (HumanMessage, "user"),
+    (AIMessage, "assistant"),
+    (ToolMessage, "tool"),
+    (SystemMessage, "system"),
+    (FunctionMessage, "function"),
+)
+_ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
+_RULES: Final = frozenset({"system", "developer"})
+
+#: Blocks that say again what stands in ``tool_calls``, and where they have the id of the call.
+_CALL_BLOCKS: Final = {
+    **dict.fromkeys(("tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call"), "id"),
+    **dict.fromkeys(("function_call", "custom_tool_call"), "call_id"),
+}
+_NOT_SENT: Final = frozenset({SOURCE, "tool_calls"})  # of additional_kwargs; calls stand in tool_calls
+
+
+class LangChainDialect:
+    """Messages of langchain-core, as what a model is sent of them.
+
+    Ids, ``response_metadata``, ``usage_metadata`` and artifacts are the host's own: no model sees them, and a
+    framework sets them when it likes. They stay with the host's object.
+    """
+
+    def read(self, message: BaseMessage) -> Sequence[dict[str, Any]]:
+        """*message* as one of OpenAI's chat API, with blocks of content as they are."""
+        fields: dict[str, Any] = {"role": _role(message)}
+        if isinstance(message, ToolMessage):
+            fields["tool_call_id"] = message.tool_call_id
+        if message.name:
+            fields["name"] = message.name
+        calls = _calls(message) if isinstance(message, AIMessage) else []
+        fields["content"] = _content(message.content, {call["id"] for call in calls})
+        if calls:
+            fields["tool_calls"] = calls
+        if isinstance(message, ToolMessage) and message.status == "error":
+            fields["status"] = "error"
+        sent = {
+            key: _plain(value) for key, value in message.additional_kwargs.items() if key not in _NOT_SENT
+        }
+        if sent:
+            fields["additional_kwargs"] = sent
+        return (fields,)
+
+    def write(
+        self, fields: Mapping[str, Any], provenance: Provenance, original: BaseMessage | None
+    ) -> AnyMessage:
+        """A message with *fields*, with an id of its own or that of the one in whose place it stands."""
+        content = fields.get("content")
+        if isinstance(original, ToolMessage):
+            return original.model_copy(update={"content": content})
+        beside = dict(fields.get("additional_kwargs") or {})
+        if provenance in _SOURCES:
+            beside[SOURCE] = _SOURCES[provenance]
+        named: dict[str, Any] = {
+            "content": "" if content is None else content,
+            "additional_kwargs": beside,
+            "id": str(uuid4()),
+        }
+        if fields.get("name"):
+            named["name"] = fields["name"]
+        match fields.get("role"):
+            case "assistant":
+                valid, invalid = _written_calls(fields.get("tool_calls") or ())
+                return AIMessage(**named, tool_calls=valid, invalid_tool_calls=invalid)
+            case "tool":
+                status = "error" if fields.get("status") == "error" else "success"
+                return ToolMessage(**named, tool_call_id=fields.get("tool_call_id") or "", status=status)
+            case "function":
+                return FunctionMessage(**named)
+            case "system":
+                return SystemMessage(**named)
+            case "developer":
+                beside["__openai_role__"] = "developer"  # langchain-openai's own mark of the role
+                return SystemMessage(**named)
+        return HumanMessage(**named)
+
+    def part(self, message: BaseMessage, pieces: Sequence[int]) -> BaseMessage:  # noqa: ARG002 - it has one
+        """*message*: each is one piece."""
+        return message
+
+    def usage(self, message: BaseMessage) -> Any:
+        """The ``usage_metadata`` of an answer."""
+        return message.usage_metadata if isinstance(message, AIMessage) else None
+
+
+def _role(message: BaseMessage) -> str:
+    """The role of OpenAI's chat API."""
+    for kind, role in _KINDS:
+        if isinstance(message, kind):
+            return role
+    said = message.role if isinstance(message, ChatMessage) else message.type
+    return said if said in _RULES else _ROLES.get(said, "user")
+
+
+def _calls(message: AIMessage) -> list[dict[str, Any]]:
+    calls = [
+        _call(call["id"], call["name"], json.dumps(_plain(call["args"]), ensure_ascii=False))
+        for call in message.tool_calls
+    ]
+    return calls + [
+        _call(call["id"], call["name"], call["args"] or "") for call in message.invalid_tool_calls
+    ]
+
+
+def _call(call_id: str | None, name: str | None, arguments: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name or "", "arguments": arguments}}
+
+
+def _content(content: Any, calls: set[Any]) -> Any:
+    """*content* without the blocks that say again what is called."""
+    if isinstance(content, str):
+        return content
+    return [_plain(each) for each in content if not _repeats(each, calls)]
+
+
+def _repeats(block: Any, calls: set[Any]) -> bool:
+    if not isinstance(block, Mapping):
+        return False
+    key = _CALL_BLOCKS.get(str(block.get("type")))
+    return key is not None and block.get(key) in calls
+
+
+def _plain(value: Any) -> Any:
+    """*value* as JSON has it; what JSON cannot carry as its text."""
+    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return str(value)
+
+
+def _written_calls(calls: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
+    """Calls whose arguments are an object, and the others, as LangChain holds them apart."""
+    valid, invalid = list[Any](), list[Any]()
+    for call in calls:
+        function = call.get("function") or {}
+        named = {"name": function.get("name"), "id": call.get("id")}
+        text = function.get("arguments") or ""
+        try:
+            arguments = json.loads(text)
+        except ValueError:
+            arguments = None
+        if isinstance(arguments, dict):
+            valid.append({**named, "args": arguments, "type": "tool_call"})
+        else:
+            invalid.append({**named, "args": text, "error": None, "type": "invalid_tool_call"})
+    return valid, invalid

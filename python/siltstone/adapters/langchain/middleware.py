@@ -1,0 +1,213 @@
+"""The agent middleware: memory and compaction for ``create_agent``."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from siltstone.adapters.base import AnySession, Ready, merged, requires
+from siltstone.adapters.langchain.messages import LangChainDialect
+from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
+from siltstone.errors import ToolError
+from siltstone.tools import Tool, memory_get, memory_search
+
+with requires("langchain"):
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langgraph.config import get_config
+    from langgraph.graph.message import REMOVE_ALL_MESSAGES
+    from langgraph.runtime import Runtime
+
+__all__ = ["SiltstoneMiddleware"]
+
+NS_SEPARATOR = "|"  # between the graphs of LangGraph's checkpoint_ns
+NS_END = ":"  # between a node's name and the id of its run
+MOST_NESTED = 1_000  # runs inside of other graphs that are remembered
+
+
+class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Keeps each request within the window, recalls what left it, and gives the model ``memory_search``.
+
+    By default the graph's state keeps every message, and the model sees the session's view. Summaries are
+    ``HumanMessage`` with LangChain's own mark, ``additional_kwargs["lc_source"] == "summarization"``. What is
+    recalled is a part of the request alone.
+
+    Args:
+        session: A session for every run of the agent; or a function that opens the session of a
+            conversation, which is told LangGraph's ``thread_id`` (of an agent inside of another graph, with
+            its place there). Sessions that it opens are closed by :meth:`close`.
+        rewrite_state: Whether a compaction shortens the messages in the graph's state as well.
+        tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
+        most_open: Sessions that stay open while no run uses them, where *session* is a function.
+
+    Raises:
+        ConfigError: *session* is neither, or *most_open* is below 1.
+    """
+
+    def __init__(
+        self,
+        session: AnySession | OpenSession,
+        *,
+        rewrite_state: bool = False,
+        tools: bool = True,
+        most_open: int = MOST_OPEN,
+    ) -> None:
+        super().__init__()
+        self._pool = Pool(session, LangChainDialect(), most_open=most_open)
+        self.rewrite_state = rewrite_state
+        self._nested: OrderedDict[tuple[str, str], str] = OrderedDict()  # what runs inside of other graphs
+        self.tools = self._memory_tools() if tools else []
+
+    def before_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """With ``rewrite_state``: compacts where that is due, and shortens the state."""
+        if not self.rewrite_state or not state["messages"]:
+            return None
+        stored = _identified(state["messages"])
+        with self._pool.door(self._conversation(stored)) as door:
+            return _rewritten(door.prepare(stored), stored)
+
+    async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """:meth:`before_model`, awaited."""
+        if not self.rewrite_state or not state["messages"]:
+            return None
+        stored = _identified(state["messages"])
+        async with self._pool.adoor(self._conversation(stored)) as door:
+            return _rewritten(await door.aprepare(stored), stored)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Sends the session's view, and a smaller one where the provider refuses it as too large."""
+        stored = _identified(request.state["messages"]) or request.messages
+        with self._pool.door(self._conversation(stored)) as door:
+            ready = door.prepare(stored)
+            while True:
+                try:
+                    return handler(_sent(request, stored, ready))
+                except Exception as error:
+                    ready = door.recover(error)  # raises the error itself where nothing can be done
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """:meth:`wrap_model_call`, awaited."""
+        stored = _identified(request.state["messages"]) or request.messages
+        async with self._pool.adoor(self._conversation(stored)) as door:
+            ready = await door.aprepare(stored)
+            while True:
+                try:
+                    return await handler(_sent(request, stored, ready))
+                except Exception as error:
+                    ready = await door.arecover(error)
+
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """Tells the session of the final answer."""
+        stored = _identified(state["messages"])
+        with self._pool.door(self._conversation(stored)) as door:
+            door.observe(stored)
+
+    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """:meth:`after_agent`, awaited."""
+        stored = _identified(state["messages"])
+        async with self._pool.adoor(self._conversation(stored)) as door:
+            await door.aobserve(stored)
+
+    def close(self) -> None:
+        """Closes the sessions that were opened for conversations."""
+        self._pool.close()
+
+    async def aclose(self) -> None:
+        """:meth:`close`, for async sessions too."""
+        await self._pool.aclose()
+
+    def _conversation(self, messages: Sequence[AnyMessage] = ()) -> str | None:
+        """Which conversation is running.
+
+        An agent inside of another graph has its own list of messages there. It is known by its place and its
+        first message, since one that is called as a tool begins anew each time, and may run beside itself.
+        """
+        thread, outer = _place()
+        if thread is None or not outer:
+            return thread
+        if messages and (thread, outer) not in self._nested:
+            names = "/".join(part.partition(NS_END)[0] for part in outer.split(NS_SEPARATOR))
+            first = "" if self.rewrite_state else f"/{messages[0].id}"  # a summary may take its place
+            self._nested[thread, outer] = f"{thread}/{names}{first}"
+            if len(self._nested) > MOST_NESTED:
+                self._nested.popitem(last=False)
+        return self._nested.get((thread, outer), f"{thread}/{outer}")
+
+    def _memory_tools(self) -> list[BaseTool]:
+        session = self._pool.session
+        if session is not None:
+            return [self._tool(session.memory_search), self._tool(session.memory_get)]
+        # Of each conversation's own session when they are called; before that they describe themselves.
+        return [
+            self._tool(memory_search(lambda _query, _limit: [])),
+            self._tool(memory_get(lambda _handle: None)),
+        ]
+
+    def _tool(self, tool: Tool) -> BaseTool:
+        def call(**arguments: Any) -> str:
+            with self._pool.door(self._conversation()) as door:
+                return _called(getattr(door.session, tool.name), arguments)
+
+        async def acall(**arguments: Any) -> str:
+            async with self._pool.adoor(self._conversation()) as door:
+                return _called(getattr(door.session, tool.name), arguments)
+
+        return StructuredTool.from_function(
+            func=call,
+            coroutine=acall,
+            name=tool.name,
+            description=tool.description,
+            args_schema=tool.definition()["function"]["parameters"],
+            infer_schema=False,
+            handle_tool_error=True,
+        )
+
+
+def _called(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """The answer of *tool*; a refusal becomes one that the model reads."""
+    try:
+        return tool.call(arguments)
+    except ToolError as error:
+        raise ToolException(str(error)) from error
+
+
+def _place() -> tuple[str | None, str]:
+    """The thread that is running, and of a graph inside of another where it stands there."""
+    configurable = get_config().get("configurable") or {}
+    thread = configurable.get("thread_id")
+    outer = str(configurable.get("checkpoint_ns") or "").rpartition(NS_SEPARATOR)[0]
+    return None if thread is None else str(thread), outer
+
+
+def _identified(messages: list[Any]) -> list[Any]:
+    """*messages*, each with an id: LangGraph tells them apart by it."""
+    for message in messages:
+        if isinstance(message, BaseMessage) and message.id is None:
+            message.id = str(uuid4())
+    return messages
+
+
+def _name(message: AnyMessage) -> Any:
+    return message.id or id(message)
+
+
+def _sent(
+    request: ModelRequest[Any], stored: list[AnyMessage], ready: Ready[AnyMessage]
+) -> ModelRequest[Any]:
+    return request.override(messages=merged(stored, request.messages, ready.messages, _name))
+
+
+def _rewritten(ready: Ready[AnyMessage], stored: list[AnyMessage]) -> dict[str, Any] | None:
+    """The change of the state that makes it the view; None where it is the view."""
+    if len(ready.history) == len(stored) and all(a is b for a, b in zip(ready.history, stored, strict=True)):
+        return None
+    return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *ready.history]}

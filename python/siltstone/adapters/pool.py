@@ -1,0 +1,185 @@
+"""One agent for many conversations: a session for each, open while it is used."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from siltstone.adapters.base import AnySession, Door, sync_session
+from siltstone.adapters.host import HostDialect
+from siltstone.errors import ConfigError
+from siltstone.session import AsyncSession, Session
+
+__all__ = ["MOST_OPEN", "OpenSession", "Pool"]
+
+M = TypeVar("M")
+
+OpenSession: TypeAlias = Callable[[str], "Session | Awaitable[AsyncSession]"]
+"""Opens the session of a conversation, which is named by its id."""
+
+MOST_OPEN = 100  #: sessions that a pool keeps open while nobody uses them
+
+
+class _Kept(Generic[M]):
+    def __init__(self, door: Door[M]) -> None:
+        self.door, self.users = door, 0
+
+
+class Pool(Generic[M]):
+    """The sessions of an agent: one that serves every conversation, or one for each.
+
+    Args:
+        source: A session, which stays yours to close; or what opens the session of a conversation. Those that
+            it opens are closed here, the least recently used first.
+        dialect: How the host's messages are read and written.
+        most_open: Sessions that stay open while nobody uses them, 1 or more.
+    """
+
+    def __init__(
+        self, source: AnySession | OpenSession, dialect: HostDialect[M], *, most_open: int = MOST_OPEN
+    ) -> None:
+        if type(most_open) is not int or most_open < 1:
+            raise ConfigError(
+                f"most_open must be an integer >= 1, got {most_open!r}", field="most_open", value=most_open
+            )
+        if not callable(source) and not isinstance(source, Session | AsyncSession):
+            raise ConfigError(
+                "session must be a Session, an AsyncSession, or a function that opens the session of a "
+                f"conversation's id, got {type(source).__name__}",
+                field="session",
+                value=source,
+            )
+        self._one = Door(source, dialect) if isinstance(source, Session | AsyncSession) else None
+        self._open: Any = source
+        self._dialect, self._most = dialect, most_open
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Kept[M]] = OrderedDict()
+        self._opening: dict[str, threading.Lock] = {}
+
+    @property
+    def session(self) -> AnySession | None:
+        """The session that serves every conversation, where there is one."""
+        return None if self._one is None else self._one.session
+
+    @contextmanager
+    def door(self, conversation: str | None) -> Iterator[Door[M]]:
+        """The session of *conversation*, open while the block runs.
+
+        Raises:
+            ConfigError: the host named no conversation, and there is a session for each; or it was opened as
+                an ``AsyncSession``.
+        """
+        if self._one is not None:
+            yield self._one
+            return
+        name = _named(conversation)
+        kept = self._taken(name)
+        if kept is None:
+            with self._lock:
+                alone = self._opening.setdefault(name, threading.Lock())
+            with alone:
+                kept = self._taken(name)
+                if kept is None:
+                    session = self._open(name)
+                    if inspect.isawaitable(session):
+                        _dropped(session)
+                        raise ConfigError(
+                            f"the session of conversation {name!r} is opened as an AsyncSession, and the "
+                            "framework called a synchronous hook: run the agent with its async methods, or "
+                            "open it with Session.open",
+                            field="session",
+                        )
+                    kept = self._added(name, sync_session(session))
+        try:
+            yield kept.door
+        finally:
+            for idle in self._returned(kept):
+                sync_session(idle.door.session).close()
+
+    @asynccontextmanager
+    async def adoor(self, conversation: str | None) -> AsyncIterator[Door[M]]:
+        """:meth:`door`, from a hook that the framework awaits."""
+        if self._one is not None:
+            yield self._one
+            return
+        name = _named(conversation)
+        kept = self._taken(name)
+        if kept is None:
+            opened = self._open(name)
+            session = await opened if inspect.isawaitable(opened) else opened
+            kept = self._taken(name)
+            if kept is None:
+                kept = self._added(name, session)
+            else:  # another task has opened it meanwhile
+                await _closed(session)
+        try:
+            yield kept.door
+        finally:
+            for idle in self._returned(kept):
+                await _closed(idle.door.session)
+
+    def close(self) -> None:
+        """Closes the sessions that were opened here."""
+        for kept in self._emptied():
+            sync_session(kept.door.session).close()
+
+    async def aclose(self) -> None:
+        """:meth:`close`, for async sessions too."""
+        for kept in self._emptied():
+            await _closed(kept.door.session)
+
+    def _taken(self, name: str) -> _Kept[M] | None:
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is not None:
+                self._kept.move_to_end(name)
+                kept.users += 1
+            return kept
+
+    def _added(self, name: str, session: AnySession) -> _Kept[M]:
+        with self._lock:
+            kept = self._kept[name] = _Kept(Door(session, self._dialect))
+            kept.users = 1
+            self._opening.pop(name, None)
+            return kept
+
+    def _returned(self, kept: _Kept[M]) -> list[_Kept[M]]:
+        """Gives *kept* back; the sessions that are one too many now."""
+        with self._lock:
+            kept.users -= 1
+            too_many = len(self._kept) - self._most
+            idle = [name for name, each in self._kept.items() if not each.users][: max(0, too_many)]
+            return [self._kept.pop(name) for name in idle]
+
+    def _emptied(self) -> list[_Kept[M]]:
+        with self._lock:
+            kept = list(self._kept.values())
+            self._kept.clear()
+            return kept
+
+
+def _named(conversation: str | None) -> str:
+    if not conversation:
+        raise ConfigError(
+            "the host named no conversation, so its session cannot be told; name one (such as LangGraph's "
+            "thread_id), or give one session for all",
+            field="session",
+        )
+    return conversation
+
+
+def _dropped(session: Any) -> None:
+    close = getattr(session, "close", None)
+    if inspect.iscoroutine(session) and close is not None:
+        close()  # it was never awaited
+
+
+async def _closed(session: AnySession) -> None:
+    if isinstance(session, AsyncSession):
+        await session.close()
+    else:
+        session.close()

@@ -1,0 +1,492 @@
+"""What every adapter keeps: one suite, run with the real framework and a scripted model.
+
+An adapter's own file of tests says how an agent is played in its framework (:class:`Case`), and gets the
+laws by a subclass of :class:`AdapterContract`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import siltstone
+from siltstone.llm import Completion
+from siltstone.messages import broken_tool_groups, read_history, read_mark, read_message
+from siltstone.recall.place import is_recalled
+from siltstone.testing import ScriptedModel
+from siltstone.usage import UsageRecord
+
+SYSTEM = "You are a clerk. Never tell the name of the ship."
+SUMMARY = "They spoke of cargo."
+INPUT_TOKENS, OUTPUT_TOKENS = 11, 3  #: what the scripted agent's model says each of its calls cost
+SUMMARY_USAGE = UsageRecord("small", 700, 40)
+WINDOW = 3_000
+
+
+@dataclass(frozen=True)
+class Say:
+    """The model answers, where *thought* is given after reasoning that the provider has signed."""
+
+    text: str
+    thought: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The model calls ``look_up`` once for each of *topics*, side by side."""
+
+    topics: tuple[str, ...]
+    thought: str = ""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """The provider refuses the request as too large."""
+
+    text: str = "prompt is too long: 9000 tokens > 2500 maximum"
+
+
+@dataclass(frozen=True)
+class Hang:
+    """The provider never answers: the caller gives up."""
+
+
+Reply = Say | Call | Refuse | Hang
+
+
+def look_up(topic: str) -> str:
+    """The tool of the agent."""
+    return f"{topic}: " + f"crates of {topic} stand on the quay. " * 8
+
+
+def signature(thought: str) -> str:
+    """What the provider signs *thought* with."""
+    return f"sig-{thought}-é-0123456789"
+
+
+@dataclass
+class Run:
+    """What a real framework did with a scripted model."""
+
+    sent: list[list[Any]] = field(default_factory=list)  #: native messages of each model call
+    systems: list[str] = field(default_factory=list)  #: the system text of each
+    tools: list[set[str]] = field(default_factory=list)  #: the names of the tools offered with each
+    stored: list[Any] = field(default_factory=list)  #: what the host keeps afterwards
+    tokens: int = 0  #: input tokens, as the host counts them in all
+    answers: list[str] = field(default_factory=list)  #: what the user got, an answer for each input
+    state: Any = None  #: goes into the next ``play``, to go on
+
+
+class Case(ABC):
+    """An agent with the tool ``look_up`` and the prompt ``SYSTEM``, with the adapter, as users write it."""
+
+    #: Whether the framework hands over the same objects, so that messages are compared by identity.
+    is_identical = True
+    #: Whether there is a synchronous way to run an agent.
+    has_sync = True
+    #: Whether the host counts tokens of the whole run, and a summary's are to be among them.
+    counts_usage = True
+
+    @abstractmethod
+    def play(
+        self,
+        session: Any,
+        script: Sequence[Reply],
+        inputs: Sequence[str],
+        *,
+        is_async: bool,
+        state: Any = None,
+    ) -> Run:
+        """Runs the agent once for each of *inputs*, in one conversation; its model replies by *script*."""
+
+    @abstractmethod
+    async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
+        """One run as the coroutine that a host may cancel. *run* is told of each model call at once."""
+
+    @abstractmethod
+    def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
+        """Native messages as dicts that ``read_message`` reads: written here, not by the adapter."""
+
+    @abstractmethod
+    def check(self, messages: Sequence[Any]) -> None:
+        """Raises where the framework's own converter or types refuse a request."""
+
+    @abstractmethod
+    def opaque(self, messages: Sequence[Any]) -> list[str]:
+        """The signed reasoning in native messages, each as JSON text."""
+
+    @abstractmethod
+    def reload(self, state: Any) -> Any:
+        """*state* as another process has it, that has read it from a disk."""
+
+    def summariser(self, text: str, usage: UsageRecord) -> Any:
+        """What writes the session's summaries, and counts *usage* for each."""
+        return ScriptedModel([Completion(text, usage)])
+
+    def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any] | None:
+        """All that a user reads who follows the stream of one run, and the state after it.
+
+        None where the framework streams nothing.
+        """
+        return None
+
+    def is_same(self, one: Any, other: Any) -> bool:
+        """Whether two native messages are one."""
+        if self.is_identical:
+            return one is other
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def opened(
+    model: Any = None,
+    *,
+    kind: Any = siltstone.Session,
+    name: str = "chat",
+    path: Any = None,
+    **options: Any,
+) -> Any:
+    """A session that compacts early and often."""
+    config = siltstone.CompactionConfig(
+        auto_compact_threshold=900,
+        min_turns_between_compactions=1,
+        recent_turn_budget=2,
+        max_summary_tokens=200,
+    )
+    chosen: dict[str, Any] = {
+        "policy": siltstone.ThresholdCompactor(config),
+        "model": ScriptedModel([SUMMARY]) if model is None else model,
+        "context_window": WINDOW,
+        "memory": siltstone.SimpleMemoryStore(),
+    }
+    return kind.open(path, name, **{**chosen, **options})
+
+
+def conversation(turns: int) -> tuple[list[Reply], list[str]]:
+    """A script of *turns* turns with two calls side by side in each, and what the user says."""
+    script: list[Reply] = []
+    for number in range(turns):
+        script.append(Call((f"salt-{number}", f"tin-{number}"), thought=f"plan {number}"))
+        script.append(Say(f"Answer {number}: both are there.", thought=f"done {number}"))
+    return script, [f"Question {number}: what stands on quay {number}?" for number in range(turns)]
+
+
+class AdapterContract:
+    """The laws. A subclass names its case."""
+
+    case: Case
+
+    @pytest.fixture(params=["sync", "async"])
+    def is_async(self, request: pytest.FixtureRequest) -> bool:
+        """Each law holds both ways."""
+        if request.param == "sync" and not self.case.has_sync:
+            pytest.skip("the framework has no synchronous way")
+        return bool(request.param == "async")
+
+    def play(self, turns: int, is_async: bool, session: Any = None, state: Any = None) -> tuple[Run, Any]:
+        """*turns* turns of the usual conversation."""
+        session = opened() if session is None else session
+        script, inputs = conversation(turns)
+        return self.case.play(session, script, inputs, is_async=is_async, state=state), session
+
+    def read(self, messages: Sequence[Any]) -> list[siltstone.messages.Message]:
+        """Native messages as the core reads them."""
+        return read_history(self.case.neutral(messages))
+
+    def test_a_result_never_travels_without_its_call(self, is_async: bool) -> None:
+        run, session = self.play(8, is_async)
+        assert session.compactions()
+        for sent in run.sent:
+            history = self.read(sent)
+            assert broken_tool_groups(history) == 0
+            calls = [
+                part.call_id for message in history for part in message.parts if part.kind == "tool_call"
+            ]
+            results = [
+                part.call_id for message in history for part in message.parts if part.kind == "tool_result"
+            ]
+            assert sorted(calls) == sorted(results)
+
+    def test_every_request_is_one_that_the_framework_can_send(self, is_async: bool) -> None:
+        run, _ = self.play(8, is_async)
+        assert len(run.sent) == 16
+        for sent in run.sent:
+            self.case.check(sent)
+
+    def test_system_prompt_and_pinned_messages_are_in_every_request(self, is_async: bool) -> None:
+        session = opened()
+        script, inputs = conversation(8)
+        first = self.case.play(session, script[:2], inputs[:1], is_async=is_async)
+        question = next(seq for seq, each in enumerate(session.log()) if inputs[0] in json.dumps(each))
+        session.pin(question)
+        run = self.case.play(session, script[2:], inputs[1:], is_async=is_async, state=first.state)
+        assert session.compactions()
+        for sent, system in zip(run.sent, run.systems, strict=True):
+            assert system == SYSTEM
+            assert inputs[0] in [message.text for message in self.read(sent) if message.role == "user"]
+
+    def test_signed_reasoning_is_bit_identical_or_gone(self, is_async: bool) -> None:
+        run, session = self.play(8, is_async)
+        assert session.compactions()
+        plain, _ = self.play(8, is_async, opened(policy=None, model=None))
+        originals = self.case.opaque(plain.stored)
+        if not originals:
+            pytest.skip("the framework carries no signed reasoning")
+        assert len(set(originals)) == 16
+        for sent in run.sent:
+            known = self.case.opaque(sent)
+            assert set(known) <= set(originals)
+            answers = [message for message in self.read(sent) if message.role == "assistant"]
+            assert len(known) == len(answers)  # each with its whole answer
+
+    def test_untouched_messages_are_the_same_objects(self, is_async: bool) -> None:
+        run, session = self.play(6, is_async)
+        assert session.compactions()
+        last, stored = run.sent[-1], run.stored
+        ours = [place for place, message in enumerate(self.read(last)) if _is_ours(message)]
+        assert 0 < len(ours) < len(last)
+        for place, message in enumerate(last):
+            if place not in ours:
+                assert any(self.case.is_same(message, each) for each in stored)
+
+    def test_recall_reaches_the_model_and_nothing_else(self, is_async: bool) -> None:
+        session = opened(recall=True)
+        script, inputs = conversation(8)
+        run = self.case.play(
+            session, [*script, Say("On quay 0.")], [*inputs, "Where did salt-0 stand?"], is_async=is_async
+        )
+        recalled = [message for message in self.read(run.sent[-1]) if is_recalled(message)]
+        assert "salt-0" in recalled[0].text
+        assert len(recalled) == 1
+        assert not any(is_recalled(message) for message in self.read(run.stored))
+        assert not any(is_recalled(read_message(each, 0)) for each in session.log())
+        assert "memory_search" in run.tools[-1]
+
+    def test_what_siltstone_made_is_never_logged_as_said(self, is_async: bool) -> None:
+        """Five compactions in a row: each reads the summary of the one before, and none is an original."""
+        run, session = self.play(30, is_async)
+        done = session.compactions()
+        assert len(done) >= 5
+        assert all(each.reason != "branch" for each in done)
+        logged = session.log()
+        assert not any(read_mark(read_message(each, 0).text) for each in logged)
+        said = [read_message(each, 0).text for each in logged]
+        _, inputs = conversation(30)
+        assert [text for text in said if text in inputs] == inputs
+        assert [text for text in said if text.startswith("Answer")] == run.answers
+        assert len(logged) == 30 * 5
+        summaries = [
+            message for message in self.read(run.sent[-1]) if message.provenance == "compaction_summary"
+        ]
+        assert len(summaries) == 1
+
+    def test_a_summary_comes_first_and_is_known_when_the_host_has_read_its_state_anew(
+        self, is_async: bool
+    ) -> None:
+        run, session = self.play(6, is_async)
+        before = len(session.log())
+        later = self.case.play(
+            session,
+            [Say("Gladly.")],
+            ["Tell me more."],
+            is_async=is_async,
+            state=self.case.reload(run.state),
+        )
+        assert len(session.log()) == before + 2
+        assert [each.reason for each in session.compactions() if each.reason == "branch"] == []
+        first = self.read(later.sent[0])
+        assert [message.provenance for message in first].count("compaction_summary") == 1
+        assert SUMMARY in first[[m.provenance for m in first].index("compaction_summary")].text
+
+    def test_a_process_that_opens_the_session_anew_goes_on(self, is_async: bool, tmp_path: Any) -> None:
+        script, inputs = conversation(6)
+        with opened(path=tmp_path, memory=True) as session:
+            run = self.case.play(session, script, inputs, is_async=is_async)
+            logged = session.log()
+        with opened(path=tmp_path, memory=True) as session:
+            later = self.case.play(
+                session, [Say("Yes.")], ["And now?"], is_async=is_async, state=self.case.reload(run.state)
+            )
+            assert session.log()[: len(logged)] == logged
+            assert len(session.log()) == len(logged) + 2
+            assert not any(each.reason == "branch" for each in session.compactions())
+            sent = later.sent[0]
+            self.case.check(sent)
+            assert broken_tool_groups(self.read(sent)) == 0
+            assert len(sent) < len(logged)
+
+    @pytest.mark.parametrize("failure", [RuntimeError("no"), "", "I'm sorry, I can't help with that."])
+    def test_a_summariser_that_fails_changes_nothing_and_ends_no_run(
+        self, failure: Any, is_async: bool
+    ) -> None:
+        run, session = self.play(4, is_async, opened(ScriptedModel([failure]), context_window=100_000))
+        plain, _ = self.play(4, is_async, opened(policy=None, model=None))
+        assert [each for each in session.compactions() if not each.degraded] == []
+        if not session.compactions():
+            assert self.case.neutral(run.stored) == self.case.neutral(plain.stored)
+        assert run.answers == plain.answers
+
+    def test_a_cancelled_run_leaves_host_and_session_in_step(self) -> None:
+        session = opened()
+        script, inputs = conversation(3)
+        before = self.case.play(session, script, inputs, is_async=True)
+        run = Run()
+
+        async def cancelled() -> None:
+            task = asyncio.create_task(
+                self.case.start(session, [Hang()], "Are you there?", before.state, run)
+            )
+            while not run.sent:
+                await asyncio.sleep(0)
+                if task.done():
+                    break
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancelled())
+        later = self.case.play(
+            session, [Say("Now I am.")], ["Still there?"], is_async=True, state=before.state
+        )
+        assert later.answers == ["Now I am."]
+        for sent in later.sent:
+            self.case.check(sent)
+            assert broken_tool_groups(self.read(sent)) == 0
+        kept = [text for message in self.read(later.stored) if (text := message.text)]
+        shown = [text for raw in session.history() if (text := read_message(raw, 0).text)]
+        assert shown[-2:] == kept[-2:] == ["Still there?", "Now I am."]
+
+    def test_a_cancelled_summary_leaves_the_view_as_it_was(self) -> None:
+        waiting = threading.Event()
+
+        async def hangs(request: Any) -> str:
+            waiting.set()
+            await asyncio.Event().wait()
+            return ""
+
+        async def main() -> None:
+            session = await opened(hangs, kind=siltstone.AsyncSession, context_window=100_000)
+            script, inputs = conversation(8)
+            state, run = None, Run()
+            for number, text in enumerate(inputs):
+                turn = script[2 * number : 2 * number + 2]
+                task = asyncio.create_task(self.case.start(session, turn, text, state, run))
+                while not task.done() and not waiting.is_set():
+                    await asyncio.sleep(0.001)
+                if waiting.is_set():
+                    break
+                await task
+                state = run.state
+            assert waiting.is_set()
+            view = session.history()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert session.history()[: len(view)] == view
+            assert await session.compactions() == []
+            await session.close()
+
+        asyncio.run(main())
+
+    def test_the_summarisers_usage_is_in_the_hosts_totals(self, is_async: bool) -> None:
+        if not self.case.counts_usage:
+            pytest.skip("the framework has no totals")
+        session = opened(self.case.summariser(SUMMARY, SUMMARY_USAGE))
+        run, _ = self.play(6, is_async, session)
+        made = sum(bool(each.usage) for each in session.compactions())
+        assert made > 0
+        assert session.usage.input_tokens == made * SUMMARY_USAGE.input_tokens
+        assert run.tokens == 12 * INPUT_TOKENS + made * SUMMARY_USAGE.input_tokens
+
+    def test_a_user_who_follows_the_stream_reads_no_summary(self) -> None:
+        session = opened(self.case.summariser(SUMMARY, SUMMARY_USAGE))
+        script, inputs = conversation(6)
+        told, state = "", None
+        for number, text in enumerate(inputs):
+            seen = self.case.stream(session, script[2 * number : 2 * number + 2], text, state)
+            if seen is None:
+                pytest.skip("the framework streams nothing")
+            told, state = told + seen[0], seen[1]
+        assert session.compactions()
+        assert all(f"Answer {number}: both are there." in told for number in range(6))
+        assert SUMMARY not in told
+
+    def test_async_sends_what_sync_sends(self) -> None:
+        if not self.case.has_sync:
+            pytest.skip("the framework has no synchronous way")
+        one, _ = self.play(8, False)
+        other, _ = self.play(8, True)
+        assert [self.case.neutral(sent) for sent in one.sent] == [
+            self.case.neutral(sent) for sent in other.sent
+        ]
+
+    def test_an_async_session_sends_what_a_session_sends(self) -> None:
+        async def main() -> tuple[list[Any], list[str]]:
+            async with opened(kind=siltstone.AsyncSession) as session:
+                script, inputs = conversation(8)
+                run, state = Run(), None
+                for number, text in enumerate(inputs):
+                    await self.case.start(session, script[2 * number : 2 * number + 2], text, state, run)
+                    state = run.state
+                return run.sent, [each.reason for each in await session.compactions()]
+
+        sent, reasons = asyncio.run(main())
+        plain, session = self.play(8, True)
+        assert reasons == [each.reason for each in session.compactions()]
+        assert [self.case.neutral(each) for each in sent] == [self.case.neutral(each) for each in plain.sent]
+
+    def test_two_conversations_do_not_see_each_other(self, is_async: bool) -> None:
+        sessions = {name: opened(name=name) for name in ("amber", "birch")}
+        runs: dict[str, list[Run]] = {name: [] for name in sessions}
+
+        def work(name: str) -> None:
+            state = None
+            for number in range(4):
+                run = self.case.play(
+                    sessions[name],
+                    [Call((f"{name}-{number}", "tin")), Say(f"Answer of {name}.")],
+                    [f"Question of {name}, {number}?"],
+                    is_async=is_async,
+                    state=state,
+                )
+                runs[name].append(run)
+                state = run.state
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in sessions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for name, other in (("amber", "birch"), ("birch", "amber")):
+            assert len(runs[name]) == 4
+            assert other not in json.dumps(sessions[name].log())
+            assert len(sessions[name].log()) == 4 * 5
+
+    def test_a_request_that_is_too_large_is_sent_again_smaller(self, is_async: bool) -> None:
+        session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+        script, inputs = conversation(4)
+        run = self.case.play(
+            session, [*script, Refuse(), Say("It fits.")], [*inputs, "And now?"], is_async=is_async
+        )
+        assert run.answers[-1] == "It fits."
+        assert [each.reason for each in session.compactions()] == ["overflow"]
+        assert len(run.sent) == 10
+        assert len(run.sent[-1]) < len(run.sent[-2])
+        self.case.check(run.sent[-1])
+
+
+def check_absent(module: str, missing: str, extra: str, forget: Callable[[str], None]) -> None:
+    """Importing *module* where *missing* is not installed names the extra that brings it."""
+    forget(module)
+    with pytest.raises(ImportError, match=rf"needs {missing}.*pip install 'siltstone\[{extra}\]'"):
+        __import__(module)
+
+
+def _is_ours(message: siltstone.messages.Message) -> bool:
+    return message.provenance == "compaction_summary" or is_recalled(message)
