@@ -137,7 +137,7 @@ def losses(place: Path, messages: Sequence[dict[str, Any]]) -> tuple[int, int]:
     with MemoryStore.open(place, read_only=True) as store:
         log = store.open_log(SESSION)
         kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
-        with Session.open(None, SESSION, memory=store, policy=None) as session:
+        with Session.open(None, SESSION, memory=store, preset=None, policy=None) as session:
             shown = [encode(raw) for raw in session.history()]
         contents: dict[int, str] = {}
         offset: int | None = 0

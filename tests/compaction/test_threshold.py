@@ -204,6 +204,16 @@ def test_without_a_token_bound_exactly_that_many_turns_stay():
     assert shape(free) == ["0", "S", "5", "6", "7", "8", "9", "10"]
 
 
+def test_without_a_token_bound_a_turn_in_flight_that_is_all_there_is_gives_up_its_older_groups():
+    """It would be over the threshold for ever; its request and the newest groups stay, in half of that."""
+    raws = [user("Fix it."), *(m for n in range(6) for m in exchange(f"c{n}", filler(400)))]
+    free = keeping(4, auto_compact_threshold=2_400, retained_token_budget=None, max_result_tokens=None)
+    _, alone = run(raws, free)
+    assert shape(alone) == ["0", "S", "9", "10", "11", "12"], "an exchange has some 540 tokens"
+    _, beside = run([*turn(0, words=800), *raws], free)
+    assert shape(beside) == ["S", *map(str, range(2, 15))]
+
+
 def test_the_budget_of_retained_turns_is_half_the_effective_threshold():
     raws = plain(4, words=800)  # a turn has some 2,010 tokens
     for window, turns in ((20_000, 3), (15_000, 2), (6_000, 1), (5_000, 0)):

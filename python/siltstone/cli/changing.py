@@ -12,11 +12,19 @@ import typer
 
 from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse
 from siltstone.cli.looking import SessionId, StorePath, heading, plain
-from siltstone.cli.stores import find_store, opened, opened_session, require_session
+from siltstone.cli.stores import (
+    all_sessions,
+    files_in_step,
+    find_store,
+    opened,
+    opened_session,
+    require_session,
+)
 from siltstone.cli.transcript import read_transcripts
 from siltstone.memory import ForgetReport
 from siltstone.session import Session, import_everything, import_knowledge, import_segments
 from siltstone.session.carrying import kind_of
+from siltstone.session.presetting import preset_of_store
 from siltstone.stores import MemoryStore
 
 __all__ = ["forget", "import_transcript", "undo"]
@@ -80,6 +88,8 @@ def forget(
                 _ask(path, report)
             with opened(path, read_only=False) as held:
                 report = held.forget(**criteria)
+                named = [session] if session is not None else [each.session_id for each in all_sessions(held)]
+            files_in_step(path, named)
     if as_json:
         print_json({"store": str(path), **plain(asdict(report))})
     else:
@@ -115,8 +125,9 @@ def import_transcript(
             for session_id in names:
                 if held.stats(session_id).messages:
                     refuse(f"the store {held.path!r} has messages of session {session_id!r} already")
+            own = preset_of_store(held)
             for session_id, each in zip(names, transcripts, strict=True):
-                with Session.open(None, session_id, memory=held) as new:
+                with Session.open(None, session_id, memory=held, preset=own) as new:
                     new.append(*each.messages)
     written = [
         {"session": session_id, "messages": len(each.messages)}

@@ -35,7 +35,7 @@ def facts(
     with (
         refusals(),
         opened(store, read_only=True) as held,
-        Session.open(None, session, memory=held) as known,
+        Session.open(None, session, memory=held, preset=None) as known,
     ):
         found = known.facts(
             query,

@@ -11,10 +11,8 @@ import typer
 from siltstone.cli.console import AsJson, line, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import find_store, opened, require_session
-from siltstone.errors import ConfigError
 from siltstone.outcome import Compacted, Failed
 from siltstone.session import Session
-from siltstone.session.presetting import preset_of
 
 __all__ = ["compact_memories", "memory_status"]
 
@@ -58,12 +56,5 @@ def _session(store: Path, session_id: str) -> Iterator[Session]:
     path = find_store(store)
     with opened(path, read_only=True) as held:
         require_session(held, session_id)
-        name = preset_of(held.open_log(session_id).state().settings)
-    if name is None:
-        raise ConfigError(
-            f"session {session_id!r} was opened without a preset: open it with preset='waterfall' once",
-            field="preset",
-            value=None,
-        )
-    with Session.open(path, session_id, preset=name) as session:
+    with Session.open(path, session_id) as session:
         yield session

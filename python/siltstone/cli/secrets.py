@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from siltstone.cli.looking import log_rows
-from siltstone.cli.stores import find_store, opened
+from siltstone.cli.stores import all_sessions, find_store, opened
 from siltstone.errors import InvalidMessageError
 from siltstone.memory.entry import SessionInfo
 from siltstone.messages import decode
@@ -96,12 +96,8 @@ _Text = tuple[str, str, int, _Read]
 
 def _texts(store: MemoryStore) -> Iterator[_Text]:
     """Every text of *store*: its session, table and id, and how it is read."""
-    offset: int | None = 0
-    while offset is not None:
-        page = store.sessions(offset=offset, limit=PAGE)
-        for info in page.sessions:
-            yield from _of_session(store, info)
-        offset = page.next_offset
+    for info in all_sessions(store):
+        yield from _of_session(store, info)
 
 
 def _of_session(store: MemoryStore, info: SessionInfo) -> Iterator[_Text]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from siltstone.errors import ConfigError, StoreOpenError
+from siltstone.memory import SessionInfo
 from siltstone.session import Session
+from siltstone.session.presetting import kept_preset
 from siltstone.stores import MemoryStore
 
-__all__ = ["find_store", "opened", "opened_session", "require_session"]
+__all__ = ["all_sessions", "files_in_step", "find_store", "opened", "opened_session", "require_session"]
 
 _FILE = Path("memory", "memory.sqlite3")  #: of a store, below its directory
 _DEEPEST = 4  #: directories below a path that are looked into
 _MOST_SHOWN = 5  #: stores that an error names
+_PAGE = 500  #: sessions that are held at once
 
 
 def find_store(path: Path) -> Path:
@@ -72,7 +76,8 @@ def opened_session(path: Path, session_id: str, *, read_only: bool) -> Iterator[
     """
     with opened(path, read_only=read_only) as store:
         require_session(store, session_id)
-        with Session.open(None, session_id, memory=store) as session:
+        options: Any = {"preset": None} if read_only else {}  # what is only looked at needs no preset
+        with Session.open(None, session_id, memory=store, **options) as session:
             yield store, session
 
 
@@ -87,3 +92,25 @@ def require_session(store: MemoryStore, session_id: str) -> None:
         raise ConfigError(
             f"the store {store.path!r} has no session {session_id!r}", field="session", value=session_id
         )
+
+
+def files_in_step(path: Path, session_ids: Iterable[str]) -> None:
+    """Brings the files of presets in step, after those sessions were changed without them.
+
+    Raises:
+        ConfigError: the preset of one was made with what only code can say.
+    """
+    for session_id in session_ids:
+        with opened(path, read_only=True) as store:
+            kept = kept_preset(store, session_id)
+        if kept is not None and (kept.live is not None or kept.archive is not None):
+            Session.open(find_store(path), session_id, preset=kept).close()
+
+
+def all_sessions(store: MemoryStore) -> Iterator[SessionInfo]:
+    """What a list of sessions tells of each one of the store."""
+    offset: int | None = 0
+    while offset is not None:
+        page = store.sessions(offset=offset, limit=_PAGE)
+        yield from page.sessions
+        offset = page.next_offset

@@ -44,7 +44,8 @@ class CompactionConfig:
         max_summary_tokens: The most tokens a summary has; an eighth of a known window at most.
         min_turns_between_compactions: Boundaries (calls of ``prepare``) between two attempts.
         retained_token_budget: Tokens of retained turns. ``"auto"``: half the effective threshold.
-            None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay.
+            None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay; where
+            that turn is all there is, its older groups leave as with ``"auto"``.
         strict_guard: The spacing holds for every trigger, also where the history itself is over.
         trigger_fraction: A share of the window, 0..1, at which a compaction is due: where the window is
             known it takes the place of ``auto_compact_threshold``.

@@ -326,21 +326,29 @@ class ThresholdCompactor:
         self, history: Sequence[Message], trigger: Trigger, substitutes: Mapping[int, Substitute]
     ) -> Selection:
         threshold = self._threshold(trigger)
+        room = max(1, threshold - trigger.reserved_tokens)
         limits = []
-        tokens = self.config.retained_tokens(max(1, threshold - trigger.reserved_tokens))
+        tokens = self.config.retained_tokens(room)
         if tokens is not None:
             limits.append((self.token_rule, tokens))
         if self.config.max_request_bytes is not None:  # a quarter of the cap in bytes, four bytes a token
             limits.append((rule("bytes/4"), -(-self.config.max_request_bytes // 16)))
-        return select(
-            history,
-            self.config.recent_turn_budget,
-            limits,
-            trigger.pins,
-            request_limits=self._request_limits(threshold),
-            request_rule=self.config.request_rule,
-            substitutes=substitutes,
-        )
+
+        def within(limits: Sequence[tuple[TokenRule, int]]) -> Selection:
+            return select(
+                history,
+                self.config.recent_turn_budget,
+                limits,
+                trigger.pins,
+                request_limits=self._request_limits(threshold),
+                request_rule=self.config.request_rule,
+                substitutes=substitutes,
+            )
+
+        selection = within(limits)
+        if tokens is None and not selection.is_worthwhile:  # a turn in flight is all there is
+            return within([*limits, (self.token_rule, room // 2)])
+        return selection
 
     def _request_limits(self, threshold: int) -> list[tuple[TokenRule, int]] | None:
         """The room of kept user messages under an effective *threshold*; None where none are kept."""

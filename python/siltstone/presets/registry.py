@@ -25,11 +25,11 @@ def preset_names() -> list[str]:
     return list(SYSTEMS)
 
 
-def preset(asked: Any) -> Preset:
-    """The preset of that name in its documented form; a preset is itself.
+def preset(asked: Any, *, documented: bool = True, **settings: Any) -> Preset:
+    """The preset of that name, documented if not said otherwise; a preset is itself.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is none of that name, or one of *settings* is not right.
     """
     if isinstance(asked, Preset):
         return asked
@@ -39,4 +39,4 @@ def preset(asked: Any) -> Preset:
         raise ConfigError(
             f"there is no preset {asked!r}{nearest(str(asked), preset_names())}", field="preset", value=asked
         )
-    return SYSTEMS[asked]()
+    return SYSTEMS[asked](documented=documented, **settings)

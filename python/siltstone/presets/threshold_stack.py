@@ -29,11 +29,11 @@ _KEYS: Final = {
         "summary_prefix",
     )
 }
-#: The documented guard, estimate and failures. Its documents let a compaction retain fewer turns where they
-#: have no room, and so does the budget of retained tokens; nothing is cut within a message, or made anew.
+#: The documented guard, estimate, retained turns and failures. Nothing is cut within a message, or made anew.
 _DOCUMENTED: Final[Mapping[str, Any]] = {
     "strict_guard": True,
     "estimator": "bytes/4",
+    "retained_token_budget": None,
     "on_summarizer_overflow": "fail",
     "max_result_tokens": None,
     "max_summary_level": None,

@@ -22,7 +22,7 @@ from siltstone.session.archiving import archive_of, begin
 from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.learning import check_due
 from siltstone.session.noting import check_warn_at
-from siltstone.session.presetting import check_free, preset_options, settle
+from siltstone.session.presetting import check_free, kept_preset, preset_options, settle
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
 
@@ -118,7 +118,10 @@ def open_session(
         name = min(unknown)
         raise TypeError(f"open() got an unexpected keyword argument {name!r}")
     given = options
-    preset, options = preset_options(options, path)
+    shared = options.get("memory", True)
+    place = path if isinstance(shared, bool) else getattr(shared, "path", None)
+    preset, options = preset_options(options, place)
+    memory = options.get("memory", True)
     window, reserved = options.get("context_window"), options.get("reserved_tokens", 0)
     check_window(window, reserved)
     policy = options["policy"] if "policy" in options else default_policy() if window is not None else None
@@ -144,7 +147,6 @@ def open_session(
         options.get("hook_timeout", HOOK_TIMEOUT),
         options.get("check", False),
     )
-    memory = options.get("memory", True)
     knowledge = _knowledge(options, recall)
     if archive is not None and memory is False:
         raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
@@ -161,6 +163,10 @@ def open_session(
     try:
         if preset is not None:
             check_free(store, session_id, preset)
+        elif "preset" not in given and (kept := kept_preset(store, session_id)) is not None:
+            if owned:
+                store.close()  # it may need another form of store
+            return open_session(path, session_id, {**given, "preset": kept}, is_async=is_async)
         core = SessionCore(
             store,
             session_id,
@@ -182,7 +188,7 @@ def open_session(
             background=options.get("background", True),
         )
         if preset is not None:
-            settle(core, preset, path)
+            settle(core, preset, place)
         check_due(core)
         begin(core)
     except BaseException:
@@ -353,7 +359,12 @@ def _store(
         return open_store(path), True
     try:
         return preset.open_store(path), True
-    except ConfigError:  # what is there is of another form: whose, is said rather than how
+    except ConfigError as error:  # what is there is of another form: whose, is said rather than how
         with open_store(path, read_only=True) as there:
             check_free(there, session_id, preset)
-        raise
+        raise ConfigError(
+            f"preset {preset.name!r} needs a store of another form than the one in {os.fspath(path)!r}: use "
+            "another directory; nothing was changed",
+            field="preset",
+            value=preset.name,
+        ) from error

@@ -1,4 +1,4 @@
-"""Opens a session with a preset: its options, and which preset a session is of."""
+"""Opens a session with a preset: its options, which preset a session is of, and what it is made with."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from siltstone.session.retention import Retention
 if TYPE_CHECKING:
     from siltstone.presets import Preset
 
-__all__ = ["check_free", "preset_of", "preset_options", "settle"]
+__all__ = ["check_free", "kept_preset", "preset_of_store", "preset_options", "settle"]
 
 KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
+SETTINGS: Final = "preset_settings"
+IN_CODE: Final = "preset_code"  #: settings that are no JSON, by their names: they live in the host alone
 MOST: Final = 100  #: sessions of a store that are asked which preset they are of
 
 
@@ -45,43 +47,73 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
         if name in options:
             raise ConfigError(
                 f"{name} is part of the preset {chosen.name!r}: make it with siltstone.presets."
-                f"{chosen.name}(...), or open the session without preset=",
+                f"{chosen.name}(...), or open the session with preset=None, as one without a preset",
                 field=name,
                 value=options[name],
             )
     return chosen, {**options, **own}
 
 
-def preset_of(settings: str) -> str | None:
-    """The name of the preset that a session's settings tell of."""
-    name = _read(settings).get(KEY)
-    return name if isinstance(name, str) else None
+def kept_preset(store: Store, session_id: str) -> Preset | None:
+    """The preset that the session began with, as it was made; None where it has none.
+
+    Raises:
+        ConfigError: it was made with what only code can say; or the session is new, and the first one of the
+            store is of a preset: what the new one shall be has to be said. Nothing was written.
+    """
+    state = store.open_log(session_id).state()
+    said = _read(state.settings)
+    name = said.get(KEY)
+    if not isinstance(name, str):
+        if not state.next_seq and not said:
+            _check_plain(store, session_id)
+        return None
+    if said.get(IN_CODE):
+        raise ConfigError(
+            f"session {session_id!r} is of the preset {name!r}, made with {', '.join(said[IN_CODE])}, "
+            f"which no store can keep: {_how(name)}",
+            field=KEY,
+            value=None,
+        )
+    from siltstone.presets import preset
+
+    return preset(name, documented=said.get(DOCUMENTED, True) is True, **said.get(SETTINGS, {}))
+
+
+def preset_of_store(store: Store) -> Preset | None:
+    """The preset of the first session, which a further one is of as well; None where it has none.
+
+    Raises:
+        ConfigError: it was made with what only code can say.
+    """
+    first = store.sessions(limit=1).sessions
+    return kept_preset(store, first[0].session_id) if first else None
 
 
 def check_free(store: Store, session_id: str, chosen: Preset) -> None:
-    """Refuses a store that another preset filled: its session, or another one of the newest.
+    """Refuses a store that another preset filled: its session, or another one of the first hundred.
 
     Raises:
         ConfigError: names both. Nothing was written.
     """
-    own = preset_of(store.open_log(session_id).state().settings)
+    own = _name(store, session_id)
     if own is not None:
         _check(own, session_id, chosen)
         return
     for each in store.sessions(limit=MOST).sessions:
-        other = preset_of(store.open_log(each.session_id).state().settings)
+        other = _name(store, each.session_id)
         if other is not None:
             _check(other, each.session_id, chosen)
             return
 
 
 def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | None) -> None:
-    """Notes with the session that it is of the preset *chosen*, and takes its files up.
+    """Notes with the session that it is of the preset *chosen*, and how that is made; takes its files up.
 
     A session that is new begins with what the files hold.
     """
     settings = _read(core.rows.state().settings)
-    said = {KEY: chosen.name, DOCUMENTED: chosen.documented}
+    said = {KEY: chosen.name, DOCUMENTED: chosen.documented, **_made(chosen)}
     try:
         if chosen.live is not None and path is not None:
             live = chosen.live(FilePath(path), core.session_id, core.rows)
@@ -103,6 +135,44 @@ def _check(other: str, session_id: str, chosen: Preset) -> None:
             field=KEY,
             value=chosen.name,
         )
+
+
+def _check_plain(store: Store, session_id: str) -> None:
+    """Refuses a new session that says nothing of the preset of its store."""
+    for each in store.sessions(limit=1).sessions:
+        other = _name(store, each.session_id)
+        if other is not None:
+            raise ConfigError(
+                f"session {session_id!r} is new, and session {each.session_id!r} of the same store is of the "
+                f"preset {other!r}: {_how(other)}",
+                field=KEY,
+                value=None,
+            )
+
+
+def _how(name: str) -> str:
+    """What to do about it."""
+    return (
+        f"open it with preset={name!r} or one made by siltstone.presets.{name}(...), or with preset=None, as "
+        "one without a preset"
+    )
+
+
+def _made(chosen: Preset) -> dict[str, Any]:
+    """How *chosen* is made, as far as JSON can say it."""
+    kept: dict[str, Any] = {}
+    for name, value in chosen.settings.items():
+        try:
+            kept[name] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            continue
+    return {SETTINGS: kept, IN_CODE: sorted(chosen.settings.keys() - kept.keys())}
+
+
+def _name(store: Store, session_id: str) -> str | None:
+    """The name of the preset that a session is of."""
+    name = _read(store.open_log(session_id).state().settings).get(KEY)
+    return name if isinstance(name, str) else None
 
 
 def _read(settings: str) -> dict[str, Any]:

@@ -62,8 +62,9 @@ class Session(BaseSession):
                 it, together with those of other sessions. Ignored where *memory* is a store.
             session_id: Any text of 1 to 1,024 bytes. It is data, never a path.
             preset: A documented system by its name, or made by ``siltstone.presets``: it says the policy and
-                whatever else the system has. A session keeps the preset that it began with, and a store holds
-                sessions of one.
+                whatever else the system has. A store holds sessions of one. Left out: a session goes on with
+                the preset and the settings that it was last opened with, and a new one in the store of a
+                preset is an error. None: without a preset.
             policy: When and what to give up. Left out: ``ThresholdCompactor()`` where there is a window, else
                 none. None: compaction is off, and ``prepare`` returns the whole history.
             model: Writes summaries: a callable ``CompletionRequest -> Completion | str``; or a list of them,
