@@ -25,8 +25,9 @@ FLOORS = {
     "session": 7,
     "stores": 8,
     "__init__": 9,
-    "adapters": 10, "cli": 10,
-    "__main__": 11,
+    "adapters": 10, "mcp": 10,
+    "cli": 11,
+    "__main__": 12,
 }  # fmt: skip
 
 # What lies below and is out of reach all the same, but for the modules that are named.
@@ -83,6 +84,7 @@ FAMILIES = {
         "background_stack context_archive three_tiers threshold_stack waterfall_memory",
         "registry",
     ],
+    "mcp": ["answers versions", "memory", "server", "serving"],
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
@@ -121,6 +123,12 @@ EXTRAS = {
     "onnxruntime": {"embedding"},
     "matplotlib": {"cli"},
     "tokenizers": {"embedding"},
+    "mcp": {"mcp"},
+    "mcp_types": {"mcp"},
+    "pydantic": {"mcp"},
+    "typing_extensions": {"mcp"},
+    "anyio": {"mcp"},
+    "uvicorn": {"mcp"},
 }  # who imports what comes with an extra
 APART = "_reference"  # the slow twin; nobody in the package imports it
 TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard library

@@ -25,6 +25,7 @@ from siltstone.cli.facts import facts
 from siltstone.cli.plot import check_plot, plot
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
+from siltstone.cli.serving import mcp
 from siltstone.cli.timeline import timeline
 from siltstone.cli.transcript import read_transcripts
 from siltstone.compaction import Compactor
@@ -55,6 +56,7 @@ app.command(name="import")(changing.import_transcript)
 app.command(name="export")(looking.export)
 app.command(name="memory-status")(memories.memory_status)
 app.command(name="compact-memories")(memories.compact_memories)
+app.command(name="mcp")(mcp)
 
 
 def _tell_version(asked: bool) -> None:

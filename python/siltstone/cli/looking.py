@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
@@ -19,7 +18,7 @@ from siltstone.compaction import breakdown
 from siltstone.memory import Ranker
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow, SessionLog
-from siltstone.messages import Part, decode, read_history, read_message
+from siltstone.messages import decode, in_words, read_history, read_message
 from siltstone.session import (
     CompactionRecord,
     export_everything,
@@ -205,8 +204,9 @@ def expand(
         print_json({"session": session, "compaction": compaction, "messages": messages})
         return
     for place, raw in enumerate(messages):
-        line(f"{read_message(raw, place).role}", "dim")
-        line(f"{_said(raw, place)}\n")
+        message = read_message(raw, place)
+        line(message.role, "dim")
+        line(f"{in_words(message)}\n")
     line(f"{len(messages)} messages")
 
 
@@ -282,24 +282,7 @@ def _row(row: LogRow) -> dict[str, Any]:
 
 
 def _text(row: LogRow) -> str:
-    return _said(decode(row.raw), row.seq)
-
-
-def _said(raw: dict[str, Any], seq: int) -> str:
-    """What a message says, a part a line: calls and results by their names."""
-    return "\n".join(filter(None, map(_part, read_message(raw, seq).parts))) or json.dumps(raw)
-
-
-def _part(part: Part) -> str:
-    match part.kind:
-        case "tool_call":
-            return f"[call {part.call_id or '-'}: {part.name or '-'}({part.arguments or ''})]"
-        case "tool_result":
-            return f"[result {part.call_id or '-'}: {part.text}]"
-        case "reasoning":
-            return f"[reasoning: {part.text}]" if part.text else "[reasoning]"
-        case _:
-            return part.text or f"[{part.modality or part.kind}]"
+    return in_words(read_message(decode(row.raw), row.seq))
 
 
 def heading(record: CompactionRecord) -> str:

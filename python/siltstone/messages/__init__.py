@@ -46,6 +46,7 @@ from siltstone.messages.turns import (
     turns,
 )
 from siltstone.messages.validators import Finding, validate_history
+from siltstone.messages.wording import in_words
 
 __all__ = [
     "FORGOTTEN",
@@ -92,6 +93,7 @@ __all__ = [
     "holds",
     "identifiers",
     "in_flight",
+    "in_words",
     "indexable_text",
     "indexable_texts",
     "is_request",

@@ -16,9 +16,17 @@ from siltstone.messages.message import Message, Part
 __all__ = ["OWN_TOOLS", "OwnTools", "names_own_tool"]
 
 OWN_TOOLS: Final = frozenset(
-    {"context_compact", "memory_forget", "memory_get", "memory_save", "memory_search"}
+    {
+        "context_compact",
+        "memory_forget",
+        "memory_get",
+        "memory_save",
+        "memory_search",
+        "memory_stats",
+        "summary_expand",
+    }
 )
-"""The names of the tools that a session offers."""
+"""The names of the tools that a session offers, and those that the MCP server has beside them."""
 
 # What a host puts before a name: `mcp__siltstone__memory_search`, `siltstone.memory_search`,
 # `siltstone_memory_search`. A single underscore separates words of a name as well, so our name must be in it.
