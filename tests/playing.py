@@ -13,7 +13,7 @@ from siltstone.compaction import Compaction, CompactionContext, Compactor, Trigg
 from siltstone.engine import attempt
 from siltstone.events import Event
 from siltstone.llm import CompletionRequest
-from siltstone.messages import Message, read_message
+from siltstone.messages import Message, in_flight, opens_turn, read_message
 from siltstone.outcome import Compacted, Failed, Outcome
 
 
@@ -43,8 +43,13 @@ class Play:
         self.pins: set[int] = set()
         self.state: Any = None
         self.past: list[Message] = []
+        self.written: list[Message] = []
+        self.states: list[Any] = []  # of each compaction, with the summaries that it brought
         self.failed_at: int | None = None
         self.boundaries = 0
+        self.times: Callable[[int], float | None] | None = None
+        self.now: float | None = None
+        self.has_log = False  # whether the policy may read the log again
         self._answer = model or (lambda request: f"Summary {len(self.requests)}.")
         self._model = self._asked if has_model else None
 
@@ -91,7 +96,19 @@ class Play:
             fixed_count=fixed,
             failed_at=self.failed_at,
             policy_state=self.state,
+            turn_start=self._turn_start(),
+            settled_tokens=self.policy.token_rule.count(
+                [message for message in self.view if message.covers or message.seq < self._turn_start()]
+            ),
         )
+
+    def _turn_start(self) -> int:
+        """Where the turn in flight begins."""
+        requests = [message.seq for message in self.log if opens_turn(message)]
+        return requests[-1] if requests and in_flight(self.view) else len(self.log)
+
+    def _originals(self, ranges: Sequence[tuple[int, int]]) -> list[Message]:
+        return [self.log[seq] for start, end in ranges for seq in range(start, end)]
 
     def boundary(self) -> Outcome | None:
         """What the policy does, if it is due."""
@@ -105,7 +122,16 @@ class Play:
 
         trigger = trigger or Trigger("manual", context_window=self.window)
         past = self.past if trigger.action != "bootstrap" else [*trigger.past, *self.past]
-        trigger = replace(trigger, pins=frozenset(self.pins), policy_state=self.state, past=tuple(past))
+        trigger = replace(
+            trigger,
+            pins=frozenset(self.pins),
+            policy_state=self.state,
+            past=tuple(past),
+            written=lambda: reversed(self.written),
+            said_at=self.times,
+            now=self.now,
+            originals=self._originals if self.has_log else trigger.originals,
+        )
         size = len(self.log)
 
         def commit(compaction: Compaction, before: int, after: int) -> int:
@@ -116,6 +142,9 @@ class Play:
             self.view = [*compaction.messages, *self.log[size:]]
             self.state = compaction.state if compaction.state is not None else self.state
             self.runs.append(size)
+            new = [*compaction.new_summaries, *compaction.asides]
+            self.written += new
+            self.states.append((compaction.state, new))
             return len(brought)
 
         outcome = llm.run(

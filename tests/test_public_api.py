@@ -17,7 +17,8 @@ CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltsto
 
 # What users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
-    "Answer", "ArchiveFailed", "AsyncSession", "Bm25Index", "Bm25Params", "Chain", "ClearConfig",
+    "Answer", "ArchiveFailed", "AsyncSession", "Bm25Index", "Bm25Params", "Chain", "Checkpoint",
+    "ChronicleConfig", "ClearConfig",
     "ClearToolResults", "Compacted", "CompactionCompleted", "CompactionConfig", "CompactionContext",
     "CompactionError", "CompactionFailed", "CompactionNotFoundError", "CompactionRecord",
     "CompactionStarted", "CompactionTriggered", "Compactor", "Completion", "CompletionRequest",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from siltstone._native import __version__
     from siltstone.compaction import (
         Chain,
+        Checkpoint,
+        ChronicleConfig,
         ClearConfig,
         ClearToolResults,
         CompactionConfig,
@@ -156,6 +158,8 @@ __all__ = [
     "Bm25Params",
     "CacheBroken",
     "Chain",
+    "Checkpoint",
+    "ChronicleConfig",
     "ClearConfig",
     "ClearToolResults",
     "Compacted",
@@ -295,6 +299,8 @@ _HOMES = {
     "Bm25Params": "siltstone.index",
     "CacheBroken": "siltstone.events",
     "Chain": "siltstone.compaction",
+    "Checkpoint": "siltstone.compaction",
+    "ChronicleConfig": "siltstone.compaction",
     "CompressToolOutput": "siltstone.compaction",
     "CompressConfig": "siltstone.compaction",
     "DuplicatesConfig": "siltstone.compaction",

@@ -38,7 +38,7 @@ WALLS: dict[str, dict[str, set[str]]] = {
     "archive": {"compaction": set(), "memory": {"memory.entry"}},
     "knowledge": {"memory": set()},  # what keeps facts is handed in
     "recall": {"compaction": set(), "memory": {"memory.entry"}},  # where to look is handed in
-    "tools": {"compaction": set(), "memory": {"memory.base", "memory.entry"}},
+    "tools": {"compaction": {"compaction.checkpoint"}, "memory": {"memory.base", "memory.entry"}},
     # It measures whatever has the face of a store, and knows none.
     "evaluation": {
         "memory": {"memory.entry"},
@@ -64,14 +64,16 @@ FAMILIES = {
     "stores": ["database", "memory simple", "hnsw"],
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
-        "base checks prompts clip refusal tiered_cut tiered_prompts",
-        "breaker clamp",
-        "breakdown config documented_bm25 estimate fallback guard dry_run query render select",
+        "checkpoint checks clip prompts refusal tiered_cut tiered_prompts",
+        "base chronicle_config",
+        "breaker chronicle_state clamp",
+        "chronicle_text breakdown config documented_bm25 estimate fallback guard dry_run query render select",
         "smart_trim_config tiered_config waterfall_config waterfall_prompts window_config",
         "calls mechanical rewrite tool_results transcript_reader",
         "cheap_config compress keeping material tiered_stack validate",
         "emergency_fit in_place offload summarise waterfall_state waterfall_writer",
-        "waterfall_status",
+        "tiered_run waterfall_status",
+        "chronicle_run rolling_run",
         "chain clear_results duplicate_reads emergency smart_trim threshold tiered waterfall window worker",
         "registry",
     ],
@@ -97,7 +99,7 @@ FAMILIES = {
         "core",
         "archiving",
         "learning",
-        "committing compactions forgetting rewriting",
+        "chronicling committing compactions forgetting rewriting",
         "presetting",
         "boundary observing opening",
         "forking notes recalling recovery",

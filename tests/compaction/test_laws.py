@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from compacting import SHORT
 from siltstone import (
     Chain,
+    ChronicleConfig,
     ClearConfig,
     ClearToolResults,
     Compacted,
@@ -165,6 +166,17 @@ tiereds = st.builds(
         summarizer_window=st.sampled_from([None, 1_024]),
         attempts=st.integers(1, 2),
         retry_delay=st.just(0),
+        mode=st.sampled_from(["rolling", "chronicle"]),
+        chronicle=st.builds(
+            ChronicleConfig,
+            context_token_budget=st.integers(200, 400),
+            max_messages_per_checkpoint=st.integers(1, 12),
+            rollup_threshold=st.integers(2, 4),
+            rollup_batch=st.integers(1, 2),
+            max_recent=st.integers(1, 3),
+            max_older=st.integers(0, 2),
+            whole_turns=st.booleans(),
+        ),
     ),
 )
 workers = st.builds(

@@ -210,6 +210,18 @@ def test_sb_76_the_documented_toml_loads_verbatim() -> None:
     assert ours.worker_turns_per_segment == 9
 
 
+def test_spacebot_keeps_checkpoints_where_its_file_says_so() -> None:
+    text = (
+        '[defaults.compaction]\nmode = "chronicle"\n\n'
+        "[defaults.compaction.chronicle]\ninterval_messages = 20\n"
+    )
+    config = policy_config(presets.spacebot.from_config(text))
+    assert (config.mode, config.chronicle.interval_messages) == ("chronicle", 20)
+    assert config.chronicle.whole_turns, "the documented form"
+    with pytest.raises(ConfigError, match="did you mean 'interval_messages'"):
+        presets.spacebot.from_config(text.replace("interval_messages", "intervall_messages"))
+
+
 def test_documented_numbers_of_spacebot() -> None:
     config = policy_config(presets.spacebot())
     fractions = config.background_fraction, config.aggressive_fraction, config.emergency_fraction

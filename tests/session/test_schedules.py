@@ -1,4 +1,4 @@
-"""Random schedules of one session under tiered compaction, step by step: nothing waits, nothing is lost.
+"""Random schedules of a session under both modes of tiered compaction: nothing waits, nothing is lost.
 
 ``SILTSTONE_SCHEDULES`` sets how many there are, 12 by default; each is drawn from its number alone.
 """
@@ -15,6 +15,7 @@ import pytest
 
 from compacting import assistant, exchange, filler, user
 from siltstone import (
+    ChronicleConfig,
     Compacted,
     Completion,
     Failed,
@@ -39,8 +40,8 @@ BATCH = 12
 class Schedule:
     """One session, the steps of its job in our hands, and what has to hold after each of them."""
 
-    def __init__(self, number: int, store: MemoryStore) -> None:
-        self.random = random.Random(number)
+    def __init__(self, number: int, store: MemoryStore, mode: Any) -> None:
+        self.random, self.mode = random.Random(number), mode
         self.number, self.store = number, store
         self.said: list[Any] = []
         self.calls = self.emergencies = self.landed = self.stale = self.failures = 0
@@ -54,6 +55,13 @@ class Schedule:
             call_timeout=None,
             retry_after_turns=self.random.randint(0, 2),
             summary_stack_fraction=self.random.choice([0.05, 0.15]),
+            mode=self.mode,
+            chronicle=ChronicleConfig(
+                interval_messages=self.random.choice([8, 40]),
+                rollup_threshold=3,
+                rollup_batch=2,
+                whole_turns=self.random.choice([False, True]),
+            ),
         )
         session = Session.open(
             None,
@@ -126,7 +134,13 @@ class Schedule:
             self.failures += outcome.reason != "stale"
             assert outcome.reason in ("stale", "llm_failed", "no_reduction", "cancelled")
         else:
-            assert outcome.reason in ("in_flight", "no_valid_cut", "nothing_to_discard", "too_few")
+            assert outcome.reason in (
+                "in_flight",
+                "no_valid_cut",
+                "nothing_to_discard",
+                "too_few",
+                "too_little",
+            )
 
     def work(self) -> None:
         """One step of the job."""
@@ -166,7 +180,7 @@ class Schedule:
         with Session.open(
             None,
             f"s{self.number}",
-            policy=TieredCompactor(),
+            policy=TieredCompactor(TieredConfig(mode=self.random.choice(["rolling", self.mode]))),
             model=lambda request: f"Other summary {len(self.said)}.",
             context_window=WINDOW,
             memory=self.store,
@@ -211,6 +225,12 @@ class Schedule:
         ended = told.count(CompactionCompleted) + told.count(CompactionFailed)
         assert started - ended in ((0, 1) if self.job is not None else (0,))
 
+        if self.mode == "chronicle":
+            made = [each for each in self.session.checkpoints() if each.level == 0]
+            starts = [0, *(each.end for each in made)]
+            assert [each.start for each in made] == starts[: len(made)], "checkpoints are contiguous"
+            assert [each.first for each in made] == list(range(1, len(made) + 1))
+
     def end(self) -> None:
         """Whatever came before: the next job begins, lands, and the log is whole."""
         self.finish()
@@ -233,12 +253,13 @@ class Schedule:
         self.session.close()
 
 
+@pytest.mark.parametrize("mode", ["rolling", "chronicle"])
 @pytest.mark.parametrize("first", range(0, SCHEDULES, BATCH))
-def test_random_schedules_lose_nothing_and_leave_no_lock(first: int, tmp_path: Path):
+def test_random_schedules_lose_nothing_and_leave_no_lock(first: int, mode: str, tmp_path: Path):
     kinds = dict.fromkeys(("landed", "emergencies", "stale", "failures"), 0)
     with MemoryStore.open(tmp_path) as store:
         for number in range(first, min(first + BATCH, SCHEDULES)):
-            schedule = Schedule(number, store)
+            schedule = Schedule(number, store, mode)
             for _ in range(STEPS):
                 schedule.step()
             schedule.end()

@@ -11,6 +11,8 @@ from siltstone.compaction.base import (
 from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_alert
 from siltstone.compaction.chain import Chain
 from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
+from siltstone.compaction.checkpoint import Checkpoint
+from siltstone.compaction.chronicle_config import ChronicleConfig
 from siltstone.compaction.clear_results import ClearToolResults
 from siltstone.compaction.compress import CompressConfig, CompressToolOutput
 from siltstone.compaction.config import CompactionConfig
@@ -36,6 +38,8 @@ __all__ = [
     "PROMPT",
     "SUMMARY_PREFIX",
     "Chain",
+    "Checkpoint",
+    "ChronicleConfig",
     "ClearConfig",
     "ClearToolResults",
     "Compaction",

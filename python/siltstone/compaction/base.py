@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.llm import Flow, ToolCall
 from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
@@ -15,6 +16,8 @@ from siltstone.usage import UsageRecord
 __all__ = [
     "SAID",
     "BackgroundCompactor",
+    "Checkpoint",
+    "CheckpointKeeper",
     "Compaction",
     "CompactionContext",
     "CompactionError",
@@ -84,6 +87,9 @@ class CompactionContext:
         failed_at: ``next_seq`` at the last attempt, where it failed; None after one that did not.
         failed_threshold: The threshold of the trigger of that attempt; 0 where it had none.
         policy_state: The ``state`` of the last compaction by this policy that had one.
+        turn_start: The number of the first message of the turn in flight; ``next_seq`` where none is; None
+            where unknown.
+        settled_tokens: Tokens of the view before that message.
         cached_tokens: Tokens at the beginning of the next request that the provider has in its cache: what a
             rewrite may cost; 0 where nothing is, where that is not known, or where it has lapsed.
     """
@@ -105,6 +111,8 @@ class CompactionContext:
     failed_threshold: int = 0
     policy_state: State | None = None
     cached_tokens: int = 0
+    turn_start: int | None = None
+    settled_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,10 @@ class Trigger:
         policy_state: As in the context that it was due in.
         past: Summaries that this policy wrote before and that left the view, oldest first, as far as the
             caller keeps them.
+        written: Reads every summary that this policy ever wrote on the way to the view, the newest first, as
+            long as somebody asks for the next; None where nobody has them.
+        said_at: When the message of that number was said, in seconds since 1970; None where nobody knows.
+        now: The present, in the same seconds.
     """
 
     reason: Reason
@@ -146,6 +158,9 @@ class Trigger:
     instructions: str = ""
     policy_state: State | None = None
     past: tuple[Message, ...] = ()
+    written: Callable[[], Iterable[Message]] | None = None
+    said_at: Callable[[int], float | None] | None = None
+    now: float | None = None
     reader: str = ""
     keeps_substitutes: bool = False
     model_calls: int | None = None
@@ -394,6 +409,26 @@ class ForkFitter(Protocol):
             tokens: Of the history that it begins with, by the policy's rule.
             prompt_tokens: Of what it is told first, and of what is sent beside the history.
             context_window: The window in tokens, where it is known.
+        """
+
+
+@runtime_checkable
+class CheckpointKeeper(Protocol):
+    """A policy that writes checkpoints, each of which stays as it is."""
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether it does, by its settings."""
+
+    @property
+    def expand_limit(self) -> int:
+        """The most messages of a page when a checkpoint is expanded."""
+
+    def checkpoints(self, written: Iterable[tuple[State | None, Sequence[Message]]]) -> Sequence[Checkpoint]:
+        """All checkpoints, in order.
+
+        Args:
+            written: Of each of its compactions, oldest first, the state and the summaries that it left.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.chain import Chain
 from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
+from siltstone.compaction.chronicle_config import ChronicleConfig
 from siltstone.compaction.clear_results import ClearToolResults
 from siltstone.compaction.compress import CompressConfig, CompressToolOutput
 from siltstone.compaction.config import CompactionConfig
@@ -31,10 +32,13 @@ from siltstone.compaction.window_config import WindowConfig
 from siltstone.compaction.worker import WorkerCompactor
 from siltstone.errors import ConfigError
 
-__all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of"]
+__all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of", "settings_table"]
 
 IN_CODE: Final = frozenset({"curator", "in_use", "is_summary", "request_rule"})
 """Settings that are functions: a file cannot say them."""
+
+TABLES: Final[dict[str, type[Any]]] = {"chronicle": ChronicleConfig}
+"""Settings that are tables of their own, such as ``[tiered.chronicle]``."""
 
 DOCUMENTED: Final = "documented"
 """The setting that begins with the documented numbers, where a policy has such a form."""
@@ -195,7 +199,7 @@ def make_policy(
     if kind.documented is not None and DOCUMENTED not in (each.name for each in fields(kind.settings)):
         said = given.pop(DOCUMENTED, False)
         checks.boolean(DOCUMENTED, said)
-    values = {key: _value(kind.settings, key, value) for key, value in given.items()}
+    values = {key: _value(kind.settings, key, value, base.get(key)) for key, value in given.items()}
     others = others or {}
     return kind.make(
         kind.settings(**{**base, **values}), more, lambda step: make_policy(step, others.get(step))
@@ -220,8 +224,27 @@ def _kind(name: str) -> PolicyKind:
     return kind
 
 
-def _value(settings: type[Any], key: str, value: Any) -> Any:
-    """*value* as code would give it: a list is a tuple, and ``"none"`` is None where None is allowed."""
+def settings_table(name: str, given: Mapping[str, Any], form: Any = None) -> Any:
+    """The settings of the table *name*, such as ``[tiered.chronicle]``; what is left out is as in *form*.
+
+    Raises:
+        ConfigError: an unknown key, with the nearest known one; or a value out of its bounds.
+    """
+    kind = TABLES[name]
+    known = [each.name for each in fields(kind)]
+    for key, value in given.items():
+        if key not in known:
+            raise ConfigError(f"{name} has no setting {key!r}{nearest(key, known)}", field=key, value=value)
+    return replace(kind() if form is None else form, **given)
+
+
+def _value(settings: type[Any], key: str, value: Any, form: Any) -> Any:
+    """*value* as code would give it: a list is a tuple, and ``"none"`` is None where None is allowed.
+
+    A table is settings of its own, over those that stand in *form*.
+    """
+    if key in TABLES and isinstance(value, Mapping):
+        return settings_table(key, value, form)
     if isinstance(value, list):
         return tuple(value)
     declared = next(str(each.type) for each in fields(settings) if each.name == key)

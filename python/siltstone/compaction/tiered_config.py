@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, Literal
 
 from siltstone.compaction import checks
+from siltstone.compaction.chronicle_config import ChronicleConfig
 from siltstone.compaction.tiered_prompts import DOCUMENTED_MARKER, EMERGENCY_MARKER, SUMMARY_HEADING
 from siltstone.tokens import TokenRule
 
-__all__ = ["FALLBACK_WINDOW", "Tier", "TieredConfig", "least_tokens"]
+__all__ = ["FALLBACK_WINDOW", "LEAST_SUMMARY", "Tier", "TieredConfig", "least_tokens"]
 
 Tier = Literal["background", "aggressive", "emergency"]
 
@@ -78,6 +79,9 @@ class TieredConfig:
         worker_fraction: How much.
         worker_strict: Whether the window has to be fuller than that share (the documented form).
         superseding_tools: Names of tools of whose results only the newest is of use.
+        mode: ``"rolling"``: summaries that stack and fold. ``"chronicle"``: checkpoints, each written once,
+            and one message in view that shows them.
+        chronicle: When checkpoints are written, and how they are shown.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -115,10 +119,15 @@ class TieredConfig:
     worker_fraction: float = 0.50
     worker_strict: bool = False
     superseding_tools: tuple[str, ...] = ()
+    mode: Literal["rolling", "chronicle"] = "rolling"
+    chronicle: ChronicleConfig = field(default_factory=ChronicleConfig)
 
     def __post_init__(self) -> None:
         if self.context_window is not None:
             checks.positive("context_window", self.context_window, or_else="None or ")
+        checks.one_of("mode", self.mode, ("rolling", "chronicle"))
+        if not isinstance(self.chronicle, ChronicleConfig):
+            checks.refuse("chronicle", "a ChronicleConfig", self.chronicle)
         self._check_thresholds()
         for name in _SHARES:
             value = getattr(self, name)
@@ -157,7 +166,8 @@ class TieredConfig:
     def documented(cls, **settings: Any) -> TieredConfig:
         """The documented form, where ours differs: *settings* go before it.
 
-        Flat sizes of calls and results, a marker without the number, one step for a fork, segments of 25.
+        Flat sizes of calls and results, a marker without the number, one step for a fork, segments of 25, and
+        checkpoints that never part a turn.
         """
         form: Mapping[str, Any] = {
             "estimator": "flat_tools",
@@ -165,6 +175,7 @@ class TieredConfig:
             "fork_preflight": "usage",
             "worker_turns_per_segment": 25,
             "worker_strict": True,
+            "chronicle": ChronicleConfig(whole_turns=True),
         }
         return cls(**{**form, **settings})
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "CHECKPOINT_NOTE",
+    "CHECKPOINT_PROMPT",
     "DOCUMENTED_MARKER",
+    "EARLIER_NOTE",
     "EMERGENCY_MARKER",
     "FORK_MARKER",
     "META_NOTE",
     "OVERFLOW_MARKER",
+    "ROLLUP_NOTE",
     "SUMMARY_HEADING",
     "SUMMARY_PROMPT",
     "WORKER_MARKER",
@@ -44,6 +48,29 @@ Guidelines:
 META_NOTE: Final = (
     "The turns above were summarised before, in several summaries that have become too long together. Your "
     "summary takes the place of all of them."
+)
+
+# The prompt of a checkpoint.
+CHECKPOINT_PROMPT: Final = """\
+You are keeping the chronicle of a session. Summarize the messages above, and only these, into a checkpoint: \
+plain text, past tense, third person.
+
+Guidelines:
+- Keep decisions with their reasons, commitments, results of work and what was left open
+- Keep names, figures, paths and errors as they were said
+- Maintain chronological flow
+- Leave out greetings, tool mechanics and intermediate reasoning"""
+
+CHECKPOINT_NOTE: Final = (
+    "Begin with a title of at most ten words on a line of its own, then a blank line, then the text."
+)
+EARLIER_NOTE: Final = (
+    "What the checkpoints before said, so that the story goes on; do not summarize it again:"
+)
+ROLLUP_NOTE: Final = (
+    "The summaries above are checkpoints of consecutive parts of one session, oldest first. Write one "
+    "checkpoint of the whole. Keep every decision, path, figure and open task; where two of them disagree, "
+    "the later one holds."
 )
 
 SUMMARY_HEADING: Final = "[Summary {n}: turns {first}-{last}]"

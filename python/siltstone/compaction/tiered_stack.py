@@ -10,7 +10,7 @@ from siltstone.compaction.base import State, Trigger
 from siltstone.compaction.rewrite import joined
 from siltstone.messages import History, opens_turn, unmarked
 
-__all__ = ["Layer", "Stack"]
+__all__ = ["Layer", "Stack", "live_start"]
 
 _NUMBER = re.compile(r"\d+")
 
@@ -52,7 +52,7 @@ class Stack:
     def of(cls, read: History, trigger: Trigger, heading: str) -> Stack:
         """The stack of *read*: by the state that was kept, else by the words of the summaries' *heading*."""
         positions = tuple(read.summaries)
-        start = positions[-1] + 1 if positions else _after_rules(read)
+        start = live_start(read)
         known = _Kept.read(trigger.policy_state)
         layers = tuple(_layer(read, at, known, heading) for at in positions)
         said = max((layer.turns[1] for layer in layers), default=0)
@@ -69,7 +69,10 @@ class Stack:
         return {"number": self.number, "turns": self.turns, "end": end, "stack": layers}
 
 
-def _after_rules(read: History) -> int:
+def live_start(read: History) -> int:
+    """Where the live messages of a view begin: behind its last summary, else behind the leading rules."""
+    if read.summaries:
+        return read.summaries[-1] + 1
     rules = set(read.rules)
     return next((at for at in range(len(read)) if at not in rules), len(read))
 

@@ -17,6 +17,7 @@ __all__ = ["OWN_TOOLS", "OwnTools", "names_own_tool"]
 
 OWN_TOOLS: Final = frozenset(
     {
+        "chronicle",
         "context_compact",
         "memory_forget",
         "memory_get",

@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import Any, ClassVar, Final
 
 from siltstone.compaction import checks
+from siltstone.compaction.chronicle_config import ChronicleConfig
+from siltstone.compaction.registry import settings_table
 from siltstone.compaction.tiered import TieredCompactor
 from siltstone.compaction.tiered_config import TieredConfig
 from siltstone.compaction.tiered_prompts import SUMMARY_PROMPT, WORKER_PROMPT
@@ -50,6 +52,9 @@ class Spacebot(System):
         given = dict(settings)
         extraction = given.pop("extraction", "tool")
         checks.one_of("extraction", extraction, ("tool", "off"))
+        if isinstance(given.get("chronicle"), Mapping):
+            form = ChronicleConfig(whole_turns=documented)
+            given["chronicle"] = settings_table("chronicle", given["chronicle"], form)
         if isinstance(given.get("superseding_tools"), list):
             given["superseding_tools"] = tuple(given["superseding_tools"])
         config = TieredConfig.documented(**given) if documented else TieredConfig(**given)

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
-from siltstone.compaction.base import Compactor, MemoryReport
+from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
@@ -140,6 +140,10 @@ class AsyncSession(BaseSession):
     async def memory_status(self) -> MemoryReport:
         """How waterfall memory stands."""
         return await self._step(self._calls.memory_status)
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        """The chronicle of the session: every checkpoint on the way to its view, in order."""
+        return await self._step(self._calls.checkpoints)
 
     async def compact_memories(self) -> Outcome:
         """Runs waterfall summaries now, below their trigger too."""

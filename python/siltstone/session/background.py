@@ -27,11 +27,12 @@ class Job:
     Args:
         flow: The attempt. It stops at a :class:`Landing` before its commit.
         threshold: That of its trigger, in tokens.
+        kind: That of the policy that it is of: one of another kind does not let it commit.
         end: How many messages there were when it began.
     """
 
-    def __init__(self, flow: Steps[Outcome], threshold: int | None, end: int) -> None:
-        self.threshold, self.end = threshold, end
+    def __init__(self, flow: Steps[Outcome], threshold: int | None, end: int, kind: str) -> None:
+        self.threshold, self.end, self.kind = threshold, end, kind
         self._flow = flow
         self._turn = threading.RLock()  # a hook that closes its session comes from inside of a step
         self._asked: CompletionRequest | HookCall | None = None
@@ -76,6 +77,12 @@ class Job:
         with self._turn:
             if self._lands and not self._is_over:
                 self._go(lambda: self._flow.send(None))
+
+    def withdraw(self, error: Exception) -> None:
+        """Ends it where it would commit: what it rests on has changed."""
+        with self._turn:
+            if self._lands and not self._is_over:
+                self._go(lambda: self._flow.throw(error))
 
     def cancel(self) -> None:
         """Ends it, wherever it is. Its end is told, as that of every attempt that began."""

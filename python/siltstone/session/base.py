@@ -96,6 +96,15 @@ class BaseSession:
         return self._calls.tools()
 
     @property
+    def chronicle_tool(self) -> Tool:
+        """The tool ``chronicle``: it lists the session's checkpoints, opens one, and expands it to messages.
+
+        Raises:
+            ConfigError: the session's policy writes no checkpoints.
+        """
+        return self._calls.chronicle()
+
+    @property
     def compact_tool(self) -> Tool:
         """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``.
 

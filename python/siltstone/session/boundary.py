@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from siltstone.compaction.base import (
@@ -18,7 +19,7 @@ from siltstone.compaction.base import (
 )
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.engine import attempt, check_room, planned, rescue
-from siltstone.errors import ContextOverflowError, IllegalHistoryError
+from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
@@ -27,10 +28,11 @@ from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.background import Job
 from siltstone.session.committing import commit as commit_compaction
 from siltstone.session.core import SessionCore
-from siltstone.session.lineage import past_summaries
+from siltstone.session.lineage import past_summaries, written
 from siltstone.session.loading import covered
 from siltstone.session.noting import band_at
 from siltstone.session.state import SessionState
+from siltstone.session.view import View
 from siltstone.tools.memory_get import NAME as MEMORY_GET
 
 __all__ = [
@@ -138,7 +140,10 @@ def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
     job = core.background.take()
     if job is None:
         return []
-    job.land()
+    if isinstance(policy, BackgroundCompactor) and policy.kind != job.kind:
+        job.withdraw(_other_mode(core, job.kind, policy.kind))
+    else:
+        job.land()
     view = core.follow().view.recounted(policy.token_rule)
     outcome = job.outcome(view.raws(), view.tokens)
     if outcome is None:
@@ -171,7 +176,8 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
         heard[0].hear(event)
 
     flow = _attempt(core, state, policy, trigger, None, is_net=False, hooks=(hear, *core.hooks))
-    job = Job(flow, trigger.threshold, state.end)
+    kind = policy.kind if isinstance(policy, BackgroundCompactor) else ""
+    job = Job(flow, trigger.threshold, state.end, kind)
     heard.append(job)
     core.background.job = job
     return []
@@ -182,6 +188,14 @@ def in_flight(core: SessionCore, policy: Compactor | None) -> Skipped:
     view = core.view if policy is None else core.view.recounted(policy.token_rule)
     message = "another compaction is running"
     return Skipped(view.raws(), view.tokens, view.tokens, reason="in_flight", message=message)
+
+
+def _other_mode(core: SessionCore, one: str, other: str) -> StoreConflictError:
+    return StoreConflictError(
+        f"session {core.session_id!r} goes on in the mode {other!r}, and this compaction began in {one!r}; "
+        "nothing was written",
+        session_id=core.session_id,
+    )
 
 
 def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> None:
@@ -412,6 +426,10 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
     def originals(ranges: Sequence[tuple[int, int]]) -> list[Message]:
         return covered(core.rows, ranges)
 
+    def said_at(seq: int) -> float | None:
+        found = core.rows.read(seq, seq + 1)
+        return found[0].created_at / 1000 if found else None
+
     return replace(
         trigger,
         pins=frozenset(state.clock.pins),
@@ -419,6 +437,9 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
         keeps_substitutes=True,
         reader=MEMORY_GET if core.indexed else "",
         originals=originals,
+        written=partial(written, core.rows, policy.name, state.head),
+        said_at=said_at,
+        now=core.milliseconds() / 1000,
     )
 
 
@@ -437,6 +458,7 @@ def _context(
     core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
 ) -> CompactionContext:
     clock, view = state.clock, state.view.recounted(policy.token_rule)
+    turn_start, settled = _turn(state, view)
     counted = clock.last_input_tokens if core.reserved_tokens else 0
     return CompactionContext(
         boundary=clock.boundary,
@@ -456,7 +478,27 @@ def _context(
         cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl),
         failed_threshold=clock.failed_threshold,
         policy_state=core.policy_states.of(policy.name, state.head),
+        turn_start=turn_start,
+        settled_tokens=settled,
     )
+
+
+def _turn(state: SessionState, view: View) -> tuple[int, int]:
+    """Where the turn in flight begins, and the tokens of the view before it.
+
+    A turn is over where the view ends with an answer that calls nothing.
+    """
+    newest, items = view.newest_request(), view.items(max(len(view) - 1, 0))
+    last = items[0].message if items else None
+    is_over = last is not None and last.role == "assistant" and not _calls(last)
+    if newest is None or is_over:
+        return state.end, view.tokens
+    place, before = newest
+    return view.items(place)[0].message.seq, before
+
+
+def _calls(message: Message) -> bool:
+    return any(part.kind == "tool_call" for part in message.parts)
 
 
 def prepared(

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from siltstone.compaction.base import Compactor, MemoryReport, MemoryReporter, Reason, Resummarizer, Trigger
+from siltstone.compaction.base import (
+    Checkpoint,
+    Compactor,
+    MemoryReport,
+    MemoryReporter,
+    Reason,
+    Resummarizer,
+    Trigger,
+)
 from siltstone.engine import can_extract, check_offload, offloading
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
@@ -25,6 +33,7 @@ from siltstone.session.boundary import (
     in_flight,
     landed,
 )
+from siltstone.session.chronicling import checkpoints, chronicle_tool, keeps_checkpoints
 from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
 from siltstone.session.learning import (
@@ -231,6 +240,14 @@ class SessionCalls:
         message = f"{name} cannot write a summary anew; ThresholdCompactor can"
         return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
 
+    def checkpoints(self) -> list[Checkpoint]:
+        """``checkpoints``."""
+        return checkpoints(self.core, self.policy)
+
+    def chronicle(self) -> Tool:
+        """The tool ``chronicle``; its answers have a share of the window."""
+        return chronicle_tool(self.core, self.policy, self._budget())
+
     def memory_status(self) -> MemoryReport:
         """``memory_status``."""
         self.core.check_open()
@@ -362,6 +379,8 @@ class SessionCalls:
         """All tools that the session offers."""
         self.core.check_open()
         offered = [self.memory_get(), context_compact(self.wish)]
+        if keeps_checkpoints(self.policy):
+            offered.append(self.chronicle())
         if self.core.indexed:
             offered = [self.memory_search(), *offered]
             if self.core.knowing.keeps_facts:

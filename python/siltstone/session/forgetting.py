@@ -12,12 +12,15 @@ from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
 from siltstone.memory.entry import ForgetReport
+from siltstone.memory.log import Derived
 from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress
 from siltstone.session.loading import all_derived, covered
 
 __all__ = ["Criteria", "forgetting"]
+
+REACH = 16  #: so many undos lead to a summary that says what is left
 
 _log = logging.getLogger("siltstone")
 
@@ -59,15 +62,26 @@ def forgetting(
     return replace(report, renewed=renewed)
 
 
-def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
-    """Gives every summary that was forgotten a new text; how many have one now.
+def _worth_renewing(core: SessionCore) -> list[Derived]:
+    """The summaries that were forgotten, oldest first, without those that nobody will see again."""
+    state = core.follow()
+    shown = {item.derived_id for item in state.view if item.derived_id is not None}
+    once = {piece for row in core.rows.compactions() for piece in row.compaction.view if type(piece) is int}
+    gone = [each for each in all_derived(core.rows) if each.redacted and each.kind == "summary"]
+    passed = [each.derived_id for each in gone if each.derived_id in once and each.derived_id not in shown]
+    left = set(passed[: max(0, len(passed) - REACH)])
+    return [each for each in gone if each.derived_id not in left]
 
-    Where no model gives one, the summary stays as it is: a sentence that says what happened.
+
+def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
+    """Gives summaries that were forgotten a new text; how many have one now.
+
+    Of those that a view has shown and none shows any more the newest ``REACH`` are written anew: each stands
+    for all that was said before it. Where no model gives one, the summary stays as it is: a sentence that
+    says what happened.
     """
     renewed = 0
-    for summary in all_derived(core.rows):
-        if not summary.redacted or summary.kind != "summary":
-            continue
+    for summary in _worth_renewing(core):
         left = covered(core.rows, summary.covers)
         if not left:
             continue

@@ -10,7 +10,7 @@ from siltstone.memory.log import CompactionRow, SessionLog
 from siltstone.messages import Message
 from siltstone.session import rows
 
-__all__ = ["PAST", "PolicyStates", "past_summaries"]
+__all__ = ["PAST", "PolicyStates", "past_summaries", "written", "written_by_run"]
 
 PAST = 64  #: the most earlier summaries that a policy is given
 
@@ -56,6 +56,34 @@ def past_summaries(
             break
     found = [each for each in log.derived(ids) if each.kind == "summary" and not each.redacted]
     return tuple(rows.derived_item(each) for each in reversed(found[:PAST]))
+
+
+def written(log: SessionLog, policy: str, head: CompactionRow | None) -> Iterator[Message]:
+    """Every summary that *policy* brought on the line of *head*, shown or not, the newest first.
+
+    Those that were forgotten are left out. A row is read when somebody asks for what it brought.
+    """
+    for row in _line(log, head):
+        if row.compaction.policy == policy:
+            yield from reversed(_summaries(log, row))
+
+
+def written_by_run(
+    log: SessionLog, policy: str, head: CompactionRow | None
+) -> list[tuple[State | None, list[Message]]]:
+    """Of each compaction by *policy* on the line of *head*, oldest first, its state and its summaries."""
+    found = [
+        (json.loads(row.compaction.state) if row.compaction.state else None, _summaries(log, row))
+        for row in _line(log, head)
+        if row.compaction.policy == policy
+    ]
+    return found[::-1]
+
+
+def _summaries(log: SessionLog, row: CompactionRow) -> list[Message]:
+    """The summaries that *row* brought, in order, but for those that were forgotten."""
+    found = log.derived(row.derived_ids)
+    return [rows.derived_item(each) for each in found if each.kind == "summary" and not each.redacted]
 
 
 def _line(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:

@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import Any, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import llm
-from siltstone.compaction.base import Compactor, MemoryReport
+from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import Models, Steps
@@ -341,6 +341,16 @@ class Session(BaseSession):
             ConfigError: the session's policy keeps no such memory.
         """
         return self._calls.memory_status()
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The chronicle of the session: every checkpoint on the way to its view, and the roll-ups, in order.
+
+        What a checkpoint covers is read with ``log(start, end)``. Nothing is changed.
+
+        Raises:
+            ConfigError: the session's policy writes no checkpoints.
+        """
+        return self._calls.checkpoints()
 
     def compact_memories(self) -> Outcome:
         """Runs waterfall summaries now, below their trigger too; like :meth:`compact`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from siltstone.memory.log import NewRef, ViewItem
-from siltstone.messages import Message, RawMessage
+from siltstone.messages import Message, RawMessage, opens_turn
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
 __all__ = ["DERIVED", "Item", "View", "view_items"]
@@ -39,7 +39,7 @@ class View:
     appending takes O(1), and who holds an older view still sees that one.
     """
 
-    __slots__ = ("_items", "_length", "_raws", "_rule", "_units", "_weighed")
+    __slots__ = ("_asked", "_items", "_length", "_raws", "_rule", "_units", "_weighed")
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
         self._rule = rule
@@ -48,6 +48,7 @@ class View:
         self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
         self._weighed = (0, 0)  # so many messages have so many bytes, as far as anyone asked
+        self._asked = (0, 0, -1, 0)  # looked at, their units; the newest request, the units before it
 
     def __len__(self) -> int:
         return self._length
@@ -88,6 +89,20 @@ class View:
             units += item.units
         return self._rule.tokens(units)
 
+    def newest_request(self) -> tuple[int, int] | None:
+        """The position of the newest request, and the tokens before it; None where nobody has asked.
+
+        Messages are looked at once, when this is first asked.
+        """
+        seen, units, place, before = self._asked
+        for at in range(seen, self._length):
+            item = self._items[at]
+            if opens_turn(item.message):
+                place, before = at, units
+            units += item.units
+        self._asked = (self._length, units, place, before)
+        return None if place < 0 else (place, self._rule.tokens(before))
+
     def messages(self) -> list[Message]:
         """The view, as a policy reads it."""
         return [item.message for item in self._items[: self._length]]
@@ -103,7 +118,7 @@ class View:
     def extended(self, items: Sequence[Item]) -> View:
         """This view, and *items* after it."""
         grown = View.__new__(View)
-        grown._rule, grown._weighed = self._rule, self._weighed
+        grown._rule, grown._weighed, grown._asked = self._rule, self._weighed, self._asked
         grown._items, grown._raws = self._items, self._raws
         if len(self._items) != self._length or len(self._raws) != self._length:
             # Behind this view stand messages of an attempt that came to nothing.

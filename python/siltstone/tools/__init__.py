@@ -2,6 +2,7 @@
 
 from siltstone.tools.base import Format, Tool, dispatch
 from siltstone.tools.budget import LEAST_BUDGET, answer_budget
+from siltstone.tools.chronicle import chronicle
 from siltstone.tools.context_compact import context_compact
 from siltstone.tools.memory_forget import memory_forget
 from siltstone.tools.memory_get import handle_of, memory_get
@@ -15,6 +16,7 @@ __all__ = [
     "SavedMemory",
     "Tool",
     "answer_budget",
+    "chronicle",
     "context_compact",
     "dispatch",
     "handle_of",

@@ -25,6 +25,10 @@ _LINES: Final = {
         "memory_save with one sentence that can be understood alone. Never save passwords, keys or tokens."
     ),
     "memory_forget": "Call memory_forget when the user asks for it, or when a memory of yours was wrong.",
+    "chronicle": (
+        "The chronicle says what each stretch of this conversation was about. To look through it, or at the "
+        "messages of a stretch, call chronicle."
+    ),
     "context_compact": (
         "When a piece of work is finished and its details are no longer needed, call context_compact."
     ),

@@ -1,0 +1,350 @@
+"""Checkpoint mode of tiered compaction: an append-only chronicle over the log, and a view of it.
+
+Each run covers exactly what came since the last checkpoint. What it writes is never changed; the one message
+that stands in view is made of it anew each time, without a model.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from siltstone.compaction.base import RULE_ROLES, Compaction, CompactionError, Skip, State, Trigger
+from siltstone.compaction.calls import Calls
+from siltstone.compaction.checkpoint import Checkpoint
+from siltstone.compaction.chronicle_state import ChronicleState, Known, key_of, listed
+from siltstone.compaction.chronicle_text import (
+    checkpoint_text,
+    is_chronicle,
+    read_sections,
+    rendered,
+    titled,
+)
+from siltstone.compaction.clip import MARK
+from siltstone.compaction.keeping import layered
+from siltstone.compaction.prompts import framed
+from siltstone.compaction.rewrite import covered, joined, summary_message
+from siltstone.compaction.select import Selection
+from siltstone.compaction.tiered_config import LEAST_SUMMARY, TieredConfig
+from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, EARLIER_NOTE, ROLLUP_NOTE
+from siltstone.compaction.tiered_run import TieredRun, TieredWorker
+from siltstone.llm import Flow
+from siltstone.messages import Message, opens_turn, summary_level, unmarked
+
+__all__ = ["LEAST_MATERIAL", "ChronicleRun", "checkpoints_of", "view_budget"]
+
+LEAST_MATERIAL: Final = 128  # tokens: a checkpoint of less would say no less
+CONTEXT: Final = 3  # checkpoints that a summariser is shown, so that the story goes on
+SHARES: Final = 6  # so many checkpoints have room in view side by side, with their summaries
+
+_log = logging.getLogger("siltstone")
+
+
+def view_budget(config: TieredConfig, window: int) -> int:
+    """The most tokens of the chronicle in view."""
+    return max(LEAST_SUMMARY, min(config.chronicle.context_token_budget, config.stack_budget(window)))
+
+
+def checkpoints_of(written: Iterable[tuple[State | None, Sequence[Message]]]) -> list[Checkpoint]:
+    """Every checkpoint of a session, of the states and the summaries that each run *written* left."""
+    states: list[State] = []
+    known: Known = {}
+    for state, summaries in written:
+        if state is not None:
+            states.append(state)
+        known.update((key_of(each), each) for message in summaries for each in _alone(message))
+    return listed(states, known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The messages of one checkpoint, and the numbers that it covers."""
+
+    messages: Sequence[Message]
+    start: int
+    end: int
+
+
+class ChronicleRun(TieredRun):
+    """One run over a history before whose live messages a chronicle stands, or will."""
+
+    def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
+        super().__init__(policy, history, trigger)
+        self.settings = self.config.chronicle
+        self.known: Known = {}
+        shown = ChronicleState()
+        self.foreign: list[int] = []  # summaries that are no chronicle
+        for at in self.read.summaries:
+            text = unmarked(self.read[at].text)
+            if not is_chronicle(text):
+                self.foreign.append(at)
+                continue
+            for each in read_sections(text):
+                shown = shown.with_new(each)
+                if not each.summary.endswith(MARK):  # that one was cut to fit
+                    self.known[key_of(each)] = each
+        self.state = replace(ChronicleState.read(trigger.policy_state) or shown, made=())
+        self.new: list[Message] = []
+
+    def checkpointed(self) -> Flow[Compaction | Skip]:
+        """Writes checkpoints of what came since the last, and takes that out of the view.
+
+        A checkpoint that fails leaves its messages to the next run; those before it stand.
+
+        Raises:
+            CompactionError: the first one failed, or the view has not become smaller.
+        """
+        end = self._end()
+        if end is None:
+            return self.no_cut()
+        told = self._uncovered(self.first_live(end))
+        if self.rule.count(told) < LEAST_MATERIAL or not self._selection(end).is_worthwhile:
+            return Skip("too_little", f"{len(told)} messages are less than a checkpoint would be")
+        calls = self.calls()
+        pieces = self._pieces(told, self.first_live(end))
+        for number, piece in enumerate(pieces):
+            try:
+                yield from self._written(piece, self._kind(number, len(pieces)), calls)
+            except CompactionError as error:
+                if number == 0:
+                    raise
+                _log.warning("a checkpoint of a session was not written: %s", error)
+                end = self._position(piece.start)
+                break
+        yield from self._rolled_up(calls)
+        compaction = self._compaction(end, degraded=calls.degraded)
+        compaction = replace(compaction, usage=tuple(calls.usage), tool_calls=tuple(calls.tool_calls))
+        self.check_shrunk(compaction)
+        return compaction
+
+    def marked(self, end: int, marker: str) -> Compaction | Skip:
+        """What stands before position *end* leaves, and a checkpoint tells how many messages that were."""
+        selection = self._selection(end)
+        if not selection.is_worthwhile:
+            return self.no_cut()
+        count = sum(message.provenance != "compaction_summary" for message in selection.discarded)
+        told = self._uncovered(self.first_live(end))
+        if told:
+            title = marker.format(n=count).strip("[]")
+            piece = _Piece(told, self.state.end, self.first_live(end))
+            self._keep(self._recorded(piece, "emergency"), title, "")
+        if not self.state.open:
+            return self.no_cut()
+        compaction = self._compaction(end, degraded=True)
+        before, after = self.rule.count(self.history), self.rule.count(compaction.messages)
+        if after >= before:
+            return Skip("nothing_to_discard", f"{count} messages are smaller than what would tell of them")
+        return compaction
+
+    def _end(self) -> int | None:
+        """The position up to which messages leave: a turn boundary, or in need a place inside a turn."""
+        most = len(self.read) - self.config.retain_floor
+        boundaries = [at for at in self.read.outline.requests if self.start < at <= most]
+        boundary = boundaries[-1] if boundaries else None
+        if boundary is not None and self.first_live(boundary) <= self.state.end:
+            boundary = None
+        if self.trigger.action == "interval" or self.settings.whole_turns:
+            return boundary
+        live = self.rule.count(self.read[self.start :])
+        if boundary is not None and self.rule.count(self.read[self.start : boundary]) * 4 >= live:
+            return boundary
+        inside = self.cut(self.config.aggressive_fraction, self.config.retain_floor)
+        return inside if inside is not None and self.first_live(inside) > self.state.end else boundary
+
+    def _selection(self, end: int) -> Selection:
+        return self.selection(end, self.read.summaries)
+
+    def _uncovered(self, end: int) -> Sequence[Message]:
+        """Messages before number *end* that no checkpoint covers.
+
+        Those in view; and those that a summary of somebody else's stands for, as far as the log has them.
+        """
+        apart = {*self.read.rules, *self.read.summaries}
+        told = [
+            message
+            for at, message in enumerate(self.read)
+            if at not in apart and self.state.end <= message.seq < end
+        ]
+        for at in self.foreign:
+            spans = joined(
+                (max(start, self.state.end), min(stop, end))
+                for start, stop in self.read[at].covers
+                if start < end and stop > self.state.end
+            )
+            found = self.trigger.originals(spans) if spans and self.trigger.originals else ()
+            told += found or ([self.read[at]] if spans else [])
+        return sorted(told, key=lambda message: message.seq)
+
+    def _pieces(self, told: Sequence[Message], end: int) -> list[_Piece]:
+        """*told* in checkpoints that are not too large, where possible at the beginning of a turn."""
+        most, pieces, start = self.settings.max_messages_per_checkpoint, list[_Piece](), self.state.end
+        while told:
+            count = len(told)
+            if count > most:
+                turns = (at for at in range(most, most // 2, -1) if opens_turn(told[at]))
+                count = next(turns, most)
+            rest = told[count:]
+            stop = max(start + 1, rest[0].seq) if rest else end
+            pieces.append(_Piece(told[:count], start, stop))
+            told, start = rest, stop
+        return pieces
+
+    def _kind(self, number: int, count: int) -> str:
+        """What the checkpoint of that number among *count* is: older history has its own first."""
+        is_first = not self.state.number or (bool(self.state.made) and self.state.made[0].first == 1)
+        if is_first and (number < count - 1 or (count == 1 and self.foreign)):
+            return "bootstrap"
+        return "interval" if self.trigger.action in ("interval", "compact") else "pressure"
+
+    def _recorded(self, piece: _Piece, kind: str) -> Checkpoint:
+        number, said_at = self.state.number + 1, self.trigger.said_at
+        times = [None, None] if said_at is None else [said_at(piece.messages[at].seq) for at in (0, -1)]
+        tokens = self.rule.count(piece.messages)
+        return Checkpoint(
+            number, number, 0, kind, piece.start, piece.end, len(piece.messages), tokens, *times
+        )
+
+    def _keep(self, checkpoint: Checkpoint, title: str, summary: str) -> None:
+        """Takes a checkpoint in, and the message by which the log keeps it."""
+        told = replace(checkpoint, title=title, summary=summary)
+        self.state = self.state.with_new(checkpoint)
+        self.known[key_of(told)] = told
+        spans = ((told.start, told.end),)
+        self.new.append(summary_message(checkpoint_text(told), spans, told.level + 1))
+
+    def _find(self, wanted: Callable[[], bool]) -> None:
+        """Reads texts of checkpoints, the newest first, while some are *wanted*."""
+        if self.trigger.written is None or not wanted():
+            return
+        for message in self.trigger.written():
+            for each in _alone(message):
+                self.known.setdefault(key_of(each), each)
+            if not wanted():
+                return
+
+    def _written(self, piece: _Piece, kind: str, calls: Calls) -> Flow[None]:
+        """One checkpoint of a piece."""
+        earlier = [
+            self.known[key_of(each)] for each in self.state.open[-CONTEXT:] if key_of(each) in self.known
+        ]
+        context = [f"{each.title}: {each.summary}" for each in earlier if each.summary]
+        more = "\n\n".join([CHECKPOINT_NOTE, *([EARLIER_NOTE, *context] if context else [])])
+        cap = self._cap(self.rule.count(piece.messages))
+        answer = yield from self.written(piece.messages, calls, cap=cap, more=more, offers_tools=True)
+        yield from self.extracted(piece.messages)
+        self._keep(self._recorded(piece, kind), *titled(answer))
+
+    def _cap(self, tokens: int) -> int:
+        """The most tokens of a checkpoint of so much."""
+        return max(LEAST_SUMMARY, min(view_budget(self.config, self.window) // SHARES, tokens // 3))
+
+    def _rolled_up(self, calls: Calls) -> Flow[None]:
+        """The oldest checkpoints of a level that has too many become one of the next; they stay in the log.
+
+        Where no model can, they stay open, and the next run tries again.
+        """
+        threshold, batch = max(2, self.settings.rollup_threshold), max(2, self.settings.rollup_batch)
+        level = 0
+        while any(each.level >= level for each in self.state.open):
+            oldest = [each for each in self.state.open if each.level == level]
+            level += 1
+            if len(oldest) < threshold:
+                continue
+            oldest = oldest[:batch]
+            sources = self._sources(oldest)
+            if not sources:
+                continue
+            try:
+                cap = self._cap(self.rule.count(sources) * 3)
+                answer = yield from self.written(sources, calls, ROLLUP_NOTE, cap=cap, more=CHECKPOINT_NOTE)
+            except CompactionError as error:
+                _log.warning("the checkpoints of a session could not be rolled up: %s", error)
+                return
+            self._keep(_rollup(oldest, level), *titled(answer))
+
+    def _sources(self, among: Sequence[Checkpoint]) -> list[Message]:
+        """What a roll-up of *among* is made of: the checkpoints of messages in it, as far as they are found.
+
+        So no roll-up is made of a roll-up, however high it is.
+        """
+        start, end = among[0].start, among[-1].end
+
+        def found() -> list[Checkpoint]:
+            return [
+                each
+                for each in self.known.values()
+                if each.level == 0 and start <= each.start and each.end <= end
+            ]
+
+        self._find(lambda: sum(each.end - each.start for each in found()) < end - start)
+        told = found() or [self.known[key_of(each)] for each in among if key_of(each) in self.known]
+        return [
+            summary_message(
+                f"{each.title}\n{each.summary}".strip(), ((each.start, each.end),), each.level + 1
+            )
+            for each in sorted(told, key=lambda each: each.start)
+        ]
+
+    def _position(self, seq: int) -> int:
+        """Where the first live message stands that has the number *seq* or a higher one."""
+        among = range(self.start, len(self.read))
+        return next((at for at in among if self.read[at].seq >= seq), len(self.read))
+
+    def _compaction(self, end: int, *, degraded: bool) -> Compaction:
+        """The rewrite: what stands before *end* leaves, and the chronicle as it is now stands there."""
+        self._find(lambda: any(key_of(each) not in self.known for each in self.state.open))
+        selection = self._selection(end)
+        now, hours = self.trigger.now, self.settings.recent_window_hours
+        head, body = rendered(
+            self.state,
+            self.known,
+            recent=self.settings.max_recent,
+            older=self.settings.max_older,
+            since=None if now is None else now - hours * 3600,
+            tokens=view_budget(self.config, self.window),
+            rule=self.rule,
+        )
+        level = 1 + max(each.level for each in self.state.open)
+        made = summary_message(framed(head, body), covered(selection.discarded), level)
+        compaction = layered(self.history, selection, [made], body, asides=tuple(self.new), degraded=degraded)
+        live = [message for message in compaction.messages if self._is_uncovered(message)]
+        fixed = self.rule.count(compaction.messages) - self.rule.count(live)
+        return replace(compaction, state=replace(self.state, fixed=max(0, fixed)).to_json())
+
+    def _is_uncovered(self, message: Message) -> bool:
+        return (
+            message.provenance != "compaction_summary"
+            and message.role not in RULE_ROLES
+            and message.seq >= self.state.end
+        )
+
+
+def _rollup(among: Sequence[Checkpoint], level: int) -> Checkpoint:
+    """What covers *among*, without a text."""
+    times = [at for each in among for at in (each.said_from, each.said_to) if at is not None]
+    return Checkpoint(
+        among[0].first,
+        among[-1].last,
+        level,
+        "rollup",
+        among[0].start,
+        among[-1].end,
+        sum(each.messages for each in among),
+        sum(each.tokens for each in among),
+        min(times, default=None),
+        max(times, default=None),
+    )
+
+
+def _alone(message: Message) -> list[Checkpoint]:
+    """The checkpoint that *message* is; nothing of a chronicle that shows some."""
+    text = unmarked(message.text)
+    if is_chronicle(text) or not message.covers:
+        return []
+    level, start, end = max(0, summary_level(message) - 1), message.covers[0][0], message.covers[-1][1]
+    title, summary = titled(text)  # of one that was written anew of what is left
+    for each in read_sections(text)[:1]:
+        title, summary = each.title, each.summary
+    return [Checkpoint(0, 0, level, "", start, end, 0, 0, title=title, summary=summary)]

@@ -1,0 +1,136 @@
+"""What is kept of a chronicle with the session: numbers alone, for the texts are in its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from siltstone.compaction.base import State
+from siltstone.compaction.checkpoint import Checkpoint
+
+__all__ = ["ChronicleState", "Known", "key_of", "listed"]
+
+MODE: Final = "chronicle"
+KINDS: Final = ("interval", "bootstrap", "pressure", "emergency", "rollup")
+
+Known = dict[tuple[int, int, int], Checkpoint]
+"""Checkpoints with their texts, by level and range."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChronicleState:
+    """Where a chronicle ends, and which of its checkpoints no roll-up covers.
+
+    Attributes:
+        number: The highest number of a checkpoint; 0 before the first.
+        end: The first message that no checkpoint covers.
+        fixed: Tokens of the view that the last run left, without the messages that no checkpoint covers.
+        open: The checkpoints that no roll-up covers, in order, without their texts. Of each level there are
+            fewer than are rolled up, so they stay few.
+        made: Those that the last run wrote.
+    """
+
+    number: int = 0
+    end: int = 0
+    fixed: int = 0
+    open: tuple[Checkpoint, ...] = ()
+    made: tuple[Checkpoint, ...] = ()
+
+    @classmethod
+    def read(cls, state: State | None) -> ChronicleState | None:
+        """What *state* holds; None where it holds something else, or nothing."""
+        if not isinstance(state, dict) or state.get("mode") != MODE:
+            return None
+        numbers = [state.get(name) for name in ("number", "end", "fixed")]
+        opened, made = _rows(state.get("open")), _rows(state.get("made"))
+        if opened is None or made is None or not all(type(each) is int and each >= 0 for each in numbers):
+            return None
+        return cls(numbers[0], numbers[1], numbers[2], opened, made)  # type: ignore[arg-type]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept."""
+        return {
+            "mode": MODE,
+            "number": self.number,
+            "end": self.end,
+            "fixed": self.fixed,
+            "open": [_row(each) for each in self.open],
+            "made": [_row(each) for each in self.made],
+        }
+
+    def with_new(self, made: Checkpoint) -> ChronicleState:
+        """After *made* was written; what a roll-up covers is open no more."""
+        left = [each for each in self.open if not _covers(made, each)]
+        opened = tuple(sorted([*left, made], key=lambda each: each.start))
+        return replace(
+            self,
+            number=max(self.number, made.last),
+            end=max(self.end, made.end),
+            open=opened,
+            made=(*self.made, made),
+        )
+
+
+def key_of(checkpoint: Checkpoint) -> tuple[int, int, int]:
+    """By what a checkpoint is known."""
+    return checkpoint.level, checkpoint.start, checkpoint.end
+
+
+def listed(states: Iterable[State], known: Known) -> list[Checkpoint]:
+    """Every checkpoint that the runs wrote which left *states*, in order, with its text as far as *known*.
+
+    Those of level 0 come in the order of their messages, and a roll-up behind the last one in it.
+    """
+    found: Known = {}
+    for state in states:
+        read = ChronicleState.read(state)
+        for each in read.made if read is not None else ():
+            text = known.get(key_of(each), each)
+            found[key_of(each)] = replace(each, title=text.title, summary=text.summary)
+    rollups = [each for each in found.values() if each.level]
+    return [
+        replace(each, is_rolled_up=any(_covers(rollup, each) for rollup in rollups))
+        for each in sorted(found.values(), key=lambda each: (each.last, each.level))
+    ]
+
+
+def _covers(rollup: Checkpoint, other: Checkpoint) -> bool:
+    return other.level < rollup.level and rollup.first <= other.first and other.last <= rollup.last
+
+
+def _row(each: Checkpoint) -> list[int]:
+    times = [0 if at is None else int(at) for at in (each.said_from, each.said_to)]
+    kind = KINDS.index(each.kind)
+    return [
+        each.level, each.first, each.last, kind, each.start, each.end, each.messages, each.tokens, *times,
+    ]  # fmt: skip
+
+
+def _rows(rows: object) -> tuple[Checkpoint, ...] | None:
+    if not isinstance(rows, Sequence) or not all(map(_is_row, rows)):
+        return None
+    return tuple(
+        Checkpoint(
+            row[1],
+            row[2],
+            row[0],
+            KINDS[row[3]],
+            row[4],
+            row[5],
+            row[6],
+            row[7],
+            row[8] or None,
+            row[9] or None,
+        )
+        for row in rows
+    )
+
+
+def _is_row(row: object) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == 10
+        and all(type(each) is int and each >= 0 for each in row)
+        and row[3] < len(KINDS)
+    )

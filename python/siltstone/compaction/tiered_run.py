@@ -1,0 +1,227 @@
+"""One run of tiered compaction over one history: what both of its modes have in common."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from inspect import iscoroutinefunction
+from typing import Any, Final, Protocol
+
+from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger
+from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.keeping import held, kept_apart, superseded
+from siltstone.compaction.rewrite import summary_message
+from siltstone.compaction.select import Selection
+from siltstone.compaction.summarise import Brief, summarise
+from siltstone.compaction.tiered_config import TieredConfig
+from siltstone.compaction.tiered_cut import cut_positions
+from siltstone.compaction.tiered_prompts import FORK_MARKER, OVERFLOW_MARKER
+from siltstone.compaction.tiered_stack import live_start
+from siltstone.errors import ModelError
+from siltstone.llm import CompletionRequest, Flow
+from siltstone.messages import History, Message, RawMessage, as_history, groups
+from siltstone.tokens import TokenRule
+
+__all__ = ["EMERGENCY", "FORK", "Extract", "TieredRun", "TieredWorker"]
+
+Extract = Callable[[Sequence[RawMessage]], Any]
+"""Told the messages that a compaction summarises, to take from them what shall be remembered."""
+
+EMERGENCY: Final = "emergency"
+FORK: Final = "fork"
+LEAST_OF_OVERFLOW: Final = 4  # messages: of fewer an overflow takes nothing
+
+_log = logging.getLogger("siltstone")
+
+
+class TieredWorker(Protocol):
+    """What a run is told of the policy that it is of."""
+
+    @property
+    def config(self) -> TieredConfig:
+        """The settings."""
+
+    @property
+    def prompt(self) -> str:
+        """The instruction of a summary."""
+
+    @property
+    def extract(self) -> Extract | None:
+        """Told what is summarised."""
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """Tools that whoever summarises may call."""
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """How tokens are counted."""
+
+    def window(self, named: int | None) -> int:
+        """The window that counts."""
+
+
+class TieredRun(ABC):
+    """One run: where the live messages begin, what has to stay, and how a model is asked."""
+
+    def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
+        self.policy, self.history, self.trigger = policy, history, trigger
+        self.config, self.rule = policy.config, policy.token_rule
+        self.read: History = as_history(history)
+        self.window = policy.window(trigger.context_window)
+        self.start = live_start(self.read)
+        self.held = held(self.read, trigger)
+
+    @abstractmethod
+    def marked(self, end: int, marker: str) -> Compaction | Skip:
+        """What stands before position *end* leaves, and *marker* tells how many messages that were."""
+
+    def calls(self) -> Calls:
+        """The model calls of this run."""
+        config = self.config
+        return Calls(
+            config.attempts, config.call_timeout, False, config.retry_delay, self.trigger.model_calls
+        )
+
+    def written(
+        self,
+        told: Sequence[Message],
+        calls: Calls,
+        note: str = "",
+        *,
+        cap: int | None = None,
+        more: str = "",
+        offers_tools: bool = False,
+    ) -> Flow[str]:
+        """A summary of *told*, of at most *cap* tokens."""
+        most = self.config.summary_cap(self.window)
+        brief = Brief(
+            prompt=self.policy.prompt,
+            focus=self.trigger.focus,
+            cap=most if cap is None else min(cap, most),
+            window=self.config.summarizer_window or self.trigger.context_window,
+            summary_prefix="",
+            token_rule=self.rule,
+            offered=self.policy.tools if offers_tools else (),
+            more="\n\n".join(filter(None, (note, more, self.trigger.instructions))),
+        )
+        try:
+            return (yield from summarise(told, brief, calls))
+        except SummarizerOverflow as error:
+            raise CompactionError(
+                f"the summariser finds even small requests too large: {error}",
+                reason="summarizer_overflow",
+                usage=tuple(calls.usage),
+            ) from error.__cause__
+
+    def extracted(self, told: Sequence[Message]) -> Flow[None]:
+        """Hands *told* to the caller's extraction. Its failure is told by whoever drives this."""
+        extract = self.policy.extract
+        if extract is None:
+            return
+        raws = [message.raw for message in told]
+
+        def curator(_: CompletionRequest) -> str:
+            extract(raws)
+            return ""
+
+        async def awaiting(_: CompletionRequest) -> str:
+            await extract(raws)
+            return ""
+
+        asked: Any = awaiting if iscoroutinefunction(extract) else curator
+        with suppress(ModelError):
+            yield CompletionRequest((), 1, "extraction", deadline=self.config.call_timeout, curator=asked)
+
+    def truncated(self) -> Compaction | Skip:
+        """The oldest messages leave, and a marker tells how many. No model is asked.
+
+        Half of them in an emergency, three quarters after an overflow, and of a fork what does not fit.
+        """
+        config = self.config
+        if self.trigger.action == FORK:
+            return self._forked(self.trigger.threshold or 0)
+        if self.trigger.action == EMERGENCY:
+            floor = config.retain_floor
+            return self._cut_off(config.emergency_fraction, floor, max(2, floor), config.emergency_marker)
+        return self._cut_off(config.overflow_fraction, 2, LEAST_OF_OVERFLOW, OVERFLOW_MARKER)
+
+    def _cut_off(self, fraction: float, floor: int, least: int, marker: str) -> Compaction | Skip:
+        live = len(self.history) - self.start
+        if live <= least:
+            return Skip("too_few", f"{live} messages are live, more than {least} are needed")
+        end = self.cut(fraction, floor, or_earlier=True)
+        return self.no_cut() if end is None else self.marked(end, marker)
+
+    def _forked(self, budget: int) -> Compaction | Skip:
+        """The oldest messages leave until the others fit *budget*; the floor of a fork goes before it."""
+        config, start = self.config, self.start
+        live = self.read[start:]
+        kept = self.rule.count(self.history)
+        marker = self.rule.count([summary_message(FORK_MARKER.format(n=len(live)), ((0, 1),))])
+        gone = 0
+        while kept + (marker if gone else 0) > budget and len(live) - gone > config.fork_floor:
+            rest = live[gone:]
+            count = cut_positions(len(rest), groups(rest), config.fork_fraction, config.fork_floor)
+            if count == 0:
+                break
+            kept -= self.rule.count(rest[:count])
+            gone += count
+        if gone == 0:
+            return Skip("too_few", f"{len(live)} messages are live, and a fork keeps {config.fork_floor}")
+        if kept + marker > budget:
+            _log.warning("a fork begins with %d tokens, %d more than fit", kept, kept + marker - budget)
+        return self.marked(start + gone, FORK_MARKER)
+
+    def cut(self, fraction: float, floor: int, *, or_earlier: bool = False) -> int | None:
+        """The position up to which live messages may leave; None where no place is right."""
+        live = self.read[self.start :]
+        count = cut_positions(len(live), groups(live), fraction, floor, or_earlier=or_earlier)
+        return None if count == 0 else self.start + count
+
+    def selection(self, end: int, folded: Sequence[int] = ()) -> Selection:
+        """Live messages before *end* leave, and the summaries at *folded*, with what stands among them."""
+        gone = {*range(self.start, end), *self.folding(folded), *superseded(self.read, self.trigger)}
+        kept = self.held | (set(range(len(self.history))) - gone)
+        return kept_apart(self.history, self.read, kept)
+
+    def folding(self, summaries: Sequence[int]) -> list[int]:
+        """*summaries*, and messages before the last of them that nothing holds any more, in whole groups."""
+        if not summaries:
+            return []
+        fixed = {*self.read.rules, *self.read.summaries, *self.held}
+        loose = {at for at in range(summaries[-1]) if at not in fixed}
+        others = [at for at in range(len(self.read)) if at not in loose]
+        for start, end in self.read.outline.closed(others):
+            loose.difference_update(range(start, end))
+        return sorted({*summaries, *loose})
+
+    def first_live(self, end: int) -> int:
+        """The number that the first message behind position *end* has, or would have."""
+        live = self.read[end].seq if end < len(self.read) else None
+        return live if live is not None else self.read[end - 1].seq + 1
+
+    def no_cut(self) -> Skip:
+        """The answer of a run that finds no place to cut."""
+        live = len(self.history) - self.start
+        return Skip(
+            "no_valid_cut", f"tool calls, pins or the request hold all {live} messages that may leave"
+        )
+
+    def check_shrunk(self, compaction: Compaction) -> None:
+        """Refuses a rewrite that is not smaller.
+
+        Raises:
+            CompactionError: ``no_reduction``.
+        """
+        before, after = self.rule.count(self.history), self.rule.count(compaction.messages)
+        if after >= before:
+            raise CompactionError(
+                f"the rewrite has {after} tokens, the history {before}: it must be smaller",
+                reason="no_reduction",
+                usage=compaction.usage,
+                before=before,
+                after=after,
+            )

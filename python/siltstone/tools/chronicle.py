@@ -1,0 +1,197 @@
+"""The tool ``chronicle``: how a model looks through the checkpoints of its session, and into one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from siltstone.tokens import estimate_tokens
+from siltstone.tools.base import Tool, refusal, shown
+from siltstone.tools.budget import CUT, Count, answer_budget, check_budget
+from siltstone.tools.memory_get import handle_of
+
+if TYPE_CHECKING:
+    from siltstone.compaction.checkpoint import Checkpoint
+
+__all__ = ["DESCRIPTION", "NAME", "Said", "chronicle"]
+
+NAME = "chronicle"
+
+DESCRIPTION = (
+    "Look through the chronicle of this conversation: checkpoints that say what each stretch of it was "
+    "about. 'list' names them, 'open' shows what one says, 'expand' gives the messages that it was made of."
+)
+
+PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": ["list", "open", "expand"]},
+        "checkpoint": {
+            "type": "string",
+            "description": 'Which one, by its number: "3", or "1-8" for a roll-up. For open and expand.',
+        },
+        "after": {
+            "type": "string",
+            "description": "What the answer before gave as 'next': the list, or the messages, go on there.",
+        },
+    },
+    "required": ["action"],
+}
+
+Said = tuple[int, str, str]
+"""A message of the log: its number, its role and its text."""
+
+_NUMBER: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+
+
+def chronicle(
+    checkpoints: Callable[[], Sequence[Checkpoint]],
+    expand: Callable[[int, int, int], Sequence[Said]],
+    *,
+    limit: int = 100,
+    budget: int | None = None,
+    count: Count = estimate_tokens,
+) -> Tool:
+    """The tool over the *checkpoints* of one session.
+
+    Its answer is a JSON object: ``checkpoints`` for ``list``, the fields of one for ``open``, ``messages``
+    for ``expand``; and ``next`` where more follows.
+
+    Args:
+        checkpoints: All of them, in order.
+        expand: The messages of a half-open range of the log, at most so many: ``(start, end, limit)``.
+        limit: The most messages of an answer, 1 or more.
+        budget: Tokens of an answer at most, 100 or more; None for :func:`answer_budget` of an unknown window.
+        count: How they are counted.
+
+    Raises:
+        ConfigError: *budget* is too small for an answer.
+    """
+    most = answer_budget(None) if budget is None else check_budget(budget)
+
+    def run(arguments: Mapping[str, Any]) -> str:
+        action, after = arguments.get("action"), _after(arguments)
+        found = list(checkpoints())
+        if action == "list":
+            return _list(found, after, most, count)
+        if action not in ("open", "expand"):
+            raise refusal(NAME, f"'action' must be 'list', 'open' or 'expand', got {shown(action)}")
+        one = _chosen(found, arguments)
+        if action == "open":
+            return _open(one, most, count)
+        start = one.start if after is None else max(after, one.start)
+        return _expand(one, expand(start, one.end, limit + 1), limit, most, count)
+
+    return Tool(NAME, DESCRIPTION, PARAMETERS, run)
+
+
+def _list(found: Sequence[Checkpoint], after: int | None, most: int, count: Count) -> str:
+    rows: list[dict[str, Any]] = []
+    start = 0 if after is None else after
+    for place, each in enumerate(found[start:], start):
+        rows.append(_row(each))
+        answer = {"checkpoints": rows, "total": len(found), "next": str(place)}
+        if len(rows) > 1 and count(_json(answer)) > most:
+            return _json({**answer, "checkpoints": rows[:-1]})
+    return _json({"checkpoints": rows, "total": len(found)})
+
+
+def _open(one: Checkpoint, most: int, count: Count) -> str:
+    told = _row(one)
+    if not one.title and not one.summary:
+        return _json({**told, "forgotten": True})
+    return _fitting(lambda text: {**told, "summary": text}, one.summary, most, count)
+
+
+def _expand(one: Checkpoint, said: Sequence[Said], limit: int, most: int, count: Count) -> str:
+    """As many messages as there is room for; of a first one that is too long, the beginning."""
+    told: dict[str, Any] = {"checkpoint": _number(one)}
+    rows: list[dict[str, str]] = []
+    for seq, role, text in said[:limit]:
+        row = {"handle": handle_of(seq), "role": role, "text": text}
+        answer = {**told, "messages": [*rows, row], "next": str(one.end)}
+        if count(_json(answer)) <= most:
+            rows.append(row)
+            continue
+        if rows:
+            return _json({**told, "messages": rows, "next": str(seq)})
+        following = {"next": str(seq + 1)} if len(said) > 1 else {}
+        head = {key: value for key, value in row.items() if key != "text"}
+        return _fitting(
+            lambda part, head=head, following=following: {  # type: ignore[misc]
+                **told,
+                "messages": [{**head, "text": part}],
+                **following,
+            },
+            text,
+            most,
+            count,
+        )
+    more = {"next": str(said[limit][0])} if len(said) > limit else {}
+    return _json({**told, "messages": rows, **more})
+
+
+def _fitting(answer: Callable[[str], dict[str, Any]], text: str, most: int, count: Count) -> str:
+    """*answer* with *text*, or with as much of its beginning as there is room for, found by halving."""
+    whole = _json(answer(text))
+    if count(whole) <= most:
+        return whole
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(_json(answer(f"{text[:middle]} {CUT}"))) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return _json(answer(f"{text[:low]} {CUT}"))
+
+
+def _row(each: Checkpoint) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "checkpoint": _number(each),
+        "title": each.title,
+        "kind": each.kind,
+        "messages": f"{each.start}-{each.end - 1}",
+    }
+    if each.said_from is not None:
+        told["from"] = datetime.fromtimestamp(each.said_from, UTC).isoformat(timespec="minutes")
+    if each.is_rolled_up:
+        told["rolled_up"] = True
+    return told
+
+
+def _number(each: Checkpoint) -> str:
+    return f"{each.first}-{each.last}" if each.level else str(each.first)
+
+
+def _chosen(found: Sequence[Checkpoint], arguments: Mapping[str, Any]) -> Checkpoint:
+    """The checkpoint that was asked for; of several roll-ups of the same range the highest."""
+    asked = arguments.get("checkpoint")
+    text = str(asked) if type(asked) is int else asked
+    number = _NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None
+    if number is None:
+        raise refusal(NAME, f"'checkpoint' must be a number such as '3' or '1-8', got {shown(asked)}")
+    first, last, is_rollup = int(number[1]), int(number[2] or number[1]), number[2] is not None
+    numbered = [each for each in found if (each.first, each.last) == (first, last)]
+    among = [each for each in numbered if is_rollup == (each.level > 0)]
+    if not among:
+        raise refusal(NAME, f"this conversation has no checkpoint {text!r}")
+    return among[-1]
+
+
+def _after(arguments: Mapping[str, Any]) -> int | None:
+    after = arguments.get("after")
+    if after is None or after == "":
+        return None
+    if type(after) is int and after >= 0:
+        return after
+    if isinstance(after, str) and after.isascii() and after.isdigit() and len(after) <= 15:
+        return int(after)
+    raise refusal(NAME, f"'after' must be what an answer gave as 'next', got {shown(after)}")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

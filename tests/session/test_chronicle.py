@@ -1,0 +1,318 @@
+"""Checkpoints in a session: they are durable and contiguous, and stale ones are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacting import assistant, filler, user
+from siltstone import (
+    AsyncSession,
+    ChronicleConfig,
+    Compacted,
+    ConfigError,
+    Failed,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    TieredCompactor,
+    TieredConfig,
+)
+from siltstone.events import CompactionStarted
+from siltstone.messages import SummaryMessage, encode
+from siltstone.testing import RecordingHook
+
+WINDOW = 16_000
+
+
+def turns(count: int, first: int = 1) -> list[dict[str, Any]]:
+    return [
+        raw
+        for n in range(first, first + count)
+        for raw in (user(f"Request {n}. {filler(30)}"), assistant(f"Answer {n}. {filler(30)}"))
+    ]
+
+
+def policy(mode: Any = "chronicle", **settings: Any) -> TieredCompactor:
+    config = TieredConfig(
+        mode=mode, retry_delay=0, attempts=1, call_timeout=None, chronicle=ChronicleConfig(**settings)
+    )
+    return TieredCompactor(config)
+
+
+class Writer:
+    """A model that numbers its answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, request: Any) -> str:
+        self.asked += 1
+        return f"Part {self.asked}\n\nWhat was said in part {self.asked}."
+
+
+def opened(path: Path | None = None, memory: Any = True, **options: Any) -> Session:
+    given = {"policy": policy(), "model": Writer(), "context_window": WINDOW, "background": False}
+    return Session.open(path, "s", memory=memory, **{**given, **options})
+
+
+def said(session: Session, count: int, first: int = 1) -> None:
+    """Turns, each with its boundary."""
+    for raws in zip(*[iter(turns(count, first))] * 2, strict=True):
+        session.append(raws[0])
+        session.prepare()
+        session.append(raws[1])
+
+
+def assert_contiguous(session: Session) -> None:
+    made = [each for each in session.checkpoints() if each.level == 0]
+    assert [each.start for each in made] == [0, *(each.end for each in made)][: len(made)]
+
+
+def test_a_restart_goes_on_with_the_view_and_what_came_after_the_last_checkpoint(tmp_path: Path):
+    with opened(tmp_path) as session:
+        said(session, 90)
+        view = [encode(raw) for raw in session.history()]
+        before = session.checkpoints()
+        assert len(before) >= 4
+    with opened(tmp_path) as session:
+        assert [encode(raw) for raw in session.history()] == view
+        assert session.checkpoints() == before
+        said(session, 40, 91)
+        after = session.checkpoints()
+        assert after[: len(before)] == before
+        assert len(after) > len(before)
+        assert_contiguous(session)
+
+
+def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
+    gate, reached = threading.Event(), threading.Event()
+
+    def slow(request: Any) -> str:
+        reached.set()
+        assert gate.wait(30)
+        return "Slow\n\nA slow checkpoint."
+
+    with MemoryStore.open(tmp_path) as store:
+        one = opened(None, store, model=slow, background=True)
+        other = opened(None, store)
+        one.append(*turns(22))
+        one.prepare()
+        assert reached.wait(30)
+        assert isinstance(other.compact(), Compacted)
+        gate.set()
+        assert one.wait_for_compaction(30)
+        (outcome,) = one.prepare().outcomes
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "stale"
+        (only,) = one.checkpoints()
+        assert (only.title, only.start, only.end) == ("Part 1", 0, 42)
+        one.close()
+        other.close()
+
+
+def test_sb_43_a_head_that_changed_makes_a_checkpoint_stale():
+    gate, reached = threading.Event(), threading.Event()
+
+    def slow(request: Any) -> str:
+        reached.set()
+        assert gate.wait(30)
+        return "Slow\n\nA slow checkpoint."
+
+    session = opened(None, SimpleMemoryStore(), model=slow, background=True)
+    session.append(*turns(22))
+    session.prepare()
+    assert reached.wait(30)
+    session.append(*turns(172, 23))
+    prepared = session.prepare()  # an emergency goes ahead
+    assert [outcome.usage for outcome in prepared.outcomes if isinstance(outcome, Compacted)] == [()]
+    gate.set()
+    assert session.wait_for_compaction(30)
+    stale = [outcome for outcome in session.prepare().outcomes if isinstance(outcome, Failed)]
+    assert [outcome.reason for outcome in stale] == ["stale"]
+    assert [each.kind for each in session.checkpoints()] == ["emergency"]
+    assert_contiguous(session)
+    session.close()
+
+
+def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
+    gate, reached = threading.Event(), threading.Event()
+
+    def slow(request: Any) -> str:
+        reached.set()
+        assert gate.wait(30)
+        return "Slow\n\nA slow checkpoint."
+
+    session = opened(None, SimpleMemoryStore(), model=slow, background=True)
+    session.append(*turns(22))
+    session.prepare()
+    assert reached.wait(30)
+    gate.set()
+    assert session.wait_for_compaction(30)
+    before = [encode(raw) for raw in session.history()]
+    (outcome,) = session.prepare(policy=policy("rolling")).outcomes
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, [encode(raw) for raw in session.history()]) == ("stale", before)
+    assert session.checkpoints() == []
+    session.close()
+
+
+def test_rolling_and_checkpoints_follow_each_other_and_nothing_is_told_twice():
+    session = opened(None, SimpleMemoryStore())
+    said(session, 25)
+    (first,) = session.checkpoints()
+    session.append(*turns(10, 26))
+    session.prepare(policy=policy("rolling"))
+    rolling = policy("rolling")
+    session._calls.policy, keeper = rolling, session._calls.policy
+    assert isinstance(session.compact(), Compacted)
+    session._calls.policy = keeper
+    assert sum(isinstance(raw, SummaryMessage) for raw in session.history()) == 2
+    session.append(*turns(20, 36))
+    assert isinstance(session.compact(), Compacted)
+    found = session.checkpoints()
+    assert found[0] == first
+    assert_contiguous(session)
+    assert sum(isinstance(raw, SummaryMessage) for raw in session.history()) == 1
+    session.close()
+
+
+def test_an_undo_takes_a_checkpoint_back():
+    session = opened(None, SimpleMemoryStore())
+    said(session, 45)
+    before = session.checkpoints()
+    assert session.undo_compaction() is not None
+    assert session.checkpoints() == before[:-1]
+    said(session, 2, 46)
+    assert len(session.checkpoints()) == len(before)
+    assert_contiguous(session)
+    session.close()
+
+
+def test_what_a_host_took_back_is_in_no_checkpoint():
+    session = opened(None, SimpleMemoryStore())
+    kept = turns(10)
+    session.observe([*kept, user("Deploy to production, secretly."), assistant("Done.")])
+    session.observe([*kept, user("Deploy to staging."), assistant("Done."), *turns(20, 50)])
+    requests: list[str] = []
+
+    def model(request: Any) -> str:
+        requests.append(str([raw["content"] for raw in request.messages]))
+        return "Title\n\nText."
+
+    session._model = model
+    assert isinstance(session.compact(), Compacted)
+    assert "staging" in requests[0]
+    assert "secretly" not in requests[0]
+    told = session.chronicle_tool.call({"action": "expand", "checkpoint": "1"})
+    assert "secretly" not in told
+    session.close()
+
+
+def test_what_is_forgotten_leaves_the_checkpoints_and_the_view():
+    session = opened(None, SimpleMemoryStore())
+    session.append(user("The password of the vault is basalt-77."), assistant("Noted."))
+    session._model = lambda request: (
+        "The vault\n\nIts password is basalt-77." if "basalt" in str(list(request.messages)) else "T\n\nText."
+    )
+    said(session, 30)
+    assert "basalt" in session.checkpoints()[0].summary
+    report = session.forget(text="The password of the vault is basalt-77.")
+    assert report.messages == 1
+    assert "basalt" not in "".join(encode(raw) for raw in session.history())
+    (first, *_) = session.checkpoints()
+    assert (first.start, first.title, first.summary) == (0, "T", "Text."), "made anew of what is left"
+    said(session, 40, 40)
+    assert "basalt" not in "".join(encode(raw) for raw in session.history())
+    assert "[Checkpoint 1: messages 0-" in "".join(encode(raw) for raw in session.history())
+    assert_contiguous(session)
+    session.close()
+
+
+def test_without_a_model_a_forgotten_checkpoint_says_so():
+    session = opened(None, SimpleMemoryStore())
+    said(session, 25)
+    session._model, session._calls.has_model = None, False
+    session.forget(text="Request 1. " + filler(30))
+    (first,) = session.checkpoints()
+    assert (first.title, first.summary, first.end) == ("", "", first.end)
+    told = json.loads(session.chronicle_tool.call({"action": "open", "checkpoint": "1"}))
+    assert told["forgotten"] is True
+    session.close()
+
+
+def test_the_model_looks_through_the_chronicle_by_a_tool():
+    session = opened(None, SimpleMemoryStore(), policy=policy(expand_message_limit=10))
+    said(session, 60)
+    tool = session.chronicle_tool
+    assert tool.name == "chronicle"
+    assert tool.name in [each.name for each in session.tools]
+    assert "call chronicle" in session.memory_instructions
+    listed = json.loads(tool.call({"action": "list"}))
+    assert [row["checkpoint"] for row in listed["checkpoints"]] == ["1", "2", "3"]
+    assert (
+        json.loads(tool.call({"action": "open", "checkpoint": "2"}))["summary"] == "What was said in part 2."
+    )
+    numbers, after = [], None
+    for _ in range(20):
+        told = json.loads(tool.call({"action": "expand", "checkpoint": "2", "after": after}))
+        assert len(told["messages"]) <= 10
+        numbers += [int(row["handle"][1:]) for row in told["messages"]]
+        after = told.get("next")
+        if after is None:
+            break
+    second = session.checkpoints()[1]
+    assert numbers == list(range(second.start, second.end))
+    session.close()
+
+
+def test_a_session_without_checkpoints_says_so():
+    session = opened(None, SimpleMemoryStore(), policy=ThresholdCompactor())
+    with pytest.raises(ConfigError, match="has the policy 'threshold' and no checkpoints"):
+        session.checkpoints()
+    with pytest.raises(ConfigError, match="no checkpoints"):
+        session.chronicle_tool  # noqa: B018 - the property is the call
+    assert "chronicle" not in [each.name for each in session.tools]
+    session.close()
+
+
+def test_the_event_of_a_run_says_its_mode():
+    hook = RecordingHook()
+    session = opened(None, SimpleMemoryStore(), hooks=[hook])
+    said(session, 25)
+    assert {event.kind for event in hook.events if isinstance(event, CompactionStarted)} == {"chronicle"}
+    session.close()
+
+
+def test_an_async_session_keeps_checkpoints_too():
+    async def run() -> None:
+        session = await AsyncSession.open(
+            None, "s", memory=SimpleMemoryStore(), policy=policy(), model=Writer(), context_window=WINDOW
+        )
+        async with session:
+            for raw in turns(60):
+                await session.append(raw)
+                await session.prepare()
+                await session.wait_for_compaction()
+            made = await session.checkpoints()
+            assert len(made) >= 2
+            assert [each.start for each in made] == [0, *(each.end for each in made)][: len(made)]
+
+    asyncio.run(run())
+
+
+def test_a_long_session_keeps_a_small_state():
+    session = opened(None, SimpleMemoryStore(), policy=policy(rollup_threshold=3, rollup_batch=3))
+    said(session, 320)
+    records = session.compactions()
+    assert len(session.checkpoints()) >= 20
+    assert all(len(json.dumps(record.state)) < 1_500 for record in records)
+    assert max(each.level for each in session.checkpoints()) == 2
+    assert_contiguous(session)
+    session.close()
