@@ -68,17 +68,14 @@ def used_files(found: Iterable[Use], module: tuple[str, ...], files: Collection[
     Returns:
         Names as ``"tail"`` or ``"hnsw/graph"``; ``"mod"`` for what the face of a room re-exports.
     """
-    names = set()
-    for use in found:
-        path = use.path[1:]
-        if use.path[0] != "crate" or path[:1] != module[:1]:
-            continue
-        file = max(
-            (path[:end] for end in range(1, len(path) + 1) if path[:end] in files), key=len, default=()
-        )
-        if file and file != module:
-            names.add(file_name(file, files))
-    return names
+    used = {used_file(use, files) for use in found if use.path[1:2] == module[:1]}
+    return {file_name(file, files) for file in used - {(), module}}
+
+
+def used_file(use: Use, files: Collection[tuple[str, ...]]) -> tuple[str, ...]:
+    """Which file of the crate has what a path names? The empty tuple for another crate's."""
+    path = use.path[1:] if use.path[0] == "crate" else ()
+    return max((path[:end] for end in range(1, len(path) + 1) if path[:end] in files), key=len, default=())
 
 
 def file_name(file: tuple[str, ...], files: Collection[tuple[str, ...]]) -> str:

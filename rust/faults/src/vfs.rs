@@ -12,8 +12,8 @@ use std::sync::{Arc, Once};
 
 use rusqlite::ffi;
 
-use crate::disk::{Call, Shared, under};
 use crate::replay::SECTOR;
+use crate::watch::{Call, Shared, under};
 
 /// The VFS that was the default before.
 static REAL: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(null_mut());

@@ -1,5 +1,6 @@
 //! The module `siltstone._native`: registers what the other files export.
 
+mod across;
 mod arrays;
 mod bm25;
 mod dense;
@@ -29,6 +30,8 @@ mod _native {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
+    use crate::across::{Unread, search_across, take_said};
+    #[pymodule_export]
     use crate::bm25::Bm25Index;
     #[pymodule_export]
     use crate::dense::{Flat, Hnsw};
@@ -49,7 +52,7 @@ mod _native {
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]
-    use crate::search::{Found, Hit, SearchOptions, Unread, search_across, take_said};
+    use crate::search::{Found, Hit, SearchOptions};
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]

@@ -6,14 +6,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use siltstone_core::fusion::Decay;
-use siltstone_core::memory::{self, Across, Filter, QueryVector, SearchIndex};
+use siltstone_core::memory::{self, Filter, QueryVector, SearchIndex};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
-use crate::entries::{EntryIn, entries_in};
 use crate::error::{guard_short, to_exception};
 use crate::explain::explanation_out;
-use crate::rows::{MessageOut, message_out};
-use crate::store::Store;
 use crate::text::Text;
 
 /// What may be asked of a search: made once of what a store does by default, and of each search's own.
@@ -164,27 +161,6 @@ pub(crate) struct Hit {
     session_id: Option<String>,
 }
 
-/// Messages of a session that a search of its namespace has to have read.
-#[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct Unread {
-    inner: memory::Unread,
-}
-
-#[pymethods]
-impl Unread {
-    #[getter]
-    fn session_id(&self) -> &str {
-        &self.inner.session
-    }
-
-    /// The messages as their log gives them.
-    #[getter]
-    fn rows(&self) -> Vec<MessageOut> {
-        let messages = self.inner.messages.iter();
-        messages.cloned().map(message_out).collect()
-    }
-}
-
 /// What a search came to.
 #[pyclass(frozen, get_all, module = "siltstone._native")]
 pub(crate) struct Found {
@@ -231,54 +207,4 @@ pub(crate) fn numbers_in(bytes: &[u8]) -> Vec<f32> {
     let (numbers, _) = bytes.as_chunks();
     let numbers = numbers.iter();
     numbers.map(|&number| f32::from_le_bytes(number)).collect()
-}
-
-/// What the namespace of the session has; or the messages of it that have to be read first.
-#[pyfunction]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-pub(crate) fn search_across(
-    py: Python<'_>,
-    store: PyRef<'_, Store>,
-    session: Text,
-    query: Text,
-    options: PyRef<'_, SearchOptions>,
-    vector: Option<VectorIn>,
-) -> PyResult<(Option<Found>, Vec<Unread>)> {
-    let options = options.inner.clone();
-    let found = store.run_of(py, &session, |store, session| {
-        store.find_across(session, &query, vector_in(vector).as_ref(), &options)
-    })?;
-    match found {
-        Across::Found(found) => Ok((Some(Found::new(py, found)?), Vec::new())),
-        Across::Unread(unread) => {
-            let unread = unread.into_iter();
-            Ok((None, unread.map(|inner| Unread { inner }).collect()))
-        }
-    }
-}
-
-/// Takes in the texts of those messages.
-#[pyfunction]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-pub(crate) fn take_said(
-    py: Python<'_>,
-    store: PyRef<'_, Store>,
-    session: Text,
-    said: Vec<(PyRef<'_, Unread>, Vec<Option<EntryIn>>)>,
-) -> PyResult<()> {
-    let one = |each: EntryIn| entries_in(vec![each]).pop();
-    let said = said.into_iter().map(|(unread, entries)| {
-        let entries = entries.into_iter().map(|each| each.and_then(one));
-        (unread.inner.clone(), entries.collect())
-    });
-    let said: Vec<_> = said.collect();
-    store.run_of(py, &session, |store, session| {
-        store.take_said(session, said)
-    })
 }

@@ -143,7 +143,7 @@ impl Store {
                 return Ok(None);
             };
             let (id, entries, namespace) = (row.id, row.entries, row.namespace.clone());
-            session::drop(transaction, row)?;
+            leaving::drop_session(transaction, row)?;
             cached::forget(transaction, id)?;
             Ok(Some((id, entries, namespace)))
         })?;

@@ -7,7 +7,7 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{
     SessionVersion, cached, derived, fact, forgotten, leaving, log, meta, quarantine, session,
-    staged,
+    stage,
 };
 
 /// What is to be forgotten of one session.
@@ -99,7 +99,7 @@ impl Store {
                     messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
                 }
                 let entries = leaving::forget(transaction, &mut row, &target.entries, &seqs)?
-                    + staged::forget(transaction, row.id, &target.staged, &seqs)?
+                    + stage::forget(transaction, row.id, &target.staged, &seqs)?
                     + quarantine::forget(transaction, row.id, &target.entries)?;
                 let derived =
                     derived::redact(transaction, &row, &target.derived, &said, replacement)?;

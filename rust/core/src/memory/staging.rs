@@ -10,7 +10,7 @@ use crate::id::{EntryId, SessionId};
 use crate::memory::check::check;
 use crate::memory::options::invalid;
 use crate::memory::store::Store;
-use crate::sqlite::{NewEntry, Stage, StageState, StagedEntry, session, stage, staged};
+use crate::sqlite::{NewEntry, Stage, StageState, StagedEntry, session, stage};
 
 /// Bytes of the longest fingerprint.
 pub const MAX_FINGERPRINT_BYTES: usize = 1024;
@@ -113,7 +113,7 @@ impl Store {
                 match stage::find(transaction, token)? {
                     None => done.lost.push(token.clone()),
                     Some(found) if found.state != StageState::Staged => {}
-                    Some(found) => match staged::of(transaction, &found) {
+                    Some(found) => match stage::entries(transaction, &found) {
                         Ok(_) => {
                             publish(transaction, found)?;
                             done.finalized.push(token.clone());
@@ -174,7 +174,7 @@ impl Store {
     pub fn staged_entries(&self, session: &SessionId) -> Result<Vec<StagedEntry>> {
         self.database
             .read(|transaction| match session::find(transaction, session)? {
-                Some(row) => staged::of_session(transaction, row.id),
+                Some(row) => stage::of_session(transaction, row.id),
                 None => Ok(Vec::new()),
             })
     }

@@ -37,7 +37,7 @@ pub(super) fn is_named(text: &str, start: usize) -> bool {
     if text[..start].ends_with(";base64,") {
         return true;
     }
-    let from = super::search::floor(text, start.saturating_sub(NEAR));
+    let from = super::overlap::floor(text, start.saturating_sub(NEAR));
     let before = text[from..start].to_ascii_lowercase();
     let line = before.rsplit('\n').next().unwrap_or_default();
     let label = line

@@ -8,11 +8,13 @@ mod compiled;
 mod overlap;
 mod redactor;
 mod rule;
+mod rules;
 mod runs;
 mod search;
 mod shape;
 mod table;
 
-pub use redactor::{Finding, Options, Redactor};
+pub use redactor::{Finding, Redactor};
 pub use rule::{Action, CustomRule};
+pub use rules::Options;
 pub use table::names;

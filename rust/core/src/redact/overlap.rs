@@ -42,6 +42,14 @@ pub(super) fn without(spans: Vec<Span>, allowed: Vec<Span>) -> Vec<Span> {
         .collect()
 }
 
+/// The last place up to `at` where a character of `text` begins.
+pub(super) fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,37 +2,16 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
-
 use crate::error::Result;
-use crate::redact::compiled::{PREFILTER, Prefilter, compile, refused};
+use crate::redact::compiled::PREFILTER;
 use crate::redact::overlap::{self, Span};
-use crate::redact::rule::{Action, CustomRule};
+use crate::redact::rules::{Options, Rules};
 use crate::redact::runs::{self, Run};
 use crate::redact::search::Search;
-use crate::redact::table::{self, TABLE};
-
-/// What every placeholder of ours begins with.
-const MARK: &str = "[REDACTED";
-const PLACEHOLDER: &str = "[REDACTED]";
-const PLACEHOLDER_HEX: &str = "[REDACTED_HEX]";
-const PLACEHOLDER_BASE64: &str = "[REDACTED_B64]";
+use crate::redact::table::TABLE;
 
 /// How often a text is read anew, since a placeholder may have made a border that was none.
 const ROUNDS: usize = 8;
-
-/// What a redactor is told.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Every run of hex or base64 goes, also one that was not drawn at random.
-    pub strict: bool,
-    /// Hex of 40 digits stays: it is most often the id of a commit.
-    pub keep_commit_ids: bool,
-    /// What becomes of what a built-in rule finds; `Redact` where it is not named.
-    pub actions: Vec<(String, Action)>,
-    /// Rules of the caller's own.
-    pub custom: Vec<CustomRule>,
-}
 
 /// Where a secret stood, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,17 +31,7 @@ pub struct Finding {
 /// A set of rules, ready to read texts. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct Redactor {
-    options: Options,
-    rules: Vec<Rule>,
-    pub(super) actions: Vec<Action>,
-    pub(super) custom: Vec<Regex>,
-    prefilter: Option<Prefilter>,
-}
-
-#[derive(Debug)]
-struct Rule {
-    id: Arc<str>,
-    placeholder: Arc<str>,
+    rules: Rules,
 }
 
 impl Redactor {
@@ -73,51 +42,8 @@ impl Redactor {
     /// `InvalidArgument`: a pattern that is none, that is too large or that matches the empty text; an
     /// action for a rule that there is not; two rules of one name.
     pub fn new(options: Options) -> Result<Self> {
-        let mut rules: Vec<Rule> = table::names()
-            .map(|id| Rule {
-                id: id.into(),
-                placeholder: built_in_placeholder(id).into(),
-            })
-            .collect();
-        let mut actions = vec![Action::Redact; rules.len()];
-        for (id, action) in &options.actions {
-            let mut known = false;
-            for (place, rule) in rules.iter().enumerate() {
-                if *rule.id == **id {
-                    actions[place] = *action;
-                    known = true;
-                }
-            }
-            if !known {
-                return Err(refused("actions", id, format!("no rule is named {id:?}")));
-            }
-        }
-        let built_in = rules.len();
-        let mut custom = Vec::with_capacity(options.custom.len());
-        for rule in &options.custom {
-            if rules.iter().any(|known| *known.id == *rule.id) {
-                let message = format!("two rules are named {:?}", rule.id);
-                return Err(refused("rules", &rule.id, message));
-            }
-            custom.push(compile(rule)?);
-            actions.push(rule.action);
-            rules.push(Rule {
-                id: rule.id.as_str().into(),
-                placeholder: rule.placeholder.as_str().into(),
-            });
-        }
-        let keywords = options.custom.iter().enumerate();
-        let prefilter = Prefilter::new(keywords.flat_map(|(place, rule)| {
-            let words = rule.keywords.iter();
-            words.map(move |word| (built_in + place, word.as_str()))
-        }))
-        .map_err(|error| refused("rules", "keywords", error.to_string()))?;
         Ok(Self {
-            options,
-            rules,
-            actions,
-            custom,
-            prefilter: (!prefilter.rules.is_empty()).then_some(prefilter),
+            rules: Rules::new(options)?,
         })
     }
 
@@ -151,7 +77,7 @@ impl Redactor {
     }
 
     fn finding(&self, span: &Span) -> Finding {
-        let rule = &self.rules[span.rule];
+        let rule = &self.rules.named[span.rule];
         Finding {
             rule: Arc::clone(&rule.id),
             start: span.start,
@@ -166,7 +92,7 @@ impl Redactor {
         let mut from = 0;
         for span in spans {
             written.push_str(&text[from..span.start]);
-            written.push_str(&self.rules[span.rule].placeholder);
+            written.push_str(&self.rules.named[span.rule].placeholder);
             from = span.end;
         }
         written.push_str(&text[from..]);
@@ -180,7 +106,7 @@ impl Redactor {
         let mut behind = 0; // in the text
         for span in spans {
             let start = from + (span.start - behind);
-            let end = start + self.rules[span.rule].placeholder.len();
+            let end = start + self.rules.named[span.rule].placeholder.len();
             shifts.push((start, end, span));
             (from, behind) = (end, span.end);
         }
@@ -206,21 +132,21 @@ impl Redactor {
     /// What the rules find in `text`, in order and apart, without what stands in a placeholder.
     fn spans(&self, text: &str) -> Vec<Span> {
         let mut search = Search {
-            redactor: self,
+            rules: &self.rules,
             text,
-            read: vec![0; self.rules.len()],
+            read: vec![0; self.rules.named.len()],
             found: Vec::new(),
             allowed: Vec::new(),
         };
-        for prefilter in PREFILTER.iter().chain(&self.prefilter) {
+        for prefilter in PREFILTER.iter().chain(&self.rules.prefilter) {
             for hit in prefilter.automaton.find_overlapping_iter(text) {
                 for (rule, keyword) in &prefilter.rules[hit.pattern().as_usize()] {
                     search.near(*rule, keyword, hit.start());
                 }
             }
         }
-        let first = self.rules.len() - self.custom.len();
-        for (place, rule) in self.options.custom.iter().enumerate() {
+        let first = self.rules.named.len() - self.rules.custom.len();
+        for (place, rule) in self.rules.options.custom.iter().enumerate() {
             if rule.keywords.is_empty() {
                 search.within(first + place, 0, text.len());
             }
@@ -230,30 +156,12 @@ impl Redactor {
             strict,
             keep_commit_ids,
             ..
-        } = self.options;
+        } = self.rules.options;
         runs::each(text, strict, keep_commit_ids, |start, end, run| {
             let rule = if run == Run::Hex { hex } else { base64 };
             search.add(rule, start, end);
         });
         let Search { found, allowed, .. } = search;
         overlap::merge(overlap::without(found, allowed))
-    }
-
-    /// Whether a placeholder stands in `secret`, which has been redacted then.
-    pub(super) fn is_redacted(&self, secret: &str) -> bool {
-        secret.contains(MARK)
-            || self
-                .options
-                .custom
-                .iter()
-                .any(|rule| !rule.placeholder.is_empty() && secret.contains(&rule.placeholder))
-    }
-}
-
-fn built_in_placeholder(id: &str) -> &'static str {
-    match id {
-        table::HEX => PLACEHOLDER_HEX,
-        table::BASE64 => PLACEHOLDER_BASE64,
-        _ => PLACEHOLDER,
     }
 }

@@ -3,14 +3,14 @@
 use regex::Captures;
 
 use crate::redact::compiled::pattern;
-use crate::redact::overlap::Span;
-use crate::redact::redactor::Redactor;
+use crate::redact::overlap::{Span, floor};
 use crate::redact::rule::{Action, Reach};
+use crate::redact::rules::Rules;
 use crate::redact::table::TABLE;
 
 /// One text on its way through the rules.
 pub(super) struct Search<'a> {
-    pub(super) redactor: &'a Redactor,
+    pub(super) rules: &'a Rules,
     pub(super) text: &'a str,
     /// For each rule, up to where it has read.
     pub(super) read: Vec<usize>,
@@ -60,7 +60,7 @@ impl Search<'_> {
         self.read[rule] = end.max(start + 1);
         let start = floor(self.text, start);
         let Some(pattern) = (match rule.checked_sub(TABLE.len() + 2) {
-            Some(custom) => self.redactor.custom.get(custom),
+            Some(custom) => self.rules.custom.get(custom),
             None => pattern(rule),
         }) else {
             return;
@@ -92,10 +92,10 @@ impl Search<'_> {
 
     /// Notes a place that `rule` has found.
     pub(super) fn add(&mut self, rule: usize, start: usize, end: usize) {
-        if start == end || self.redactor.is_redacted(&self.text[start..end]) {
+        if start == end || self.rules.is_redacted(&self.text[start..end]) {
             return;
         }
-        let action = self.redactor.actions[rule];
+        let action = self.rules.actions[rule];
         let span = Span {
             start,
             end,
@@ -108,14 +108,6 @@ impl Search<'_> {
             self.found.push(span);
         }
     }
-}
-
-/// The last place up to `at` where a character of `text` begins.
-pub(super) fn floor(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 /// The span of the secret in a match: the group `s`, the group `t`, or all of it.

@@ -96,6 +96,15 @@ pub(super) fn corrupt(table: &str, key: ValueRef<'_>, what: &str) -> Error {
         .with("id", id)
 }
 
+/// What was read, or None where it cannot be believed.
+pub(super) fn believed<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == ErrorKind::StoreCorrupt => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -92,7 +92,7 @@ pub(crate) fn append(
     let Some(view) = ranges::parse(&new.body.view) else {
         return Err(refused("view", &new.body.view));
     };
-    if covers_of(&new.body.covers).is_none() {
+    if ranges::parse_ranges(&new.body.covers).is_none() {
         return Err(refused("covers", &new.body.covers));
     }
     let mut brought = Vec::with_capacity(new.derived.len());
@@ -166,7 +166,7 @@ pub(crate) fn append(
 pub(crate) fn of_session(connection: &Connection, session: &SessionRow) -> Result<Vec<Compaction>> {
     let compactions = page(connection, session, 0, i64::MAX)?;
     let ids = compactions.iter().map(|compaction| compaction.id);
-    check_list(TABLE, session, session.compactions, ids)?;
+    check_list(TABLE, &session.name, session.compactions, ids)?;
     Ok(compactions)
 }
 
@@ -249,16 +249,6 @@ pub(crate) fn messages_of(body: &CompactionBody) -> Result<Vec<(i64, i64)>> {
         Piece::Text(_) => None,
     });
     Ok(shown.collect())
-}
-
-/// The ranges in `text`, a list of nothing else.
-pub(super) fn covers_of(text: &str) -> Option<Vec<ranges::Range>> {
-    let pieces = ranges::parse(text)?.into_iter();
-    let ranges = pieces.map(|piece| match piece {
-        Piece::Messages(range) => Some(range),
-        Piece::Text(_) => None,
-    });
-    ranges.collect()
 }
 
 fn refused(what: &str, text: &str) -> Error {

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::checksum::believed;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::{self, Content, Place};
@@ -498,7 +499,7 @@ fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
             }
             check_end(&connection, file)?;
             let content = match found {
-                Found::Store => repair::believed(place::content(&connection))?.flatten(),
+                Found::Store => believed(place::content(&connection))?.flatten(),
                 Found::Nothing | Found::Older(_) => None,
             };
             Ok((Some(found), content))

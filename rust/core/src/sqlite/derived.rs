@@ -8,8 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::compactions::covers_of;
-use crate::sqlite::ranges::Range;
+use crate::sqlite::ranges::{Range, parse_ranges};
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
 
@@ -111,7 +110,7 @@ pub(super) fn insert(
     text: &NewDerived,
     created_at: i64,
 ) -> Result<i64> {
-    if covers_of(&text.covers).is_none() {
+    if parse_ranges(&text.covers).is_none() {
         let message = format!(
             "a derived text must cover a list of [start, end], got {}",
             text.covers
@@ -284,7 +283,7 @@ fn put(transaction: &Transaction<'_>, row: Derived, raw: &str, redacted: bool) -
 
 /// The messages that it stands for.
 fn covers(row: &Derived) -> Result<Vec<Range>> {
-    covers_of(&row.text.covers).ok_or_else(|| {
+    parse_ranges(&row.text.covers).ok_or_else(|| {
         corrupt(
             TABLE,
             ValueRef::Integer(row.id),

@@ -291,7 +291,12 @@ pub(crate) fn ids(connection: &Connection, session: &SessionRow) -> Result<Vec<E
         connection.prepare_cached("SELECT id FROM entry WHERE session = ?1 ORDER BY id")?;
     let ids = statement.query_map([session.id], |row| row.get(0).map(EntryId))?;
     let ids: Vec<EntryId> = ids.collect::<rusqlite::Result<_>>()?;
-    check_list(TABLE, session, session.entries, ids.iter().map(|id| id.0))?;
+    check_list(
+        TABLE,
+        &session.name,
+        session.entries,
+        ids.iter().map(|id| id.0),
+    )?;
     Ok(ids)
 }
 
@@ -314,7 +319,7 @@ pub(crate) fn page(
         Listed::Whole(stored) => stored.id.0,
         Listed::Damaged(id) => id.0,
     });
-    check_list(TABLE, session, expected, ids)?;
+    check_list(TABLE, &session.name, expected, ids)?;
     Ok(entries)
 }
 

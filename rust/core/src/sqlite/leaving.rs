@@ -1,4 +1,5 @@
-//! How do entries leave? With their compaction, because they are to be forgotten, or because they are many or old.
+//! How does something leave? Entries with their compaction, because they are to be forgotten, or because they
+//! are many or old; what waits, because it is to be forgotten; all of a session with the session.
 
 use rusqlite::Transaction;
 
@@ -6,7 +7,8 @@ use crate::error::Result;
 use crate::id::EntryId;
 use crate::sqlite::entry::{Listed, NewEntry, for_each_after};
 use crate::sqlite::ranges::Range;
-use crate::sqlite::session::SessionRow;
+use crate::sqlite::session::{self, SessionRow};
+use crate::sqlite::stage;
 
 /// Deletes the entries that `compaction` brought; the caller saves `session`, whose figures move.
 pub(crate) fn withdraw(
@@ -72,6 +74,35 @@ pub(crate) fn expire(
             .execute([session.id, keep])?;
     }
     Ok((left(session, aged), left(session, over)))
+}
+
+/// Deletes everything of the session, and leaves a tombstone in its place: its name and its namespace.
+pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
+    for sql in [
+        "DELETE FROM vector WHERE session = ?1",
+        "DELETE FROM entry WHERE session = ?1",
+        "DELETE FROM message WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32",
+        "DELETE FROM compaction WHERE session = ?1",
+        "DELETE FROM derived WHERE session = ?1",
+        "DELETE FROM quarantine WHERE session = ?1",
+        "DELETE FROM fact WHERE session = ?1",
+        "DELETE FROM forgotten WHERE session = ?1",
+    ] {
+        transaction.prepare_cached(sql)?.execute([row.id])?;
+    }
+    stage::drop_all(transaction, row.id)?;
+    let tombstone = SessionRow {
+        id: row.id,
+        name: row.name,
+        namespace: row.namespace,
+        revision: row.revision + 1,
+        epoch: row.epoch + 1,
+        redactions: row.redactions + 1,
+        counter: row.counter + 1,
+        dropped: true,
+        ..SessionRow::default()
+    };
+    session::save(transaction, &tombstone)
 }
 
 /// Counts `gone` entries out of the session, so that no index goes on with them.

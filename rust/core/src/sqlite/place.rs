@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::repair::believed;
+use crate::sqlite::checksum::believed;
 use crate::sqlite::{connection, meta};
 
 /// What tells a file from every other that was ever at its path. Elsewhere than on Unix, where an open file

@@ -76,6 +76,15 @@ pub(crate) fn parse_ids(text: &str) -> Option<Vec<i64>> {
     ids.collect()
 }
 
+/// The ranges of the list in `text`, or None if it is anything else.
+pub(crate) fn parse_ranges(text: &str) -> Option<Vec<Range>> {
+    let ranges = parse(text)?.into_iter().map(|piece| match piece {
+        Piece::Messages(range) => Some(range),
+        Piece::Text(_) => None,
+    });
+    ranges.collect()
+}
+
 fn piece(text: &str) -> Option<(Piece, &str)> {
     let Some(inside) = text.strip_prefix('[') else {
         let end = text.find([',', ' ']).unwrap_or(text.len());

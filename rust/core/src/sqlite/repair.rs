@@ -6,7 +6,8 @@
 use hashbrown::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction, params};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
+use crate::sqlite::checksum::believed;
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{
@@ -96,7 +97,7 @@ fn batches(transaction: &Transaction<'_>) -> Result<()> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let is_whole = match believed(stage::read(row))? {
-            Some(found) => believed(staged::of(transaction, &found))?.is_some(),
+            Some(found) => believed(stage::entries(transaction, &found))?.is_some(),
             None => false,
         };
         if !is_whole {
@@ -249,15 +250,6 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
     row.counter += 1;
     row.redactions += i64::from(row.head != before.head || before.entries < 0);
     session::save(transaction, &row)
-}
-
-/// What was read, or None where it cannot be believed.
-pub(super) fn believed<T>(read: Result<T>) -> Result<Option<T>> {
-    match read {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == ErrorKind::StoreCorrupt => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn column(connection: &Connection, sql: &str) -> Result<HashSet<i64>> {

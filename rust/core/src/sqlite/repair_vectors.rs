@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 use rusqlite::Transaction;
 
 use crate::error::Result;
-use crate::sqlite::repair::believed;
+use crate::sqlite::checksum::believed;
 use crate::sqlite::{session, vectors};
 
 /// Deletes damaged vectors, those of no entry or of another session than their entry, and those that are not of

@@ -5,7 +5,6 @@ use rusqlite::types::ValueRef;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::session::SessionRow;
 
 /// A row of a table whose first column is its key.
 pub(super) struct Columns<'row> {
@@ -84,7 +83,7 @@ impl<'row> Columns<'row> {
 /// leaves rows out, or gives one of them twice.
 pub(super) fn check_list(
     table: &'static str,
-    session: &SessionRow,
+    session: &str,
     expected: i64,
     ids: impl Iterator<Item = i64>,
 ) -> Result<()> {
@@ -98,8 +97,7 @@ pub(super) fn check_list(
         return Ok(());
     }
     let message = format!(
-        "session {:?} should have {expected} rows in {table} here, and some are missing",
-        session.name
+        "session {session:?} should have {expected} rows in {table} here, and some are missing"
     );
     Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", table))
 }

@@ -7,7 +7,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::Columns;
-use crate::sqlite::stage;
 
 pub(super) const TABLE: &str = "session";
 
@@ -306,35 +305,6 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
             checksum(row).finish(),
         ])?;
     Ok(())
-}
-
-/// Deletes everything of the session, and leaves a tombstone in its place: its name and its namespace.
-pub(crate) fn drop(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
-    for sql in [
-        "DELETE FROM vector WHERE session = ?1",
-        "DELETE FROM entry WHERE session = ?1",
-        "DELETE FROM message WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32",
-        "DELETE FROM compaction WHERE session = ?1",
-        "DELETE FROM derived WHERE session = ?1",
-        "DELETE FROM quarantine WHERE session = ?1",
-        "DELETE FROM fact WHERE session = ?1",
-        "DELETE FROM forgotten WHERE session = ?1",
-    ] {
-        transaction.prepare_cached(sql)?.execute([row.id])?;
-    }
-    stage::drop_all(transaction, row.id)?;
-    let tombstone = SessionRow {
-        id: row.id,
-        name: row.name,
-        namespace: row.namespace,
-        revision: row.revision + 1,
-        epoch: row.epoch + 1,
-        redactions: row.redactions + 1,
-        counter: row.counter + 1,
-        dropped: true,
-        ..SessionRow::default()
-    };
-    save(transaction, &tombstone)
 }
 
 pub(super) fn read(row: &Row<'_>) -> Result<SessionRow> {

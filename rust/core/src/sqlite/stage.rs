@@ -9,9 +9,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::entry::{self, NewEntry};
+use crate::sqlite::ranges::Range;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
-use crate::sqlite::staged;
+use crate::sqlite::staged::{self, StagedEntry};
 
 pub(super) const TABLE: &str = "stage";
 
@@ -172,6 +173,62 @@ pub(crate) fn waiting(connection: &Connection, session: Option<i64>) -> Result<V
     Ok(stages)
 }
 
+/// What waits of a batch: the place of each in it, and the entry.
+pub(crate) fn entries(connection: &Connection, stage: &Stage) -> Result<Vec<(usize, NewEntry)>> {
+    let found = staged::of(connection, stage.id)?;
+    if i64::try_from(found.len()).is_ok_and(|found| found == stage.held) {
+        let place = |each: &StagedEntry| usize::try_from(each.place).unwrap_or(usize::MAX);
+        return Ok(found
+            .into_iter()
+            .map(|each| (place(&each), each.entry))
+            .collect());
+    }
+    let message = format!(
+        "batch {} should have {} entries that wait, and {} were found",
+        stage.token,
+        stage.held,
+        found.len()
+    );
+    Err(Error::new(ErrorKind::StoreCorrupt, message)
+        .with("table", staged::TABLE)
+        .with("token", stage.token.clone()))
+}
+
+/// Everything of the session that waits, in the order it was handed over.
+pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<StagedEntry>> {
+    let mut entries = Vec::new();
+    for stage in waiting(connection, Some(session))? {
+        entries.extend(staged::of(connection, stage.id)?);
+    }
+    Ok(entries)
+}
+
+/// Deletes those of `ids` that wait, and those that came from a message of `seqs`, which ascend. How many.
+pub(crate) fn forget(
+    transaction: &Transaction<'_>,
+    session: i64,
+    ids: &[i64],
+    seqs: &[i64],
+) -> Result<i64> {
+    let mut total = 0;
+    for batch in waiting(transaction, Some(session))? {
+        let mut gone = 0;
+        for found in staged::of(transaction, batch.id)? {
+            let NewEntry { start, end, .. } = found.entry;
+            if ids.contains(&found.id) || (Range { start, end }).holds_one(seqs) {
+                staged::delete_one(transaction, found.id)?;
+                gone += 1;
+            }
+        }
+        if gone > 0 {
+            let held = batch.held - gone;
+            save(transaction, &Stage { held, ..batch })?;
+        }
+        total += gone;
+    }
+    Ok(total)
+}
+
 /// Makes the entries of a batch those of its session; the caller saves `session`, whose figures move. The id
 /// of each entry, None for one that was not stored. What was finalized before gives the same answer again.
 pub(crate) fn finalize(
@@ -186,9 +243,9 @@ pub(crate) fn finalize(
         State::Staged => {}
     }
     let mut receipt = vec![None; size];
-    let (places, entries): (Vec<usize>, Vec<NewEntry>) =
-        staged::of(transaction, &stage)?.into_iter().unzip();
-    let entries: Vec<&NewEntry> = entries.iter().collect();
+    let (places, handed_over): (Vec<usize>, Vec<NewEntry>) =
+        entries(transaction, &stage)?.into_iter().unzip();
+    let entries: Vec<&NewEntry> = handed_over.iter().collect();
     let written = entry::insert(transaction, session, None, &entries)?;
     for (place, entry) in places.into_iter().zip(written) {
         if let Some(slot) = receipt.get_mut(place) {
@@ -253,12 +310,6 @@ pub(super) fn drop_all(transaction: &Transaction<'_>, session: i64) -> Result<()
         )?;
     }
     Ok(())
-}
-
-/// Counts `gone` entries out of what waits.
-pub(super) fn left(transaction: &Transaction<'_>, stage: Stage, gone: i64) -> Result<()> {
-    let held = stage.held - gone;
-    save(transaction, &Stage { held, ..stage })
 }
 
 /// Writes what may change of a batch, and its checksum.

@@ -2,12 +2,10 @@
 
 use rusqlite::{Connection, Row, Transaction, params};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::entry::NewEntry;
-use crate::sqlite::ranges::Range;
 use crate::sqlite::row::Columns;
-use crate::sqlite::stage::{self, Stage};
 
 pub(super) const TABLE: &str = "staged";
 
@@ -33,7 +31,7 @@ pub struct StagedEntry {
     pub id: i64,
     /// The key of its batch.
     pub(crate) stage: i64,
-    place: i64,
+    pub(super) place: i64,
     /// What was handed over.
     pub entry: NewEntry,
 }
@@ -79,37 +77,23 @@ pub(super) fn insert(
     Ok(held)
 }
 
-/// What waits of a batch: the place of each in it, and the entry.
-pub(crate) fn of(connection: &Connection, stage: &Stage) -> Result<Vec<(usize, NewEntry)>> {
+/// What waits of the batch with that key, in its order.
+pub(super) fn of(connection: &Connection, stage: i64) -> Result<Vec<StagedEntry>> {
     let mut statement = connection.prepare_cached(select!("WHERE stage = ?1 ORDER BY place"))?;
-    let mut rows = statement.query([stage.id])?;
+    let mut rows = statement.query([stage])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
         let found = read(row)?;
-        if found.stage != stage.id {
+        if found.stage != stage {
             return Err(corrupt(
                 TABLE,
                 row.get_ref(0)?,
                 "is listed under a batch that it is not of",
             ));
         }
-        entries.push((
-            usize::try_from(found.place).unwrap_or(usize::MAX),
-            found.entry,
-        ));
+        entries.push(found);
     }
-    if i64::try_from(entries.len()).is_ok_and(|found| found == stage.held) {
-        return Ok(entries);
-    }
-    let message = format!(
-        "batch {} should have {} entries that wait, and {} were found",
-        stage.token,
-        stage.held,
-        entries.len()
-    );
-    Err(Error::new(ErrorKind::StoreCorrupt, message)
-        .with("table", TABLE)
-        .with("token", stage.token.clone()))
+    Ok(entries)
 }
 
 /// Deletes what waits of a batch.
@@ -120,46 +104,12 @@ pub(super) fn delete(transaction: &Transaction<'_>, stage: i64) -> Result<()> {
     Ok(())
 }
 
-/// Everything of the session that waits, in the order it was handed over.
-pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<StagedEntry>> {
-    let mut entries = Vec::new();
-    for stage in stage::waiting(connection, Some(session))? {
-        let mut statement =
-            connection.prepare_cached(select!("WHERE stage = ?1 ORDER BY place"))?;
-        let mut rows = statement.query([stage.id])?;
-        while let Some(row) = rows.next()? {
-            entries.push(read(row)?);
-        }
-    }
-    Ok(entries)
-}
-
-/// Deletes those of `ids`, and those that came from a message of `seqs`, which ascend. How many.
-pub(crate) fn forget(
-    transaction: &Transaction<'_>,
-    session: i64,
-    ids: &[i64],
-    seqs: &[i64],
-) -> Result<i64> {
-    let waiting = of_session(transaction, session)?;
-    let mut total = 0;
-    for batch in stage::waiting(transaction, Some(session))? {
-        let mut gone = 0;
-        for found in waiting.iter().filter(|found| found.stage == batch.id) {
-            let NewEntry { start, end, .. } = found.entry;
-            if ids.contains(&found.id) || (Range { start, end }).holds_one(seqs) {
-                transaction
-                    .prepare_cached("DELETE FROM staged WHERE id = ?1")?
-                    .execute([found.id])?;
-                gone += 1;
-            }
-        }
-        if gone > 0 {
-            stage::left(transaction, batch, gone)?;
-        }
-        total += gone;
-    }
-    Ok(total)
+/// Deletes one entry that waits.
+pub(super) fn delete_one(transaction: &Transaction<'_>, id: i64) -> Result<()> {
+    transaction
+        .prepare_cached("DELETE FROM staged WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
 }
 
 pub(super) fn read(row: &Row<'_>) -> Result<StagedEntry> {

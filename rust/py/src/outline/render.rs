@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use siltstone_core::outline::Rendering;
 
-use super::measure_in;
+use super::history::measure_in;
 use super::value::Plain;
 use crate::error::guard_attached;
 
