@@ -46,6 +46,11 @@ def test_oc_73_the_tokenizer(text: str, found: list[str]) -> None:
     assert tokens(text) == found
 
 
+@given(st.text(st.characters(max_codepoint=127)))
+def test_text_of_ascii_has_the_same_tokens_as_in_a_text_of_all_scripts(text: str) -> None:
+    assert [*tokens(text), "é"] == tokens(f"{text} é")
+
+
 def test_oc_73_bm25_by_hand() -> None:
     documents = [["a", "b"], ["a", "a", "c", "d"]]
     rare, common = log(1.5 / 1.5 + 1), log(0.5 / 2.5 + 1)

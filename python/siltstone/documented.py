@@ -37,6 +37,12 @@ K1: Final = 1.2
 B: Final = 0.75
 DIMENSION: Final = 384
 _WORD: Final = re.compile(r"[^\W_]+")
+#: What becomes of a character of ASCII: white space and punctuation split, symbols and controls go.
+_ASCII: Final = {
+    code: " " if chr(code).isspace() or unicodedata.category(chr(code)).startswith("P") else None
+    for code in range(128)
+    if not chr(code).isalnum()
+}
 
 
 def estimate_utf16(text: str) -> int:
@@ -51,6 +57,8 @@ def tokens(text: str) -> list[str]:
     White space and Unicode punctuation split; letters and digits make words; anything else is deleted
     without splitting. A CJK character is a token, followed by its pair with the CJK character before it.
     """
+    if text.isascii():
+        return text.lower().translate(_ASCII).split()
     found: list[str] = []
     word = before = ""
     for char in text.lower():

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from siltstone import ConfigError, Entry, MemoryStore
 from siltstone.archive import (
     Record,
+    Said,
     Segment,
     SegmentArchive,
     dedup_key,
@@ -31,6 +32,7 @@ from siltstone.archive import (
     write_segments,
     write_vectors,
 )
+from siltstone.archive.vectors import append_vectors, stamp_of
 from siltstone.knowledge import Fact, new_fact
 
 DAY = 86_400_000
@@ -191,6 +193,32 @@ def test_oc_62_a_file_of_another_dimension_is_kept(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.skipif(os.name != "posix", reason="appends need a lock on the file")
+def test_what_is_appended_counts_when_it_is_on_the_disk_and_only_in_the_file_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "vectors.bin"
+
+    def names() -> list[str]:
+        read = read_vectors(path)
+        return [] if read is None else list(read.by_id)
+
+    write_vectors(path, {"a": [1.0]}, 1)
+    stamp = stamp_of(path)
+    assert stamp is not None
+    synced: list[list[str]] = []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (sync(handle), synced.append(names())))
+    assert append_vectors(path, {"b": [2.0], "c": [3.0]}, 1, stamp)
+    assert synced == [["a"], ["a", "b", "c"]], "who stops in between leaves the file as it was"
+    assert not append_vectors(path, {"d": [4.0]}, 1, stamp), "somebody has written it since"
+    assert not append_vectors(tmp_path / "none.bin", {"d": [4.0]}, 1, stamp)
+    assert merge_vectors(path, {"d": [4.0]}, 1) == 4
+    whole = path.read_bytes()
+    write_vectors(path, {name: [1.0 + at] for at, name in enumerate("abcd")}, 1)
+    assert path.read_bytes() == whole
+
+
 @pytest.mark.parametrize("vectors", [{"a": [1.0]}, {"x" * 65_536: [1.0, 2.0]}])
 def test_what_the_format_cannot_hold_is_refused_and_nothing_is_written(
     tmp_path: Path, vectors: dict[str, list[float]]
@@ -238,6 +266,19 @@ def test_oc_27_a_file_of_which_half_counts_no_more_is_written_anew(tmp_path: Pat
     for number in range(500):
         archive.add("s", "user", f"text {number}", number)
     assert len(archive.path.read_bytes().splitlines()) <= 2 * 10 + 65
+
+
+def test_messages_of_one_call_cost_one_write_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = SegmentArchive(tmp_path)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    said = [Said("user", f"message {number % 30}", number) for number in range(40)]
+    added = archive.add_all("s", [*said, Said("user", "\ud800", 41)])
+    assert [isinstance(each, Segment) for each in added[:40]] == [True] * 30 + [False] * 10
+    assert len(synced) == 1
+    assert len(archive) == len(SegmentArchive(tmp_path)) == 30 + isinstance(added[40], Segment)
 
 
 def test_oc_25_after_a_write_that_fails_later_ones_are_kept(

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from heapq import heappop, heappush
 from pathlib import Path
 from threading import RLock
-from typing import Final
+from typing import Final, NamedTuple
 
 from siltstone.archive.lines import line_of
 from siltstone.archive.records import Segment, read_segments, segment_fields, segment_of, write_segments
 from siltstone.errors import ConfigError
 
-__all__ = ["SegmentArchive", "dedup_key"]
+__all__ = ["Said", "SegmentArchive", "dedup_key"]
 
 _DAY_MS: Final = 86_400_000
+
+
+class Said(NamedTuple):
+    """A message on its way into the archive; ``id`` is that of its segment, where it has one already."""
+
+    role: str
+    content: str
+    timestamp: int
+    id: str | None = None
+    session_key: str | None = None
 
 
 def dedup_key(session_id: str, role: str, content: str) -> bytes:
@@ -86,24 +96,65 @@ class SegmentArchive:
 
         Raises:
             OSError: it could not be written. Nothing of it is kept.
+            ValueError: it cannot be said in UTF-8.
         """
-        if not content.strip():
-            return None
-        key = dedup_key(session_id, role, content)
+        said = Said(role, content, timestamp, id, session_key)
+        [added] = self.add_all(session_id, [said])
+        if isinstance(added, Exception):
+            raise added
+        return added
+
+    def add_all(self, session_id: str, said: Sequence[Said]) -> list[Segment | OSError | ValueError | None]:
+        """Writes messages with one write: of each its segment, None as for :meth:`add`, or why it failed.
+
+        Where the write fails they are written one by one: one that fails stops no other.
+        """
         with self._lock:
             known = self._loaded()
-            if key in known:
-                return None
-            segment = segment_of(session_id, role, content, timestamp, id=id, session_key=session_key)
-            self._append(line_of(segment_fields(segment)))
-            known[key] = segment
-            heappush(self._oldest, (segment.timestamp, segment.id, key))
-            self._lines += 1
+            answers: list[Segment | OSError | ValueError | None] = []
+            new: dict[bytes, tuple[int, Segment, bytes]] = {}  # with its place, and its line
+            for place, each in enumerate(said):
+                answers.append(None)
+                try:
+                    key = dedup_key(session_id, each.role, each.content)
+                    if each.content.strip() and key not in known and key not in new:
+                        segment = _segment(session_id, each)
+                        new[key] = place, segment, line_of(segment_fields(segment))
+                except ValueError as error:
+                    answers[place] = error
+            failed = self._written({place: line for place, _, line in new.values()})
+            for key, (place, segment, _) in new.items():
+                answers[place] = failed.get(place, segment)
+                if place not in failed:
+                    known[key] = segment
+                    heappush(self._oldest, (segment.timestamp, segment.id, key))
             while len(known) > self._most:
                 del known[heappop(self._oldest)[2]]
             if self._lines > 2 * len(known) + 64:
                 self._rewrite()  # half of the file counts no more
-        return segment
+        return answers
+
+    def _written(self, lines: Mapping[int, bytes]) -> dict[int, OSError]:
+        """Appends *lines*; those that could not be, and why."""
+        if not lines:
+            return {}
+        try:
+            self._append(b"".join(lines.values()))
+        except OSError as error:
+            if len(lines) == 1:
+                return dict.fromkeys(lines, error)
+            failed: dict[int, OSError] = {}
+            for place, line in lines.items():
+                failed |= self._written({place: line})
+            return failed
+        self._lines += len(lines)
+        return {}
+
+    def has_older(self, now: int) -> bool:
+        """Whether :meth:`evict` would take anything out."""
+        with self._lock:
+            self._loaded()
+            return bool(self._days and self._oldest and self._oldest[0][0] < now - self._days * _DAY_MS)
 
     def replace(self, session_id: str, segments: Iterable[Segment]) -> int:
         """Puts *segments* in the place of all that the session has, in one write; how many it has then.
@@ -138,14 +189,14 @@ class SegmentArchive:
     def _rewrite(self) -> None:
         self._lines = write_segments(self.path, self.segments())
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, lines: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             size = file.tell()
             try:
                 if size and not _ends_with_line(self.path):
                     file.write(b"\n")  # the line before was cut off by a crash
-                file.write(line)
+                file.write(lines)
                 file.flush()
                 os.fsync(file.fileno())
             except OSError:
@@ -171,6 +222,12 @@ class SegmentArchive:
         self._oldest = ordered[-self._most :]  # in order, and so a heap
         self._segments = {key: found[key] for _, _, key in self._oldest}
         return self._segments
+
+
+def _segment(session_id: str, said: Said) -> Segment:
+    return segment_of(
+        session_id, said.role, said.content, said.timestamp, id=said.id, session_key=said.session_key
+    )
 
 
 def _ends_with_line(path: Path) -> bool:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from math import sqrt
+from operator import attrgetter, mul
 from pathlib import Path
 from threading import RLock
-from typing import Final, NamedTuple
+from typing import Final
 
-from siltstone.archive.files import SegmentArchive
+from siltstone.archive.files import Said, SegmentArchive
 from siltstone.archive.lines import read_lines, write_lines
 from siltstone.archive.records import Segment, fact_fields
-from siltstone.archive.vectors import merge_vectors, read_vectors
-from siltstone.documented import DIMENSION, bm25, cosine, hash_vector, hybrid_scores, passes, tokens
+from siltstone.archive.vectors import Stamp, append_vectors, merge_vectors, read_vectors, stamp_of
+from siltstone.documented import DIMENSION, bm25, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
@@ -27,15 +28,6 @@ _DAY_MS: Final = 86_400_000
 _log = logging.getLogger("siltstone")
 
 Embed = Callable[[str], Sequence[float]]
-
-
-class Said(NamedTuple):
-    """A message on its way into the archive; ``id`` is that of its segment, where it has one already."""
-
-    role: str
-    content: str
-    timestamp: int
-    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +77,8 @@ class ContextArchive:
         self.segments: Final = SegmentArchive(folder, max_segments=max_segments, eviction_days=eviction_days)
         self._embed, self._dimension, self._redact = embed, dimension, redact
         self._vectors: dict[str, Sequence[float]] | None = None
+        self._lengths: dict[str, float] = {}  # of the vectors
+        self._stamp: Stamp | None = None  # of their file, as we wrote it last
         self._words: dict[str, list[str]] = {}
         self._lines: dict[str, list[Segment]] = {}
         self._lock = RLock()
@@ -98,20 +92,22 @@ class ContextArchive:
         duplicates = blank = 0
         failures: list[str] = []
         with self._lock:
+            clean: list[Said] = []
             for each in said:
                 if not each.content.strip():
                     blank += 1
                     continue
                 try:
-                    text = self._redact(each.content)
-                    segment = self.segments.add(session_id, each.role, text, each.timestamp, id=each.id)
+                    clean.append(each._replace(content=self._redact(each.content)))
                 except (OSError, ValueError) as error:
                     failures.append(str(error))
-                    continue
-                if segment is None:
+            for added in self.segments.add_all(session_id, clean):
+                if added is None:
                     duplicates += 1
+                elif isinstance(added, Exception):
+                    failures.append(str(added))
                 else:
-                    new.append(segment)
+                    new.append(added)
             if new:
                 self._lines.clear()
                 self._keep_vectors(new)
@@ -146,8 +142,11 @@ class ContextArchive:
     def evict(self, now: int | None = None) -> int:
         """Takes out what is older than ``eviction_days``; how many segments that were."""
         with self._lock:
+            moment = now_ms() if now is None else now
+            if not self.segments.has_older(moment):
+                return 0
             before = {each.id for each in self.segments.segments()}
-            gone = self.segments.evict(now_ms() if now is None else now)
+            gone = self.segments.evict(moment)
             if gone:
                 self._lines.clear()
                 left = {each.id for each in self.segments.segments()}
@@ -193,7 +192,7 @@ class ContextArchive:
             words = self._best(bm25(query, [self._tokens(each) for each in segments]), limit)
             asked = self._vector_of(query)
             kept = self._loaded()
-            similar = [cosine(asked, kept[each.id]) if each.id in kept else 0.0 for each in segments]
+            similar = self._cosines(asked, [(each.id, kept.get(each.id)) for each in segments])
             near = self._best(similar, limit)
         moment = now_ms() if now is None else now
         ages = {place: (moment - segments[place].timestamp) / _DAY_MS for place in {*words, *near}}
@@ -239,6 +238,24 @@ class ContextArchive:
             "skipped": self.segments.skipped,
         }
 
+    def _cosines(
+        self, asked: Sequence[float], rows: Sequence[tuple[str, Sequence[float] | None]]
+    ) -> list[float]:
+        """The cosine of each row with *asked*, 0 for one that has no vector; lengths are worked out once."""
+        own, found = _length(asked), list[float]()
+        if len(self._lengths) > 2 * len(rows) + 64:
+            self._lengths.clear()
+        for name, vector in rows:
+            if vector is None:
+                found.append(0.0)
+                continue
+            length = self._lengths.get(name)
+            if length is None:
+                length = self._lengths[name] = _length(vector)
+            both = own * length
+            found.append(sum(map(mul, asked, vector)) / both if both else 0.0)
+        return found
+
     def _best(self, scores: Sequence[float], limit: int) -> dict[int, float]:
         """The places of up to twice *limit* scores above 0, the best ones."""
         places = [place for place, score in enumerate(scores) if score > 0]
@@ -271,10 +288,20 @@ class ContextArchive:
         if not new and not gone:
             return
         try:
-            merge_vectors(self.folder / "vectors.bin", new, self._dimension, gone=gone)
+            self._write_vectors(new, gone)
         except OSError:
+            self._stamp = None
             _log.exception("the vectors of %d segments were not written; they are found by words", len(new))
         known.update(new)
+
+    def _write_vectors(self, new: Mapping[str, Sequence[float]], gone: frozenset[str]) -> None:
+        """Appends to the file that we wrote last; what others wrote since is read and kept."""
+        path, stamp = self.folder / "vectors.bin", self._stamp
+        if gone or stamp is None or not append_vectors(path, new, self._dimension, stamp):
+            is_ours = merge_vectors(path, new, self._dimension, gone=gone) > 0
+            self._stamp = stamp_of(path) if is_ours else None
+        else:
+            self._stamp = stamp_of(path)
 
     def _loaded(self) -> dict[str, Sequence[float]]:
         """The vectors, read once. Those of another dimension stay in their file, and are none here."""
@@ -283,3 +310,7 @@ class ContextArchive:
             fits = found is not None and found.dimension == self._dimension
             self._vectors = dict(found.by_id) if found is not None and fits else {}
         return self._vectors
+
+
+def _length(vector: Sequence[float]) -> float:
+    return sqrt(sum(map(mul, vector, vector)))

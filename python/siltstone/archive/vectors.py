@@ -9,17 +9,36 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, TypeAlias
 
 from siltstone.archive.lines import replaced
 from siltstone.errors import ConfigError
 
-__all__ = ["MAGIC", "Vectors", "merge_vectors", "read_vectors", "write_vectors"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "MAGIC",
+    "Stamp",
+    "Vectors",
+    "append_vectors",
+    "merge_vectors",
+    "read_vectors",
+    "stamp_of",
+    "write_vectors",
+]
 
 MAGIC: Final = 0x4D454D56  #: the bytes ``V M E M``
 VERSION: Final = 1
 _HEADER: Final = struct.Struct("<IIII")
 _LENGTH: Final = struct.Struct("<H")
+_COUNT: Final = struct.Struct("<I")
+_COUNT_AT: Final = 12  #: where the count stands in the header
+
+#: A file as it was last written: its inode, its size, and when that was.
+Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +57,10 @@ def write_vectors(
     Raises:
         ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
     """
-    encoded = []
-    for name, values in vectors.items():
-        raw = name.encode("utf-8", "replace")
-        if len(raw) > 0xFFFF:
-            raise ConfigError(
-                f"an id must be at most 65,535 bytes, got {len(raw)}", field="id", value=name[:80]
-            )
-        if len(values) != dimension:
-            raise ConfigError(
-                f"the vector of {name!r} must have {dimension} values, got {len(values)}",
-                field="dimension",
-                value=len(values),
-            )
-        encoded.append((raw, values))
+    rows = [_row(name, values, dimension) for name, values in vectors.items()]
     with replaced(Path(path)) as file:
-        file.write(_HEADER.pack(MAGIC, VERSION, dimension, len(encoded)))
-        for raw, values in encoded:
-            file.write(_LENGTH.pack(len(raw)) + raw + _little(array("f", values)))
+        file.write(_HEADER.pack(MAGIC, VERSION, dimension, len(rows)))
+        file.writelines(rows)
 
 
 def read_vectors(path: str | os.PathLike[str]) -> Vectors | None:
@@ -107,6 +112,70 @@ def merge_vectors(
     kept = {name: values for name, values in merged.items() if name not in gone}
     write_vectors(path, kept, dimension)
     return len(kept)
+
+
+def append_vectors(
+    path: str | os.PathLike[str], vectors: Mapping[str, Sequence[float]], dimension: int, stamp: Stamp
+) -> bool:
+    """Adds *vectors* to the end of the file, where it is still as *stamp* says; whether it was.
+
+    The rows are on the disk before the count tells of them: who stops in between leaves the file as it was.
+
+    Args:
+        path: The file.
+        vectors: None of them is in the file yet.
+        dimension: That of the file.
+        stamp: What :func:`stamp_of` said when the file was last written whole.
+
+    Raises:
+        ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
+        OSError: it cannot be written.
+    """
+    if fcntl is None:  # nobody else could be kept from appending meanwhile
+        return False
+    rows = [_row(name, values, dimension) for name, values in vectors.items()]
+    if stamp_of(path) is None:
+        return False
+    with Path(path).open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if stamp_of(path) != stamp or os.fstat(file.fileno()).st_ino != stamp[0]:
+            return False
+        file.seek(_COUNT_AT)
+        (count,) = _COUNT.unpack(file.read(_COUNT.size))
+        file.seek(0, os.SEEK_END)
+        file.writelines(rows)
+        _to_disk(file)
+        file.seek(_COUNT_AT)
+        file.write(_COUNT.pack(count + len(rows)))
+        _to_disk(file)
+    return True
+
+
+def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
+    """By what a later look knows that nobody has written the file since; None where it is missing."""
+    try:
+        told = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return told.st_ino, told.st_size, told.st_mtime_ns
+
+
+def _to_disk(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _row(name: str, values: Sequence[float], dimension: int) -> bytes:
+    raw = name.encode("utf-8", "replace")
+    if len(raw) > 0xFFFF:
+        raise ConfigError(f"an id must be at most 65,535 bytes, got {len(raw)}", field="id", value=name[:80])
+    if len(values) != dimension:
+        raise ConfigError(
+            f"the vector of {name!r} must have {dimension} values, got {len(values)}",
+            field="dimension",
+            value=len(values),
+        )
+    return _LENGTH.pack(len(raw)) + raw + _little(array("f", values))
 
 
 def _little(values: array[float]) -> bytes:
