@@ -187,7 +187,7 @@ RUST_FAMILIES = {
     ],
     "bm25": [
         "chain params scored spare terms",
-        "lists score",
+        "lists score speakers",
         "norms scratch",
         "index",
         "scorer",

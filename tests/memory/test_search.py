@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -39,6 +40,7 @@ WORDS = [
 
 
 NAMES = (None, "Ann", "Zoë", "the river")
+KINDS = (("user", "message"), ("assistant", "message"), ("Bash", "fact"), ("user", "tool_result"))
 
 
 def generated() -> st.SearchStrategy[str]:
@@ -201,24 +203,31 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
 
 @given(
     rows=st.lists(
-        st.tuples(generated(), st.integers(0, 30), st.integers(0, 2), st.integers(0, 3)),
+        st.tuples(
+            generated(), st.integers(0, 30), st.integers(0, 2), st.integers(0, 3), st.sampled_from(KINDS)
+        ),
         max_size=12,
         unique_by=lambda row: row[:3],  # the same text of the same messages is one entry
     ),
     query=generated(),
+    named=st.sampled_from(["", "Ann", "Zoë", "Ann and Zoë", "the river", "Bash"]),
 )
 def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, int, int]], query: str
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, int, int, int, tuple[str, str]]],
+    query: str,
+    named: str,
 ) -> None:
     """Inserted in any order, one by one and at once: the same bits."""
+    query = f"{query} {named}"
     kept = [row for row in rows if _native.whitespace_words(row[0])]
     given_ = [
-        Entry(text, (start, start + size), name=NAMES[name], created_at=name * 86_400.0)
-        for text, start, size, name in kept
+        Entry(text, (start, start + size), role, NAMES[name], kind, created_at=name * 86_400.0)
+        for text, start, size, name, (role, kind) in kept
     ]
     twins = [
-        lexical.Entry(each.content, each.source_range, "user", each.name, name * 86_400_000)
-        for each, (*_, name) in zip(given_, kept, strict=True)
+        lexical.Entry(each.content, each.source_range, each.role, each.name, name * 86_400_000, each.kind)
+        for each, (*_, name, _) in zip(given_, kept, strict=True)
     ]
     with MemoryStore.open(tmp_path_factory.mktemp("store")) as store:
         at_once = store.index("at once", given_).entry_ids
@@ -235,6 +244,34 @@ def test_the_reply_beside_what_was_asked_is_found(tmp_path: Path) -> None:
         store.index("a", entries(*said))
         assert contents(store.search("a", "name of the dog"))[:2] == ["What is the dog called?", "Rex!"]
         assert contents(store.search("a", "dog")) == said[:5]  # those up to four places away
+
+
+def test_what_the_speaker_whom_a_query_names_said_comes_first(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        said = [
+            Entry("Ann paints the river, and paints it again, I heard.", (0, 1), name="Bob"),
+            Entry("Yes, the river is what I paint.", (9, 10), name="Ann"),
+        ]
+        store.index("chat", said)
+        (first, second) = store.search("chat", "What does Ann paint?", explain=True)
+        assert (first.content, second.content) == (said[1].content, said[0].content)
+        assert first.explain is not None
+        assert second.explain is not None
+        assert (first.explain["speaker"], second.explain["speaker"]) == (1.5, 1.0)
+        for hit in (first, second):
+            assert hit.explain is not None
+            beside = sum(neighbor["score"] for neighbor in hit.explain["neighbors"])
+            assert hit.explain["own"] + beside + hit.explain["day"] == pytest.approx(hit.score)
+        both = store.search("chat", "Do Ann and Bob paint?", explain=True)
+        assert [hit.explain and hit.explain["speaker"] for hit in both] == [1.0, 1.0]
+
+        calls = [
+            replace(each, name="Bash", role=role)
+            for each, role in zip(said, ("assistant", "user"), strict=True)
+        ]
+        store.index("agent", calls)
+        ran = store.search("agent", "What did bash paint?", explain=True)
+        assert [hit.explain and hit.explain["speaker"] for hit in ran] == [1.0, 1.0]
 
 
 def test_entries_that_came_from_no_message_have_no_neighbours(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def twins(conversation: Conversation) -> list[lexical.Entry]:
             entry.role,
             entry.name,
             milliseconds(entry.created_at),
+            entry.kind,
         )
         for entry in conversation.entries()
     ]

@@ -13,7 +13,7 @@ from siltstone._reference.english import IRREGULAR, STOP_WORDS
 from siltstone._reference.han import FUNCTION_CHARACTERS, is_han
 from siltstone._reference.tokenize import kind, lower, repaired
 
-__all__ = ["date_words", "name_of", "passages", "terms", "words"]
+__all__ = ["date_words", "is_person", "name_of", "passages", "terms", "words"]
 
 PASSAGE = 160  # terms of a passage
 OVERLAP = 40  # terms that it has in common with the next
@@ -77,6 +77,12 @@ def name_of(role: str, name: str | None) -> str:
     """What is searched as the name of who said it: a role counts where it is no part in a play."""
     ascii_lower = "".join(c.lower() if c.isascii() else c for c in role)
     return name if name is not None else "" if ascii_lower in ROLES else role
+
+
+def is_person(role: str, kind: str) -> bool:
+    """Whether a name is that of a person: users speak, and roles that are names; tools do not."""
+    is_user = name_of(role, None) != "" or role.lower() in ("human", "user")
+    return is_user and not kind.lower().startswith(("function", "tool"))
 
 
 def date_words(milliseconds: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The ranker ``lexical``: BM25 over passages, each entry lifted by what stands beside it and by its day.
+"""The ranker ``lexical``: BM25 over passages, each entry lifted by its neighbours, day and speaker.
 
 The formula, ``t`` being the terms of the query, BM25 with ``k3`` 2 and a ceiling of 1.2::
 
@@ -6,10 +6,14 @@ The formula, ``t`` being the terms of the query, BM25 with ``k3`` 2 and a ceilin
     part(t, e) = the part of t in that passage, the first of equal ones
     near(e)    = sum over t of sqrt(part(t, e)**2 + share(k)**2 * (part(t, e-k)**2 + part(t, e+k)**2) ...)
     day(e)     = the sum of BM25 of all that was said on the day of the entry, among all days
-    score(e)   = min(1, (near(e) + day(e)) / ceiling)
+    speaker(e) = 1.5 where the query names exactly one speaker, who said the entry; else 1
+    score(e)   = min(1, (near(e) * speaker(e) + day(e)) / ceiling)
 
 Neighbours follow each other in the order of the messages they came from, with at most two messages
 missing between them; those up to four places away count. Entries whose ``near`` is 0 are not found.
+
+A query names a speaker by a term that is in no other name. Speakers are people: a name that also stands for a
+tool, or for what an assistant said, is none.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ MAX_GAP = 2  # messages that may be missing between neighbours
 K3 = 2.0  # how soon a repeated term of a query stops counting for more
 CEILING = 1.2  # what scores 1, in parts of the most that a passage can have of the query by itself
 K1_OF_DAYS = 2.0
+SPEAKER = 1.5
 MILLISECONDS_OF_DAY = 86_400_000
 
 
@@ -41,6 +46,7 @@ class Entry:
     role: str = "user"
     name: str | None = None
     created_at: int = 0  # milliseconds since 1970
+    kind: str = "message"
 
 
 def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
@@ -48,7 +54,14 @@ def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[
     passages = [_passages(entry) for entry in entries]
     days = _days(entries, passages)
     beside = neighbors(entries)
-    return [_search(_bag(analyse.terms(query)), entries, passages, beside, days) for query in queries]
+    names = [frozenset(analyse.terms(analyse.name_of(entry.role, entry.name))) for entry in entries]
+    telling = {name: _telling(name, names) for name in _people(entries, names)}
+    found = []
+    for query in queries:
+        terms = analyse.terms(query)
+        named = [name for name in telling if not telling[name].isdisjoint(terms)]
+        found.append(_search(_bag(terms), entries, passages, beside, days, names, named))
+    return found
 
 
 def _search(
@@ -57,6 +70,8 @@ def _search(
     passages: Sequence[list[Counter[int]]],
     beside: Sequence[tuple[list[int], list[int]]],
     days: dict[int, Counter[int]],
+    names: Sequence[frozenset[str]],
+    named: Sequence[frozenset[str]],
 ) -> list[tuple[int, float]]:
     every = [passage for each in passages for passage in each]
     rows, ceiling = bm25.parts(query, every, k3=K3, ceiling=CEILING)
@@ -67,8 +82,24 @@ def _search(
         near = bm25.total(math.sqrt(_square(term, parts, place, beside[place])) for term in range(len(query)))
         if near > 0:
             day = of_days.get(_day(entry), 0.0) if _came_from_messages(entry) else 0.0
-            found.append((-min(1.0, (near + day) / ceiling), -entry.created_at, place))
+            speaker = SPEAKER if list(named) == [names[place]] else 1.0
+            found.append((-min(1.0, (near * speaker + day) / ceiling), -entry.created_at, place))
     return [(place, -score) for score, _, place in sorted(found)]
+
+
+def _people(entries: Sequence[Entry], names: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """The names that stand for people alone, each once."""
+    things = {
+        name
+        for entry, name in zip(entries, names, strict=True)
+        if not analyse.is_person(entry.role, entry.kind)
+    }
+    return [name for name in dict.fromkeys(names) if name and name not in things]
+
+
+def _telling(name: frozenset[str], names: Sequence[frozenset[str]]) -> frozenset[str]:
+    """The terms of a name that are in no other."""
+    return name.difference(*(other for other in set(names) if other != name))
 
 
 def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use siltstone_core::analyse::terms;
+use siltstone_core::analyse::{Speaker, terms};
 use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, LexicalIndex, Match, Query};
 
 const WORDS: [&str; 9] = [
@@ -151,6 +151,7 @@ proptest! {
         pool in vec(text(), 1..10),
         stretches in vec((any::<usize>(), 1_usize..300, -300_i64..300, 0_i64..2), 1..8),
         query in text(),
+        named in prop_oneof![Just(""), Just("Ann"), Just("Bob"), Just("Ann and Bob")],
         limit in 1_usize..8,
     ) {
         let (mut index, mut facts) = (LexicalIndex::new(Bm25Params::default()), LexicalIndex::new(Bm25Params::default()));
@@ -163,11 +164,13 @@ proptest! {
                 let passages = [1, 1, 1, 2, 0][which % 5];
                 ranges.push((start, start + length));
                 let passages = &documents[which % pool.len()][..passages];
-                index.add(passages.iter().cloned(), (start, start + length), start % 3 * 86_400_000);
+                let (range, at) = ((start, start + length), start % 3 * 86_400_000);
+                let speaker = Speaker::of("user", [None, Some("Ann Lee"), Some("Bob")][which % 3], "message");
+                index.add_said(passages.iter().cloned(), range, at, speaker.as_ref());
                 facts.add(passages.iter().cloned(), (0, 0), 0);
             }
         }
-        let query = Query::of(&query);
+        let query = Query::of(&format!("{query} {named}"));
         let mut alone = vec![0.0; ranges.len()];
         facts.for_each_match(&query, |found| alone[found.id as usize] = found.score);
         let mut all = Vec::new();
@@ -181,7 +184,7 @@ proptest! {
             for neighbor in &why.neighbors {
                 let shares = [0.41, 0.4, 0.3, 0.2];
                 let share = shares[usize::try_from(neighbor.place.abs() - 1).unwrap()];
-                let most = share * alone[neighbor.id as usize];
+                let most = why.speaker * share * alone[neighbor.id as usize];
                 prop_assert!(neighbor.score > 0.0 && neighbor.score <= most + 1e-12);
             }
         }

@@ -19,6 +19,7 @@ pub(crate) fn explanation_out(
             explain.set_item("own", lexical.own)?;
             explain.set_item("neighbors", neighbors_out(py, &lexical.neighbors)?)?;
             explain.set_item("day", lexical.day)?;
+            explain.set_item("speaker", lexical.speaker)?;
             set_terms(&explain, lexical)?;
         }
         Explanation::Cosine { distance } => {

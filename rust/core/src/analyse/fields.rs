@@ -20,6 +20,12 @@ const ROLES: [&str; 11] = [
     "user",
 ];
 
+/// The roles of people.
+const PEOPLE: [&str; 2] = ["human", "user"];
+
+/// How kinds of what is said to tools, and by them, begin.
+const TOOLS: [&str; 2] = ["function", "tool"];
+
 /// The terms of an entry, by field. All fields weigh the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
@@ -52,6 +58,35 @@ impl Fields {
     #[must_use]
     pub fn passage(&self, passage: Range<usize>) -> Vec<u64> {
         [&self.text[passage], &self.name, &self.date].concat()
+    }
+}
+
+/// Who said an entry: the terms of the name, or of a role that is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Speaker {
+    /// In ascending order, each once; there is at least one.
+    pub terms: Vec<u64>,
+    /// Whether it is the name of a person, and not of a tool.
+    pub is_person: bool,
+}
+
+impl Speaker {
+    /// The speaker of an entry in that `role`, of that `name` and `kind`; None where it has no name.
+    ///
+    /// People speak as users, or in a role that is their name. What an assistant calls, and what answers it, are
+    /// tools.
+    #[must_use]
+    pub fn of(role: &str, name: Option<&str>, kind: &str) -> Option<Self> {
+        let mut terms = terms(name_of(role, name)?);
+        terms.sort_unstable();
+        terms.dedup();
+        let is_user = PEOPLE.iter().any(|known| known.eq_ignore_ascii_case(role));
+        let is_tool = |word: &str| {
+            let start = kind.as_bytes().get(..word.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        let is_person = (is_user || !is_generic(role)) && !TOOLS.iter().any(|word| is_tool(word));
+        (!terms.is_empty()).then_some(Self { terms, is_person })
     }
 }
 
@@ -92,6 +127,29 @@ mod tests {
         assert_eq!(name("user", Some("Ann")), hashes(&["ann"]));
         assert_eq!(name("Ann", None), hashes(&["ann"]));
         assert_eq!(name("Assistant", None), []);
+    }
+
+    #[test]
+    fn a_person_has_a_name_and_is_no_tool() {
+        let is_person = |role, name, kind| Some(Speaker::of(role, name, kind)?.is_person);
+        assert_eq!(is_person("user", Some("Ann"), "message"), Some(true));
+        assert_eq!(is_person("Ann", None, "fact"), Some(true));
+        assert_eq!(is_person("user", None, "message"), None);
+        assert_eq!(is_person("user", Some(" "), "message"), None);
+        for (role, kind) in [
+            ("assistant", "message"),
+            ("tool", "message"),
+            ("user", "tool_result"),
+            ("user", "Function call"),
+        ] {
+            assert_eq!(
+                is_person(role, Some("Bash"), kind),
+                Some(false),
+                "{role} {kind}"
+            );
+        }
+        let terms = Speaker::of("user", Some("Lee Ann Lee"), "").unwrap().terms;
+        assert_eq!((terms.len(), terms.is_sorted()), (2, true));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod terms;
 mod window;
 mod words;
 
-pub use fields::{Fields, for_each_passage};
+pub use fields::{Fields, Speaker, for_each_passage};
 pub use normal::hash;
 pub use terms::{for_each_term, terms, with_sorted_terms};
 pub use window::best_window;

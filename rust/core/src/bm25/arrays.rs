@@ -11,6 +11,7 @@ use crate::bm25::lexical::LexicalIndex;
 use crate::bm25::lists::FREQUENT;
 use crate::bm25::norms::short;
 use crate::bm25::params::Bm25Params;
+use crate::bm25::speakers::Speakers;
 use crate::cache::{Reader, Writer};
 use crate::error::Result;
 use crate::index_file;
@@ -76,7 +77,8 @@ impl LexicalIndex {
         self.passages.write(to)?;
         to.put(&self.firsts)?;
         self.chain.write(to)?;
-        self.days.write(to)
+        self.days.write(to)?;
+        self.speakers.write(to)
     }
 
     /// The entries that were written; None for what never was.
@@ -94,6 +96,7 @@ impl LexicalIndex {
         }
         let chain = Chain::read(from, firsts.len())?;
         let days = Days::read(from, &firsts)?;
+        let speakers = Speakers::read(from, firsts.len())?;
         let nexts = firsts.iter().skip(1).chain([&len]);
         let uneven = (0..).zip(firsts.iter().zip(nexts));
         let uneven = uneven.filter(|(_, (first, next))| *next - *first != 1);
@@ -103,6 +106,7 @@ impl LexicalIndex {
             passages,
             firsts,
             days,
+            speakers,
         })
     }
 

@@ -4,15 +4,17 @@
 //! own(e)   = the largest S(p) over the passages p of the entry
 //! near(e)  = own(e) with what its neighbours have of the query (`neighbours.rs`)
 //! day(e)   = the sum of BM25 of the day of the entry, among all days (`days.rs`)
-//! score(e) = min(1, (near(e) + day(e)) / ceiling), where near(e) is above 0
+//! score(e) = min(1, (near(e) * speaker(e) + day(e)) / ceiling), where near(e) is above 0
 //! ```
 //!
+//! `speaker(e)` is 1.5 where the query names exactly one speaker, who said the entry, and else 1 (`speakers.rs`).
 //! `S` and `ceiling` are those of BM25 over passages, the query weighed as `score.rs` says. So an answer that has no term of the
 //! query is found by the question before it. Sums are taken in one order, so every way to a score gives the
 //! same bits.
 
 use std::ops::Range;
 
+use crate::analyse::Speaker;
 use crate::bm25::chain::{Chain, REACH};
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
@@ -21,6 +23,7 @@ use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
+use crate::bm25::speakers::Speakers;
 use crate::bm25::terms::{Document, Query};
 
 /// Entries, numbered from 0 in the order they were added.
@@ -45,6 +48,7 @@ pub struct LexicalIndex {
     pub(super) uneven: Vec<u32>,
     pub(super) chain: Chain,
     pub(super) days: Days,
+    pub(super) speakers: Speakers,
 }
 
 impl LexicalIndex {
@@ -57,6 +61,7 @@ impl LexicalIndex {
             uneven: Vec::new(),
             chain: Chain::default(),
             days: Days::default(),
+            speakers: Speakers::default(),
         }
     }
 
@@ -69,6 +74,17 @@ impl LexicalIndex {
         passages: impl IntoIterator<Item = Document>,
         range: (i64, i64),
         created_at: i64,
+    ) -> u32 {
+        self.add_said(passages, range, created_at, None)
+    }
+
+    /// The same of an entry that somebody said.
+    pub fn add_said(
+        &mut self,
+        passages: impl IntoIterator<Item = Document>,
+        range: (i64, i64),
+        created_at: i64,
+        speaker: Option<&Speaker>,
     ) -> u32 {
         let id = count(self.firsts.len());
         let first = count(self.passages.len());
@@ -84,6 +100,7 @@ impl LexicalIndex {
             self.uneven.push(id);
         }
         self.chain.add(range);
+        self.speakers.add(speaker);
         id
     }
 
@@ -91,6 +108,12 @@ impl LexicalIndex {
     #[must_use]
     pub fn passages(&self) -> &Bm25Index {
         &self.passages
+    }
+
+    /// Bytes that its passages take in memory, and who said them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.passages.bytes() + self.speakers.bytes()
     }
 
     /// What each entry has of the query by itself, as plain BM25 counts it and whatever stands beside it: the
@@ -132,12 +155,14 @@ impl LexicalIndex {
     #[must_use]
     pub fn why(&self, query: &Query, id: u32) -> Why {
         let scorer = self.scorer(query);
-        let ceiling = scorer.ceiling();
+        let factor = self.speakers.named(query).factor(id);
+        let ceiling = scorer.ceiling() / factor;
         let best = |entry| self.best(entry, |passage| scorer.sum(passage));
         let mut found = Parts::new(&scorer);
         let (own, neighbors) = shares(&mut found, &self.chain, id, best);
         let mut own = own.into_iter().filter(|&share| share > 0.0);
         let mut why = self.alone(&scorer, id);
+        why.speaker = factor;
         for part in &mut why.parts {
             part.score = own.next().unwrap_or(0.0) / ceiling;
         }
@@ -148,7 +173,7 @@ impl LexicalIndex {
             neighbor.score /= ceiling;
         }
         let days = self.days.sums(query, &scorer);
-        why.day = self.days.share(&days, id) / ceiling;
+        why.day = self.days.share(&days, id) / scorer.ceiling();
         why
     }
 
@@ -174,6 +199,7 @@ impl LexicalIndex {
             own: best.map_or(0.0, |passage| scorer.sum(passage)) / scorer.ceiling(),
             neighbors: Vec::new(),
             day: 0.0,
+            speaker: 1.0,
         }
     }
 

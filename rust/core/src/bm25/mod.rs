@@ -17,6 +17,7 @@ mod scorer;
 mod scratch;
 mod search;
 mod spare;
+mod speakers;
 mod terms;
 
 pub use index::Bm25Index;

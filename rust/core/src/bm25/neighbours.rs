@@ -45,6 +45,8 @@ pub struct Why {
     pub neighbors: Vec<Neighbor>,
     /// What was said on the same day adds.
     pub day: f64,
+    /// What all of that but the day was multiplied by: more than 1 where the query names who said the entry.
+    pub speaker: f64,
 }
 
 /// An entry beside one that was found.

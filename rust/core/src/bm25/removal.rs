@@ -40,7 +40,13 @@ impl LexicalIndex {
         };
         for (id, created_at) in left {
             let documents = self.range(id).map(|passage| passages.get(passage));
-            index.add(documents, self.chain.range(id), created_at);
+            let speaker = self.speakers.get(id);
+            index.add_said(
+                documents,
+                self.chain.range(id),
+                created_at,
+                speaker.as_ref(),
+            );
         }
         index
     }
@@ -51,15 +57,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::analyse::Speaker;
     use crate::bm25::{Bm25Params, Query};
     use crate::cache::Writer;
 
-    type Entry = (Vec<Document>, (i64, i64), i64);
+    type Entry = (Vec<Document>, (i64, i64), i64, Option<Speaker>);
 
     fn index(entries: impl Iterator<Item = Entry>) -> LexicalIndex {
         let mut index = LexicalIndex::new(Bm25Params::default());
-        for (passages, range, at) in entries {
-            index.add(passages, range, at);
+        for (passages, range, at, speaker) in entries {
+            index.add_said(passages, range, at, speaker.as_ref());
         }
         index
     }
@@ -73,8 +80,12 @@ mod tests {
 
     fn scores(index: &LexicalIndex) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
-        let query = Query::of("a river of silt, stones, sand and kettles");
-        index.for_each_match(&query, |hit| found.push((hit.id, hit.score.to_bits())));
+        for named in ["", "Ann", "Bash"] {
+            let query = Query::of(&format!(
+                "a river of silt, stones, sand and kettles {named}"
+            ));
+            index.for_each_match(&query, |hit| found.push((hit.id, hit.score.to_bits())));
+        }
         found
     }
 
@@ -96,15 +107,24 @@ mod tests {
             0_i64..5,
             any::<bool>(),
             1_usize..12,
+            0_usize..4,
         );
         proptest::collection::vec(run, 1..30).prop_map(|runs| {
             let mut entries = Vec::new();
-            for (passages, start, len, day, stays, often) in runs {
+            for (passages, start, len, day, stays, often, who) in runs {
+                let (role, name) = [
+                    ("user", None),
+                    ("user", Some("Ann Lee")),
+                    ("user", Some("Bash")),
+                    ("tool", Some("Bash")),
+                ][who];
+                let speaker = Speaker::of(role, name, "message");
                 for number in (0..).take(often) {
                     let range = (start + number * len, start + (number + 1) * len);
                     let at = day * 86_400_000 + number;
                     // Of some runs all stay, of the others every third.
-                    entries.push(((passages.clone(), range, at), stays || number % 3 == 0));
+                    let entry = (passages.clone(), range, at, speaker.clone());
+                    entries.push((entry, stays || number % 3 == 0));
                 }
             }
             entries
@@ -119,13 +139,13 @@ mod tests {
         ) {
             let whole = index(entries.iter().map(|(entry, _)| entry.clone()));
             let numbered = (0..).zip(&entries).filter(|(_, (_, stays))| *stays);
-            let left = numbered.map(|(id, ((_, _, at), _))| (id, *at));
+            let left = numbered.map(|(id, ((_, _, at, _), _))| (id, *at));
             let mut left = whole.only(left);
             let stays = entries.iter().filter(|(_, stays)| *stays);
             let mut fresh = index(stays.map(|(entry, _)| entry.clone()));
-            for ((passages, range, at), _) in more {
-                left.add(passages.clone(), range, at);
-                fresh.add(passages, range, at);
+            for ((passages, range, at, speaker), _) in more {
+                left.add_said(passages.clone(), range, at, speaker.as_ref());
+                fresh.add_said(passages, range, at, speaker.as_ref());
             }
             prop_assert_eq!(scores(&left), scores(&fresh));
             prop_assert_eq!(left.passages().words(), fresh.passages().words());
@@ -140,7 +160,8 @@ mod tests {
             let word = |place: i64| WORDS[usize::try_from((number + place) % 4).unwrap()];
             let text = format!("{} {} stone {}", word(number / 7), word(0), number % 50);
             let at = number / 300 * 86_400_000;
-            (vec![Document::of(&text)], (number, number + 1), at)
+            let speaker = Speaker::of("user", Some(word(1)), "message");
+            (vec![Document::of(&text)], (number, number + 1), at, speaker)
         };
         let whole = index((0..9_000).map(entry));
         // Few of the first block, none of some hundred, most of the rest.

@@ -11,6 +11,7 @@ use crate::bm25::lexical::LexicalIndex;
 use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, near};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
+use crate::bm25::speakers::Named;
 use crate::bm25::terms::Query;
 use crate::postings::BLOCK;
 
@@ -68,6 +69,7 @@ struct Search<'a> {
     best: f64,
     /// The sum of each day.
     days: Vec<f64>,
+    named: Named<'a>,
     parts: Parts<'a>,
 }
 
@@ -102,6 +104,7 @@ impl<'a> Search<'a> {
             best: self::largest(&largest),
             largest,
             days: index.days.sums(query, scorer),
+            named: index.speakers.named(query),
             parts: Parts::new(scorer),
         }
     }
@@ -124,9 +127,10 @@ impl<'a> Search<'a> {
         let mut found = Vec::new();
         // Sums, not scores: the least that is of interest, and what all bounds above were seen.
         let (mut floor, mut above) = (0.0, f64::INFINITY);
+        let best = self.best * self.named.largest();
         for step in STEPS {
-            let least = f64::max(step * self.best, floor);
-            if least >= above || self.best <= 0.0 {
+            let least = f64::max(step * best, floor);
+            if least >= above || best <= 0.0 {
                 break;
             }
             self.collect(&mut bounds, least, above, &mut found);
@@ -150,7 +154,7 @@ impl<'a> Search<'a> {
         let groups = groups.map(|(group, day)| {
             let near = self.near_group(group);
             if near > 0.0 {
-                (near + day) * SLACK
+                (near * self.named.most(group) + day) * SLACK
             } else {
                 0.0
             }
@@ -187,9 +191,10 @@ impl<'a> Search<'a> {
             }
             let first = group * GROUP;
             let members = first..self.own.len().min(first + GROUP);
+            let factor = self.named.most(group);
             if !mem::replace(&mut bounds.is_known[group], true) {
                 let around = self.around(group);
-                bounds.groups[group] = (largest(&around) + bounds.days[group]) * SLACK;
+                bounds.groups[group] = (largest(&around) * factor + bounds.days[group]) * SLACK;
                 bounds.near[members.clone()].copy_from_slice(&around[..members.len()]);
                 if bounds.groups[group] < least {
                     continue;
@@ -197,10 +202,11 @@ impl<'a> Search<'a> {
             }
             let day = bounds.days[group];
             for (id, &near) in members.clone().zip(&bounds.near[members]) {
-                if near > 0.0 && (near + day) * SLACK >= least {
-                    let most = (near + self.day(count(id))) * SLACK;
+                if near > 0.0 && (near * factor + day) * SLACK >= least {
+                    let id = count(id);
+                    let most = (near * self.named.factor(id) + self.day(id)) * SLACK;
                     if most >= least && most < above {
-                        found.push((most, count(id)));
+                        found.push((most, id));
                     }
                 }
             }
@@ -246,7 +252,7 @@ impl<'a> Search<'a> {
         let near = near(&mut self.parts, id, index.chain.neighbors(id), best);
         Match {
             id,
-            score: ((near + self.day(id)) / self.ceiling).min(1.0),
+            score: ((near * self.named.factor(id) + self.day(id)) / self.ceiling).min(1.0),
         }
     }
 
@@ -254,7 +260,7 @@ impl<'a> Search<'a> {
     fn narrower(&self, id: u32) -> f64 {
         let (before, after) = self.beside(id);
         let near = bound_of_squares(self.terms, self.own[id as usize], before, after);
-        (near + self.day(id)) * SLACK
+        (near * self.named.factor(id) + self.day(id)) * SLACK
     }
 
     /// What the neighbours of an entry have by themselves, the nearest first.

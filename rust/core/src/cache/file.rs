@@ -30,7 +30,7 @@ use crate::cache::map::map;
 
 const MAGIC: &[u8; 8] = b"siltcach";
 /// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Has other bytes where numbers begin with their other end.
 const ORDER: u32 = 0x0102_0304;
 /// What a section's begin is a multiple of: a line of the processor's cache.

@@ -1,6 +1,6 @@
 //! An entry as the indexes of its session take it.
 
-use crate::analyse::{Fields, for_each_passage};
+use crate::analyse::{Fields, Speaker, for_each_passage};
 use crate::bm25::Document;
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
@@ -14,6 +14,8 @@ pub(super) struct Analysed {
     pub(super) passages: Option<Vec<Document>>,
     /// For those of buckets, and for the graph.
     pub(super) row: Option<SparseRow>,
+    /// Who said it; for the postings of terms as well.
+    pub(super) speaker: Option<Speaker>,
     /// The messages it came from.
     pub(super) range: (i64, i64),
     pub(super) created_at: i64,
@@ -33,6 +35,10 @@ impl Analysed {
         let has_row = needs.buckets || needs.graph.is_some();
         Self {
             passages: needs.terms.then(passages),
+            speaker: needs
+                .terms
+                .then(|| Speaker::of(&entry.role, entry.name.as_deref(), &entry.kind))
+                .flatten(),
             row: has_row.then(|| counts(&entry.text, hash_rule)),
             range: (entry.start, entry.end),
             created_at: entry.created_at,

@@ -115,6 +115,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::analyse::Speaker;
     use crate::bm25::{Document, Query};
     use crate::cache::renew;
     use crate::embed::hashed_tf::counts;
@@ -129,10 +130,13 @@ mod tests {
             let text = format!("silt and river {} {number}", "stone ".repeat(20));
             let passages = std::iter::repeat_n(&text, if number % 9 == 0 { 2 } else { 1 });
             let at = number * 20_000_000;
-            lexical.add(
+            let name = ["Ann", "Bob", ""][usize::try_from(number % 3).unwrap()];
+            let speaker = Speaker::of("user", Some(name), "message");
+            lexical.add_said(
                 passages.map(|text| Document::of(text)),
                 (number, number + 1),
                 at,
+                speaker.as_ref(),
             );
             cosine.add(&counts(&text, HashRule::Xxh3));
             entries.push((EntryId(number * 2 + 1), at));
@@ -176,7 +180,7 @@ mod tests {
     /// Points and scores of what both indexes find.
     fn found(known: &Snapshot) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
-        let query = Query::of("river 17 stones");
+        let query = Query::of("river 17 stones of Ann");
         let (lexical, cosine) = (known.lexical.as_ref(), known.cosine.as_ref());
         lexical
             .unwrap()

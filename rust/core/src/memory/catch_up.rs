@@ -346,7 +346,8 @@ impl Scope {
         }
         if let Some(passages) = analysed.passages.filter(|_| needs.terms) {
             let (range, created_at) = (analysed.range, analysed.created_at);
-            self.lexical.add(passages, range, created_at);
+            let speaker = analysed.speaker.as_ref();
+            self.lexical.add_said(passages, range, created_at, speaker);
         }
         Ok(())
     }

@@ -81,6 +81,8 @@ pub struct LexicalExplanation {
     pub neighbors: Vec<ExplainedNeighbor>,
     /// What was said on the same day adds.
     pub day: f64,
+    /// What all of these but the day were multiplied by: more than 1 where the query names who said the entry.
+    pub speaker: f64,
 }
 
 /// A term that a passage has in common with the query.
@@ -224,6 +226,7 @@ fn explain_lexical(scope: &Scope, why: Why, entry: &NewEntry) -> LexicalExplanat
         passages: why.passages,
         own: why.own,
         day: why.day,
+        speaker: why.speaker,
         neighbors: why
             .neighbors
             .iter()

@@ -242,7 +242,7 @@ impl Scope {
     /// Bytes that its entries and their postings take, about.
     pub(super) fn bytes(&self) -> usize {
         let entries = size_of_val(&self.entries[..]);
-        entries + self.lexical.passages().bytes() + self.cosine.bytes()
+        entries + self.lexical.bytes() + self.cosine.bytes()
     }
 
     /// The id of a point.
