@@ -18,9 +18,9 @@ import pytest
 pytest.importorskip("openai", reason="openai is not installed; it comes with the group sdk")
 pytest.importorskip("anthropic", reason="anthropic is not installed; it comes with the group sdk")
 
-from agents import AGENTS, Agent, AnthropicAgent, summariser
 from loopback import Provider, Refusal, provider
 from loopback_answers import Said
+from sdk_loops import AGENTS, Agent, AnthropicAgent, summariser
 from siltstone import Session, Tool
 from siltstone.overflow import is_context_overflow
 

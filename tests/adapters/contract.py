@@ -89,6 +89,12 @@ class Case(ABC):
 
     #: Whether the framework hands over the same objects, so that messages are compared by identity.
     is_identical = True
+    #: What the log has of a turn with two calls: the question, the calls, the results, the answer.
+    messages_of_a_turn = 5
+    #: What it has beside them of a thought.
+    messages_of_a_thought = 0
+    #: Messages of the log that are a system prompt.
+    prompts = 0
     #: Whether there is a synchronous way to run an agent.
     has_sync = True
     #: Whether the host counts tokens of the whole run, and a summary's are to be among them.
@@ -136,6 +142,10 @@ class Case(ABC):
         None where the framework streams nothing.
         """
         return None
+
+    def answers(self, history: Sequence[siltstone.messages.Message]) -> int:
+        """How many answers of the model a request has."""
+        return sum(message.role == "assistant" for message in history)
 
     def is_same(self, one: Any, other: Any) -> bool:
         """Whether two native messages are one."""
@@ -242,8 +252,7 @@ class AdapterContract:
         for sent in run.sent:
             known = self.case.opaque(sent)
             assert set(known) <= set(originals)
-            answers = [message for message in self.read(sent) if message.role == "assistant"]
-            assert len(known) == len(answers)  # each with its whole answer
+            assert len(known) == self.case.answers(self.read(sent))  # each with its whole answer
 
     def test_untouched_messages_are_the_same_objects(self, is_async: bool) -> None:
         run, session = self.play(6, is_async)
@@ -280,7 +289,8 @@ class AdapterContract:
         _, inputs = conversation(30)
         assert [text for text in said if text in inputs] == inputs
         assert [text for text in said if text.startswith("Answer")] == run.answers
-        assert len(logged) == 30 * 5
+        turn = self.case.messages_of_a_turn + 2 * self.case.messages_of_a_thought
+        assert len(logged) == self.case.prompts + 30 * turn
         summaries = [
             message for message in self.read(run.sent[-1]) if message.provenance == "compaction_summary"
         ]
@@ -466,7 +476,7 @@ class AdapterContract:
         for name, other in (("amber", "birch"), ("birch", "amber")):
             assert len(runs[name]) == 4
             assert other not in json.dumps(sessions[name].log())
-            assert len(sessions[name].log()) == 4 * 5
+            assert len(sessions[name].log()) == self.case.prompts + 4 * self.case.messages_of_a_turn
 
     def test_a_request_that_is_too_large_is_sent_again_smaller(self, is_async: bool) -> None:
         session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)

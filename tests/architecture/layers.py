@@ -121,6 +121,7 @@ EXTRAS = {
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
     "pydantic_ai": {"adapters"},
+    "agents": {"adapters"},
     "rich": {"cli"},
     "onnxruntime": {"embedding"},
     "matplotlib": {"cli"},

@@ -1,0 +1,321 @@
+"""The OpenAI Agents SDK: the laws, and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agents", reason="openai-agents is not installed; nox -s adapter has it")
+
+from agents import Agent, Runner, Usage, function_tool
+from agents.models.interface import Model
+from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
+from openai.types.responses import ResponseInputParam, ResponseReasoningItem
+from pydantic import TypeAdapter
+
+import siltstone
+from adapters.contract import (
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    SUMMARY_USAGE,
+    SYSTEM,
+    AdapterContract,
+    Call,
+    Case,
+    Hang,
+    Refuse,
+    Reply,
+    Run,
+    Say,
+    conversation,
+    look_up,
+    opened,
+    signature,
+)
+from siltstone.adapters.openai_agents import RecoveringModel, SiltstoneSession
+
+pytestmark = pytest.mark.anyio
+
+
+class PromptTooLongError(Exception):
+    """What a provider's SDK raises."""
+
+
+class Scripted(ScriptedModel):
+    """The SDK's own scripted model; the run remembers what it was sent, at once."""
+
+    def __init__(self, steps: Sequence[Any], run: Run, hangs: bool = False) -> None:
+        super().__init__(steps)
+        self.run, self.hangs = run, hangs
+
+    async def get_response(self, system_instructions: Any, items: Any, *args: Any, **kwargs: Any) -> Any:
+        self.run.systems.append(system_instructions)
+        self.run.sent.append(list(items))
+        tools = args[1] if len(args) > 1 else kwargs["tools"]
+        self.run.tools.append({tool.name for tool in tools})
+        if self.hangs:
+            await asyncio.Event().wait()
+        return await super().get_response(system_instructions, items, *args, **kwargs)
+
+
+def steps(script: Sequence[Reply], log: Sequence[Any]) -> list[Any]:
+    """The script in the SDK's own words. Ids follow from the turn, so that two ways to play one agree."""
+    turn = sum(each.get("role") == "user" for each in log)
+    return [step(reply, turn + place // 2) for place, reply in enumerate(script)]
+
+
+def step(reply: Reply, place: int) -> Any:
+    if isinstance(reply, Refuse):
+        return PromptTooLongError(reply.text)
+    items: list[Any] = []
+    if reply.thought:
+        items.append(
+            ResponseReasoningItem(
+                id=f"rs_{reply.thought.replace(' ', '_')}_{place}",
+                type="reasoning",
+                summary=[],
+                encrypted_content=signature(reply.thought),
+            )
+        )
+    if isinstance(reply, Say):
+        items.append(assistant_message(reply.text))
+    else:
+        items += [
+            function_call("look_up", {"topic": topic}, call_id=f"call-{topic}-{place}")
+            for topic in reply.topics
+        ]
+    usage = Usage(
+        requests=1,
+        input_tokens=INPUT_TOKENS,
+        output_tokens=OUTPUT_TOKENS,
+        total_tokens=INPUT_TOKENS + OUTPUT_TOKENS,
+    )
+    return ModelStep(output=items, usage=usage)
+
+
+class AgentsCase(Case):
+    """``Runner`` with the session and its ``run_config``, as users write it."""
+
+    #: The Runner copies what a session gives it.
+    is_identical = False
+    #: Each call is an item of its own, and so is a thought.
+    messages_of_a_turn = 6
+    messages_of_a_thought = 1
+
+    def agent(self, memory: SiltstoneSession, model: Model) -> Any:
+        tool = function_tool(look_up, name_override="look_up")
+        return Agent(
+            name="clerk",
+            instructions=SYSTEM,
+            model=RecoveringModel(model, memory),
+            tools=[tool, *memory.tools],
+        )
+
+    def play(
+        self,
+        session: Any,
+        script: Sequence[Reply],
+        inputs: Sequence[str],
+        *,
+        is_async: bool,
+        state: Any = None,
+    ) -> Run:
+        run, memory = Run(), SiltstoneSession(session) if state is None else state
+        model = Scripted(steps(script, session.log()), run)
+        agent = self.agent(memory, model)
+        for text in inputs:
+            options: Any = {"session": memory, "run_config": memory.run_config(tracing_disabled=True)}
+            if is_async:
+                result = asyncio.run(Runner.run(agent, text, **options))
+            else:
+                loop = asyncio.new_event_loop()
+                asyncio.set_event_loop(loop)
+                try:
+                    result = Runner.run_sync(agent, text, **options)
+                finally:
+                    asyncio.set_event_loop(None)
+                    loop.close()
+            run.answers.append(result.final_output)
+            run.tokens += result.context_wrapper.usage.input_tokens
+        run.stored, run.state = session.log(), memory
+        return run
+
+    async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
+        memory = run.state = SiltstoneSession(session) if state is None else state
+        hangs = any(isinstance(reply, Hang) for reply in script)
+        log = session.log()
+        model = Scripted(
+            [] if hangs else steps(script, await log if asyncio.iscoroutine(log) else log), run, hangs
+        )
+        options: Any = {"session": memory, "run_config": memory.run_config(tracing_disabled=True)}
+        await Runner.run(self.agent(memory, model), text, **options)
+
+    def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
+        return [json.loads(json.dumps(each)) for each in messages]
+
+    def check(self, messages: Sequence[Any]) -> None:
+        TypeAdapter(ResponseInputParam).validate_python(list(messages))
+
+    def opaque(self, messages: Sequence[Any]) -> list[str]:
+        return [json.dumps(each, sort_keys=True) for each in messages if each.get("type") == "reasoning"]
+
+    def reload(self, state: Any) -> Any:
+        """The items live in the session: another process makes the adapter anew over it."""
+
+    def answers(self, history: Sequence[Any]) -> int:
+        """An answer is a run of items, which other items end."""
+        roles = [message.role for message in history]
+        return sum(
+            role == "assistant" and before != "assistant"
+            for before, role in zip(["", *roles], roles, strict=False)
+        )
+
+    def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any]:
+        memory = SiltstoneSession(session) if state is None else state
+        model = ScriptedModel(steps(script, session.log()))
+        agent = self.agent(memory, model)
+
+        async def main() -> str:
+            told = ""
+            options: Any = {"session": memory, "run_config": memory.run_config(tracing_disabled=True)}
+            streamed = Runner.run_streamed(agent, text, **options)
+            async for event in streamed.stream_events():
+                if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                    told += event.data.delta
+            return told
+
+        return asyncio.run(main()), memory
+
+
+class TestTheLaws(AdapterContract):
+    """The Runner stores in the session, and the model sees the view."""
+
+    case = AgentsCase()
+
+
+def fresh(**options: Any) -> tuple[Any, SiltstoneSession]:
+    session = opened(**options)
+    return session, SiltstoneSession(session)
+
+
+async def talk(memory: SiltstoneSession, replies: Sequence[Any], *texts: str, run: Run | None = None) -> Any:
+    """The agent answers *texts* by *replies*; the result of the last run."""
+    model = Scripted([step(each, 99 + place) for place, each in enumerate(replies)], run or Run())
+    agent, result = AgentsCase().agent(memory, model), None
+    for text in texts:
+        config = memory.run_config(tracing_disabled=True)
+        result = await Runner.run(agent, text, session=memory, run_config=config)
+    return result
+
+
+async def test_the_model_searches_what_left_the_view() -> None:
+    _, memory = fresh()
+    script, inputs = conversation(8)
+    await talk(memory, script, *inputs)
+    assert not any("quay 0?" in json.dumps(each) for each in await memory.get_items())
+    run = Run()
+    model = Scripted(
+        [
+            [function_call("memory_search", {"query": "what stands on quay 0"}, call_id="s-1")],
+            [function_call("memory_get", {"handle": "m9999"}, call_id="s-2")],
+            [assistant_message("Salt and tin.")],
+        ],
+        run,
+    )
+    agent = AgentsCase().agent(memory, model)
+    config = memory.run_config(tracing_disabled=True)
+    result = await Runner.run(agent, "What stood on quay 0?", session=memory, run_config=config)
+    assert result.final_output == "Salt and tin."
+    outputs = [each["output"] for each in run.sent[-1] if each.get("type") == "function_call_output"]
+    assert "Question 0" in outputs[-2]
+    assert outputs[-1] == "memory_get: this conversation has no message 'm9999'"
+
+
+async def test_an_item_that_the_runner_takes_back_was_not_said() -> None:
+    _, memory = fresh()
+    await talk(memory, [Say("One."), Say("Two.")], "First?", "Second?")
+    said = await memory.get_items()
+    assert (await memory.pop_item())["content"][0]["text"] == "Two."
+    assert (await memory.pop_item())["content"] == "Second?"
+    assert await memory.get_items() == said[:2]
+    await talk(memory, [Say("Third.")], "Third?")
+    assert [each["content"] for each in await memory.get_items() if each["role"] == "user"] == [
+        "First?",
+        "Third?",
+    ]
+
+
+async def test_a_session_that_is_cleared_has_forgotten_all() -> None:
+    session, memory = fresh()
+    assert await memory.pop_item() is None
+    await talk(memory, [Say("Noted.")], "The code is 4711.")
+    await memory.clear_session()
+    assert "4711" not in json.dumps(session.log())
+    run = Run()
+    await talk(memory, [Say("Hello.")], "Anew.", run=run)
+    assert [each["content"] for each in run.sent[0] if each["role"] == "user"] == ["Anew."]
+
+
+async def test_a_compaction_that_is_asked_for_is_made_and_its_tokens_are_counted() -> None:
+    session, memory = fresh(
+        policy=siltstone.ThresholdCompactor(),
+        context_window=100_000,
+        model=AgentsCase().summariser("S.", SUMMARY_USAGE),
+    )
+    script, inputs = conversation(6)
+    await talk(memory, script, *inputs)
+    assert session.compactions() == []
+    before = len(await memory.get_items())
+    await memory.run_compaction({"force": True})
+    assert [each.reason for each in session.compactions()] == ["manual"]
+    assert len(await memory.get_items()) < before
+
+
+async def test_the_estimate_is_held_against_what_the_provider_counted() -> None:
+    session, memory = fresh(policy=None, model=None)
+    assert session.estimate_error is None
+    await talk(memory, [Call(("salt",)), Say("There.")], "Where is the salt?")
+    assert session.estimate_error is not None
+
+
+async def test_a_stream_that_is_refused_before_it_begins_is_asked_for_again() -> None:
+    session, memory = fresh(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    script, inputs = conversation(4)
+    await talk(memory, script, *inputs)
+    model = ScriptedModel([PromptTooLongError(Refuse().text), step(Say("It fits."), 7)])
+    agent = AgentsCase().agent(memory, model)
+    config = memory.run_config(tracing_disabled=True)
+    streamed = Runner.run_streamed(agent, "And now?", session=memory, run_config=config)
+    async for _ in streamed.stream_events():
+        pass
+    assert streamed.final_output == "It fits."
+    assert [each.reason for each in session.compactions()] == ["overflow"]
+
+
+async def test_a_limit_of_items_leaves_the_rest_in_the_session() -> None:
+    from agents.memory import SessionSettings
+
+    session, memory = fresh()
+    await talk(memory, [Say("One."), Say("Two.")], "First?", "Second?")
+    memory.session_settings = SessionSettings(limit=2)
+    run = Run()
+    await talk(memory, [Say("Three.")], "Third?", run=run)
+    assert [each["content"] for each in run.sent[0] if each.get("role") == "user"] == [
+        "First?",
+        "Second?",
+        "Third?",
+    ]
+    assert session.compactions() == []
+
+
+def test_the_example_remembers() -> None:
+    example = Path(__file__).parents[2] / "examples" / "openai_agents.py"
+    told = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
+    assert "The crate of the port of Antwerp stands on quay 0." in told
