@@ -21,11 +21,13 @@ from siltstone.memory.base import Store
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "x" * 9_000}
-REFUSED = "prompt is too long"
+REFUSED = "context_length_exceeded"
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "append": lambda s: s.append(user("new")),
     "ask": lambda s: s.ask(lambda messages: "answer"),
+    "checkpoints": lambda s: s.checkpoints(),
+    "chronicle_tool": lambda s: s.chronicle_tool,
     "compact": lambda s: s.compact(),
     "compact_memories": lambda s: s.compact(),
     "compact_tool": lambda s: s.compact_tool.call({}),

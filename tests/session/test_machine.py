@@ -211,9 +211,11 @@ class SessionMachine(RuleBasedStateMachine):
         """The provider refuses the request; where that is large, it may name a limit of its own."""
         self.asking(mode, "")
         tokens = estimate_tokens(self.history(), "blocks")
-        limit = tokens * 9 // 10
-        named = f": {tokens} tokens > {limit} maximum" if is_named and limit > 900 else ""
-        error = ValueError(f"prompt is too long{named}")
+        refusal = "overloaded"
+        if tokens > 1_000:  # a smaller window has no room for the laws of a request
+            named = f"prompt is too long: {tokens} tokens > {tokens * 9 // 10} maximum"
+            refusal = named if is_named else "context_length_exceeded"
+        error = ValueError(refusal)
         try:
             self.answered(lambda: self.do("recover", error), has_newest=False)
         except (ValueError, KeyboardInterrupt) as raised:

@@ -179,7 +179,8 @@ class AsyncSession(BaseSession):
 
     async def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large result of a tool, of which the context is never sent all."""
-        return await self._run(self._calls.offload(result, tokens, usage))
+        call = self._core.calls.begin("offload", (result, tokens, usage))
+        return await _answered(call, self._run(self._calls.offload(call, result, tokens, usage)))
 
     async def reload(self) -> None:
         """Goes on from where the session is now, after another worker appended to it."""

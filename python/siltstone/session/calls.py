@@ -274,12 +274,12 @@ class SessionCalls:
             )
         return self.policy
 
-    def offload(self, raw: RawMessage, tokens: int, usage: Any) -> Steps[range]:
+    def offload(self, call: Call, raw: RawMessage, tokens: int, usage: Any) -> Steps[range]:
         """``offload``: the log has the message before the view is cut."""
         core = self.core
         rule = core.view.rule if self.policy is None else self.policy.token_rule
         check_offload(tokens)
-        seqs = core.append((raw,), usage)
+        seqs = core.append_as(call, (raw,), usage)
         policy, trigger = offloading(seqs.start, tokens, rule)
         at = max(core.follow().clock.boundary - 1, 0)
         yield from compaction(core, policy, trigger, at, is_net=True)

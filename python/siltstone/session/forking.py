@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from siltstone.archive.everything import Record
 from siltstone.compaction.base import ForkFitter, Trigger
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, StoreError
 from siltstone.llm import Steps
 from siltstone.messages import groups
 from siltstone.outcome import Outcome
@@ -25,7 +26,8 @@ def forked(opened: Opened, session_id: str, *, is_async: bool) -> Opened:
     """A copy of the session under another id, opened as that one is.
 
     Its log, its view, what is found and what is known are copied in the state in which they are now. Facts of
-    a namespace are not: the fork has the same namespace, and knows them.
+    a namespace are not: the fork has the same namespace, and knows them. A copy that is broken off leaves
+    nothing, so that it can be made again.
 
     Raises:
         ConfigError: the store has messages of *session_id* already, or a call in view waits for its result.
@@ -42,7 +44,15 @@ def forked(opened: Opened, session_id: str, *, is_async: bool) -> Opened:
     def step() -> None:
         state = core.followed()
         _check_answered(core, state.view.messages())
-        write_session(core.store, session_id, _copied(core))
+        there = core.store.stats(session_id)
+        try:
+            write_session(core.store, session_id, _copied(core))
+        except BaseException:
+            if not there.messages and not there.entries:
+                with suppress(StoreError):
+                    core.store.delete_session(session_id)
+                    core.store.revive(session_id)
+            raise
 
     core.locked(step)
     options: Any = dict(opened.options)

@@ -173,7 +173,11 @@ class Session(BaseSession):
                 the session's policy does at the next boundary that needs it.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        return self._run(self._calls.offload(result, tokens, usage))
+        call = self._core.calls.begin("offload", (result, tokens, usage), threading.get_ident())
+        seqs = self._run(self._calls.offload(call, result, tokens, usage))
+        # fmt: off
+        call.is_answered = True; return seqs  # noqa: E702 - no tracer stops in between
+        # fmt: on
 
     def reload(self) -> None:
         """Goes on from where the session is now, after another worker appended to it.
