@@ -28,7 +28,7 @@ from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, summary_level
 from siltstone.tokens import TokenRule, rule
 
-__all__ = ["WaterfallCompactor"]
+__all__ = ["WaterfallCompactor", "WaterfallRestored"]
 
 BOOTSTRAP = "bootstrap"  #: the action of a trigger that begins with a long history at once
 
@@ -149,6 +149,32 @@ class WaterfallCompactor:
     def state_of(state: object) -> WaterfallState | None:
         """The counters in a state that was kept; None where it holds none."""
         return WaterfallState.read(state if isinstance(state, dict) else None)
+
+
+class WaterfallRestored(WaterfallCompactor):
+    """Begins a history with summaries of it that were made before. It asks no model.
+
+    Args:
+        config: That of the session.
+        memory: The summaries and their counters.
+        copies: Recent summaries that were made earlier, with the messages that each stands for.
+    """
+
+    def __init__(
+        self, config: WaterfallConfig, memory: Memory, copies: Sequence[tuple[Range, str]] = ()
+    ) -> None:
+        super().__init__(config)
+        self._memory, self._copies = memory, tuple(copies)
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Puts the summaries in the place of what they stand for. It yields no request."""
+        yield from ()
+        run = _Run(self.config, history, as_history(history), trigger)
+        asides = tuple(
+            summary_message(framed(RECENT_PREFIX, text), (covers,)) for covers, text in self._copies
+        )
+        restored = run.restored(self._memory, asides)
+        return restored or Skip("no_valid_cut", "nothing of what the summaries stand for may leave")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +301,16 @@ class _Run:
             usage=tuple(usage.usage),
             degraded=usage.degraded,
         )
+
+    def restored(self, memory: Memory, asides: tuple[Message, ...]) -> Compaction | None:
+        """The rewrite by a *memory* that is there already; None where none discards anything."""
+        self._memory = memory
+        selection = self._selection(memory.state.covered)
+        if not selection.is_worthwhile:
+            return None
+        made, text = self._messages(covered(selection.discarded))
+        state = memory.state.to_json()
+        return layered(self._history, selection, made, text, state=state, asides=asides)
 
     def _messages(self, discarded: Sequence[Range]) -> tuple[list[Message], str]:
         """The summaries of the view with what each stands for, and the text of the last."""

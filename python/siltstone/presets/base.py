@@ -30,6 +30,9 @@ class Live(Protocol):
     def found(self) -> Sequence[RawMessage]:
         """What the files held before the session began, as messages: the beginning of a new session."""
 
+    def begun(self) -> Compactor | None:
+        """What puts the summaries of the files in the place of those messages; None where there are none."""
+
     def catch_up(self) -> None:
         """Writes what the store has and the files lack, and takes out what was forgotten."""
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from siltstone.compaction.base import Compactor
 from siltstone.compaction.prompts import unframed
+from siltstone.compaction.waterfall import WaterfallRestored
+from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
-from siltstone.compaction.waterfall_state import WaterfallState
+from siltstone.compaction.waterfall_state import Memory, WaterfallState
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog
 from siltstone.messages import RawMessage, decode, indexable_text, read_message
@@ -35,11 +40,13 @@ class VaultFiles:
         path: The directory of the store.
         session_id: Whose vault it is.
         log: The log of that session.
+        config: How its summaries are made.
     """
 
-    def __init__(self, path: Path, session_id: str, log: SessionLog) -> None:
+    def __init__(self, path: Path, session_id: str, log: SessionLog, *, config: WaterfallConfig) -> None:
         self._vault = Vault(path / FOLDER, session_id, durable=False)
-        self._log = log
+        self._log, self._config = log, config
+        self._found: Contents | None = None  # what stood there before the session
         self._end = 0  # messages before it have their file
         self._redactions: int | None = None  # of the log, when the files were last brought in step
         self._row: int | None = None  # whose summaries are written
@@ -51,11 +58,25 @@ class VaultFiles:
 
     def found(self) -> Sequence[RawMessage]:
         """The memories that stand there, in their order, as messages of their role."""
+        self._found = self._vault.read()
         return [
             {"role": role if role in ("user", "assistant") else "user", "content": memory.content}
-            for memory in self._vault.read().memories
+            for memory in self._found.memories
             for role in (memory.metadata.get("role", "user"),)
         ]
+
+    def begun(self) -> Compactor | None:
+        """Takes the memories over under the numbers that they have in the log; their summaries, as a policy.
+
+        Summaries that do not fit the memories, or one another, are made again.
+        """
+        found, self._found = self._found, None
+        if found is None:
+            return None
+        for number, memory in enumerate(found.memories):
+            if memory.seq != number:  # the file with the other number leaves when the two are compared
+                self._vault.add(replace(memory, seq=number))
+        return _restored(found, self._config)
 
     def catch_up(self) -> None:
         """Brings the files in step.
@@ -129,6 +150,33 @@ class VaultFiles:
         if there.recent is None or there.recent.text != text:
             covers = (state.longterm_end, state.covered)
             self._vault.save(VaultSummary(text, "recent", at, covers, state.last, recent.level))
+
+
+def _restored(found: Contents, config: WaterfallConfig) -> Compactor | None:
+    """What begins with the summaries of *found*; None where they do not stand for its oldest memories."""
+    known = [memory.seq for memory in found.memories]
+    numbers = range(len(known)) if None in known else [seq for seq in known if seq is not None]
+
+    def at(seq: int) -> int:
+        return bisect_left(numbers, seq)
+
+    recent, longterm = found.recent, found.longterm
+    if recent is None or (longterm is None) != (recent.covers[0] == 0):
+        return None
+    if longterm is not None and (longterm.covers[0], longterm.covers[1]) != (0, recent.covers[0]):
+        return None
+    border, covered = at(recent.covers[0]), at(recent.covers[1])
+    if not border < covered <= len(known) or (longterm is not None and not border):
+        return None
+    copies = [
+        ((at(each.covers[0]), at(each.covers[1])), each.text)
+        for each in found.copies
+        if each.text != recent.text and at(each.covers[0]) < at(each.covers[1])
+    ]
+    last = max(at(recent.last), covered)
+    state = WaterfallState(last, covered, border, max(1, len(found.copies)))
+    older = ("", 0) if longterm is None else (longterm.text, longterm.level)
+    return WaterfallRestored(config, Memory(state, older[0], recent.text, older[1]), copies)
 
 
 def _summaries(log: SessionLog) -> list[Derived]:

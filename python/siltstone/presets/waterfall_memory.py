@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from siltstone.compaction import checks
@@ -82,10 +83,11 @@ class Waterfall(System):
         stop = values.get("stop")
         if isinstance(stop, str):
             values["stop"] = (stop,)
-        options: dict[str, Any] = {"policy": WaterfallCompactor(WaterfallConfig(**{**base, **values}))}
+        config = WaterfallConfig(**{**base, **values})
+        options: dict[str, Any] = {"policy": WaterfallCompactor(config)}
         if profile in profiles:
             options["model"] = profiles[profile]
-        return Preset(self.name, documented, options, settings, live=VaultFiles)
+        return Preset(self.name, documented, options, settings, live=partial(VaultFiles, config=config))
 
 
 waterfall: Final = Waterfall()

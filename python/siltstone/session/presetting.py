@@ -7,8 +7,11 @@ import os
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
+from siltstone.compaction.base import Trigger
 from siltstone.errors import ConfigError, ReadOnlyStoreError
+from siltstone.llm import run
 from siltstone.memory.base import Store
+from siltstone.session.boundary import compaction
 from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
 
@@ -119,6 +122,10 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
             live = chosen.live(FilePath(path), core.session_id, core.rows)
             if core.next_seq == 0 and (found := live.found()):
                 core.append(found)
+                begin = live.begun()
+                if begin is not None:
+                    trigger = Trigger("manual", context_window=core.context_window)
+                    run(compaction(core, begin, trigger, 0, is_net=True), None)
             core.live = live
             core.catch_up()
         if not said.items() <= settings.items():
