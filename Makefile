@@ -35,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs ci clean
+.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,6 +80,9 @@ lint: install ## Everything that reads the sources and runs none of them
 test: install ## Run the tests of Rust and of Python; fails when there were none
 	$(COUNTED) cargo test --workspace --no-fail-fast $(CARGO_FLAGS)
 	$(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
+
+test-adapters: install ## Each adapter in an environment of its own, at its lowest and its newest version
+	$(COUNTED) $(BIN)/nox --envdir .nox -s adapter
 
 test-slow: install ## The same properties over 10,000 examples each; takes a while
 	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)
@@ -151,7 +154,7 @@ docs: install ## Build the documentation of the crates and run the examples of R
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
 	$(PY) -m pytest -q tests/test_docs.py
 
-ci: lint test ## What the workflows run
+ci: lint test test-adapters ## What the workflows run
 
 clean: ## Remove builds and caches; .venv stays
 	cargo clean

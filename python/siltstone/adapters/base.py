@@ -10,11 +10,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.errors import ConfigError
-from siltstone.outcome import Compacted
+from siltstone.outcome import Compacted, Outcome
 from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.usage import UsageRecord
 
-__all__ = ["AnySession", "Door", "Ready", "requires", "sync_session"]
+__all__ = ["AnySession", "Door", "Ready", "merged", "requires", "sync_session"]
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -45,21 +45,18 @@ class Ready(Generic[M]):
         messages: What to send now; what was recalled is in it. Never store it.
         history: The same without what was recalled: what a host may store.
         prepared: The session's own answer.
+        usage: The model calls of ours that this boundary made. An answer that is given again has none.
     """
 
     messages: list[M]
     history: list[M]
     prepared: Prepared
+    usage: tuple[UsageRecord, ...] = ()
 
     @property
     def is_compacted(self) -> bool:
         """Whether the view changed at this boundary, so that a host may store ``history``."""
         return any(isinstance(outcome, Compacted) for outcome in self.prepared.outcomes)
-
-    @property
-    def usage(self) -> tuple[UsageRecord, ...]:
-        """The model calls of ours that this boundary made."""
-        return tuple(record for outcome in self.prepared.outcomes for record in outcome.usage)
 
 
 class Door(Generic[M]):
@@ -74,6 +71,7 @@ class Door(Generic[M]):
     def __init__(self, session: AnySession, dialect: HostDialect[M]) -> None:
         self.session = session
         self._list = HostHistory(dialect)
+        self._last: tuple[Outcome, ...] = ()
 
     def observe(self, history: Sequence[M]) -> None:
         """Brings the session in step with the host's whole *history*."""
@@ -118,7 +116,10 @@ class Door(Generic[M]):
         return self._ready(await self.session.recover(error))
 
     def _ready(self, prepared: Prepared) -> Ready[M]:
-        return Ready(self._list.write(prepared.messages), self._list.write(prepared.history), prepared)
+        is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
+        usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
+        messages, history = self._list.write(prepared.messages), self._list.write(prepared.history)
+        return Ready(messages, history, prepared, tuple(usage))
 
 
 def sync_session(session: AnySession) -> Session:

@@ -1,0 +1,58 @@
+"""Each adapter in a virtual environment of its own, at its lowest and its newest supported version.
+
+    nox -s adapter                            all of them
+    nox -s "adapter(langchain, newest)"       one
+
+A framework that is supported is an extra of that name with a lower bound, and a file
+``tests/adapters/test_NAME.py``. The compiled core is that of the checkout: `make install` first.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2026.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_missing_interpreters = True
+
+CHECKOUT = Path(__file__).parent
+PROJECT = nox.project.load_toml(CHECKOUT / "pyproject.toml")
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+ADAPTERS = sorted(
+    path.stem.removeprefix("test_").replace("_", "-")
+    for path in (CHECKOUT / "tests" / "adapters").glob("test_*.py")
+    if path.stem.removeprefix("test_").replace("_", "-") in EXTRAS
+)
+#: What the tests themselves need, whatever the framework.
+TESTING = ("pytest", "hypothesis", "anyio", "xxhash", "numpy")
+
+
+def lowest(requirement: str) -> str:
+    """*requirement* at the lower bound that it names."""
+    found = re.fullmatch(r"([\w.\-]+(?:\[[\w,\-]+\])?)>=([\w.]+)(?:,<[\w.]+)?", requirement)
+    if found is None:
+        raise ValueError(f"{requirement!r} names no lower bound, as in 'name>=1.2,<2'")
+    return f"{found[1]}=={found[2]}"
+
+
+@nox.session
+@nox.parametrize(
+    ("name", "which"),
+    [(name, which) for name in ADAPTERS for which in ("lowest", "newest")],
+    ids=[f"{name}, {which}" for name in ADAPTERS for which in ("lowest", "newest")],
+)
+def adapter(session: nox.Session, name: str, which: str) -> None:
+    """The laws of all adapters, and what is this one's own."""
+    wanted = [lowest(each) if which == "lowest" else each for each in EXTRAS[name]]
+    session.install("--upgrade", *wanted, *TESTING)
+    module = name.replace("-", "_")
+    tests = [f"tests/adapters/test_{module}.py"]
+    session.run(
+        *("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *session.posargs),
+        env={
+            "PYTHONPATH": str(CHECKOUT / "python"),
+        },
+    )

@@ -1,0 +1,159 @@
+"""The capability: memory and compaction for an ``Agent``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Generic, TypeVar
+
+from siltstone.adapters.base import AnySession, Ready, merged, requires
+from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
+from siltstone.adapters.pydantic_ai.messages import PydanticAIDialect
+from siltstone.errors import ToolError
+from siltstone.tools import Tool, memory_get, memory_search
+
+with requires("pydantic-ai"):
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.exceptions import RetryModelRequest
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import Tool as PydanticTool
+    from pydantic_ai.toolsets import FunctionToolset
+    from pydantic_ai.usage import RequestUsage
+
+__all__ = ["SiltstoneCapability"]
+
+DepsT = TypeVar("DepsT")
+
+
+@dataclass
+class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
+    """Keeps each request within the window, recalls what left it, and gives the model ``memory_search``.
+
+    By default the history of a run keeps every message, and the model sees the session's view. A summary is a
+    ``CompactionPart`` in a request of its own; what is recalled is a part of the request alone. What our own
+    model calls cost is in the run's usage.
+
+    Args:
+        session: A session for every run of the agent; or a function that opens the session of a
+            conversation, which is told its ``conversation_id``. Sessions that it opens are closed by
+            :meth:`close`.
+        rewrite_history: Whether a compaction shortens the history that the run gives back as well.
+        tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
+        most_open: Sessions that stay open while no run uses them, where *session* is a function.
+
+    Raises:
+        ConfigError: *session* is neither, or *most_open* is below 1.
+    """
+
+    session: AnySession | OpenSession
+    _: KW_ONLY
+    rewrite_history: bool = False
+    tools: bool = True
+    most_open: int = MOST_OPEN
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self.session, PydanticAIDialect(), most_open=self.most_open)
+        self._smaller: dict[
+            str, list[ModelMessage]
+        ] = {}  # by the run: what takes the place of a refused request
+
+    async def before_model_request(
+        self, ctx: RunContext[DepsT], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Puts the session's view in the place of the history, in this request."""
+        stored = list(ctx.messages)
+        async with self._pool.adoor(ctx.conversation_id) as door:
+            ready = await door.aprepare(stored)
+        self._account(ctx, ready)
+        request_context.messages = merged(stored, request_context.messages, ready.messages, id)
+        if self.rewrite_history and not _is_same(ready.history, stored):
+            ctx.messages[:] = ready.history
+        return request_context
+
+    async def prepare_model_request(
+        self, ctx: RunContext[DepsT], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Sends a smaller request, where the provider refused the last one as too large."""
+        smaller = self._smaller.pop(_run(ctx), None)
+        if smaller is not None:
+            request_context.messages = smaller
+        return request_context
+
+    async def on_model_request_error(
+        self,
+        ctx: RunContext[DepsT],
+        *,
+        request_context: ModelRequestContext,  # noqa: ARG002
+        error: Exception,
+    ) -> ModelResponse:
+        """Asks for another attempt with a smaller request, where the provider refused this one."""
+        async with self._pool.adoor(ctx.conversation_id) as door:
+            ready = await door.arecover(error)  # raises the error itself where nothing can be done
+        self._account(ctx, ready)
+        self._smaller[_run(ctx)] = ready.messages
+        if self.rewrite_history:
+            ctx.messages[:] = ready.history
+        raise RetryModelRequest
+
+    async def after_run(self, ctx: RunContext[DepsT], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        """Tells the session of the final answer."""
+        async with self._pool.adoor(ctx.conversation_id) as door:
+            await door.aobserve(result.all_messages())
+        return result
+
+    def get_toolset(self) -> FunctionToolset[DepsT] | None:
+        """The tools ``memory_search`` and ``memory_get``."""
+        if not self.tools:
+            return None
+        session = self._pool.session
+        found = [memory_search(lambda _query, _limit: []), memory_get(lambda _handle: None)]
+        if session is not None:
+            found = [session.memory_search, session.memory_get]
+        return FunctionToolset([self._tool(each) for each in found])
+
+    async def close(self) -> None:
+        """Closes the sessions that were opened for conversations."""
+        await self._pool.aclose()
+
+    def _tool(self, tool: Tool) -> PydanticTool[DepsT]:
+        made: PydanticTool[DepsT] = PydanticTool.from_schema(
+            self._caller(tool.name),
+            name=tool.name,
+            description=tool.description,
+            json_schema=tool.definition()["function"]["parameters"],
+            takes_ctx=True,
+        )
+        return made
+
+    def _caller(self, name: str) -> Callable[..., Any]:
+        async def call(ctx: RunContext[DepsT], **arguments: Any) -> str:
+            async with self._pool.adoor(ctx.conversation_id) as door:
+                own: Tool = getattr(door.session, name)
+                try:
+                    return own.call(arguments)
+                except ToolError as error:
+                    return str(error)  # for the model to read
+
+        return call
+
+    def _account(self, ctx: RunContext[DepsT], ready: Ready[ModelMessage]) -> None:
+        """Adds what our own model calls cost to the usage of the run."""
+        for each in ready.usage:
+            ctx.usage.incr(
+                RequestUsage(
+                    input_tokens=each.input_tokens,
+                    output_tokens=each.output_tokens,
+                    cache_read_tokens=each.cached_tokens,
+                )
+            )
+
+
+def _run(ctx: RunContext[Any]) -> str:
+    return str(ctx.run_id)
+
+
+def _is_same(one: list[ModelMessage], other: list[ModelMessage]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
