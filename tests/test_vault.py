@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -144,3 +146,25 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_there(tmp_path: Path):
         "a-memory.md", "b-memory.md", "c-memory.md", "d-memory.md", "longterm.md",
     ]  # fmt: skip
     assert "no 'covers_start'" in found.unreadable[-1][1]
+
+
+def test_many_memories_of_one_second_cost_a_file_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An import has thousands; none looks for a free name from the beginning."""
+    linked: list[str] = []
+    link = os.link
+
+    def counted(one: Any, other: Any) -> None:
+        linked.append(str(other))
+        link(one, other)
+
+    monkeypatch.setattr(os, "link", counted)
+    vault = Vault(tmp_path, "chat")
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    for number in range(50):
+        vault.add(VaultMemory(f"Entry {number}.", at, number))
+    assert len(linked) == 50
+    again = Vault(tmp_path, "chat")
+    again.add(VaultMemory("Entry 50.", at, 50))
+    assert [memory.seq for memory in again.read().memories] == list(range(51))

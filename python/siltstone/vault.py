@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -111,6 +112,7 @@ class Vault:
 
     def __init__(self, root: str | os.PathLike[str], name: str, *, durable: bool = True) -> None:
         self.path, self._durable = _claimed(Path(root), name), durable
+        self._second: tuple[Path, str, int] = self.path, "", 0  # of the last new file, and its number in it
 
     def add(self, memory: VaultMemory) -> Path | None:
         """Writes a memory; its file, or None for one that is blank or ambient, which is no memory.
@@ -124,9 +126,7 @@ class Vault:
         if memory.seq is not None:
             head["seq"] = str(memory.seq)
         text = _document({**head, **memory.metadata}, MEMORY_HEADING, memory.content)
-        return _write_new(
-            self.path / "memories", f"{memory.at.astimezone(UTC):{STAMP}}-memory", text, durable=self._durable
-        )
+        return self._write_new(self.path / "memories", f"{memory.at.astimezone(UTC):{STAMP}}-memory", text)
 
     def save(self, *summaries: VaultSummary) -> None:
         """Makes *summaries* the current ones, and keeps a copy of a recent one.
@@ -138,9 +138,7 @@ class Vault:
         for summary in summaries:
             text = _summary(summary)
             if summary.kind == "recent":
-                _write_new(
-                    folder, f"recent-{summary.updated.astimezone(UTC):{STAMP}}", text, durable=self._durable
-                )
+                self._write_new(folder, f"recent-{summary.updated.astimezone(UTC):{STAMP}}", text)
             _write(folder / f"{summary.kind}.md", text, durable=self._durable)
 
     def remove(self, unwanted: Callable[[VaultMemory], bool]) -> int:
@@ -162,6 +160,32 @@ class Vault:
         for path in found:
             _delete(path)
         return len(found)
+
+    def _write_new(self, folder: Path, stem: str, text: str) -> Path:
+        """Writes a file of that name, or with ``-2``, ``-3`` and so on behind it: none is written over."""
+        number = self._second[2] if self._second[:2] == (folder, stem) else 0
+        try:
+            with _beside(folder, text, durable=self._durable) as written:
+                while True:
+                    number += 1
+                    path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
+                    try:
+                        os.link(written, path)  # fails where there is one, in one step
+                    except FileExistsError:
+                        continue
+                    self._second = folder, stem, number
+                    return path
+        except OSError as error:
+            raise _failed(folder / stem, error) from error
+
+    def current(self) -> dict[SummaryType, VaultSummary]:
+        """The current summaries, of those that are there and can be read."""
+        found: dict[SummaryType, VaultSummary] = {}
+        for kind in _KINDS.values():
+            path = self.path / "summaries" / f"{kind}.md"
+            for _, summary in _each_of([path] if path.exists() else [], _read_summary, []):
+                found[kind] = summary
+        return found
 
     def read(self) -> Contents:
         """All of it. What cannot be read is named, and the rest is there.
@@ -281,6 +305,12 @@ def _each(
         files = sorted(folder.glob("*.md")) if folder.is_dir() else []
     except OSError as error:
         raise _failed(folder, error) from error
+    yield from _each_of(files, read, unreadable)
+
+
+def _each_of(
+    files: Iterable[Path], read: Callable[[str], T], unreadable: list[tuple[Path, str]]
+) -> Iterator[tuple[Path, T]]:
     for path in files:
         try:
             yield path, read(path.read_bytes().decode("utf-8", "surrogatepass"))
@@ -298,40 +328,29 @@ def _when(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _write_new(folder: Path, stem: str, text: str, *, durable: bool) -> Path:
-    """Writes a file of that name, or with ``-2``, ``-3`` and so on behind it: none is written over."""
-    number = 1
-    while True:
-        path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
-        if _write(path, text, replaces=False, durable=durable):
-            return path
-        number += 1
-
-
-def _write(path: Path, text: str, *, replaces: bool = True, durable: bool = True) -> bool:
-    """Writes *path* whole, by a file beside it; whether it did, where it may not replace one."""
+def _write(path: Path, text: str, *, durable: bool = True) -> None:
+    """Writes *path* whole, by a file beside it."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-", suffix=".tmp")
-        beside = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-                file.write(text)
-                file.flush()
-                if durable:
-                    os.fsync(file.fileno())
-            if replaces:
-                beside.replace(path)
-                return True
-            try:
-                os.link(beside, path)  # fails where there is one, in one step
-            except FileExistsError:
-                return False
-            return True
-        finally:
-            beside.unlink(missing_ok=True)
+        with _beside(path.parent, text, durable=durable) as written:
+            written.replace(path)
     except OSError as error:
         raise _failed(path, error) from error
+
+
+@contextmanager
+def _beside(folder: Path, text: str, *, durable: bool) -> Iterator[Path]:
+    """A file of *text* in *folder* under a name of its own, for as long as it takes to give it another."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".writing-", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def _delete(path: Path) -> None:

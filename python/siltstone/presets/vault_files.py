@@ -135,19 +135,20 @@ class VaultFiles:
         shown = [each for each in self._log.derived(ids) if each.kind == "summary"]
         if state is not None and shown:
             at = datetime_from(row.compaction.created_at)
-            self._save(shown, state, at, self._vault.read())
+            self._save(shown, state, at)
         self._row = row.compaction_id
 
-    def _save(self, shown: Sequence[Derived], state: WaterfallState, at: datetime, there: Contents) -> None:
+    def _save(self, shown: Sequence[Derived], state: WaterfallState, at: datetime) -> None:
+        there = self._vault.current()
         *older, recent = shown
         if state.longterm_end and older:
             text = "\n\n".join(_text(each) for each in older)
-            if there.longterm is None or there.longterm.text != text:
+            if "longterm" not in there or there["longterm"].text != text:
                 level = max(each.level for each in older)
                 covers = (0, state.longterm_end)
                 self._vault.save(VaultSummary(text, "longterm", at, covers, state.last, level))
         text = _text(recent)
-        if there.recent is None or there.recent.text != text:
+        if "recent" not in there or there["recent"].text != text:
             covers = (state.longterm_end, state.covered)
             self._vault.save(VaultSummary(text, "recent", at, covers, state.last, recent.level))
 
