@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from siltstone import extras
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.errors import ConfigError
 from siltstone.outcome import Compacted, Outcome
 from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.usage import UsageRecord
 
-__all__ = ["AnySession", "Door", "Ready", "merged", "requires", "sync_session"]
+__all__ = ["AnySession", "Door", "Ready", "called", "merged", "requires", "sync_session"]
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -22,19 +24,9 @@ T = TypeVar("T")
 AnySession: TypeAlias = Session | AsyncSession
 
 
-@contextmanager
-def requires(extra: str) -> Iterator[None]:
+def requires(extra: str) -> AbstractContextManager[None]:
     """Around the imports of a framework: where it is absent, the error names the extra that brings it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] == "siltstone":
-            raise
-        raise ImportError(
-            f"siltstone.adapters.{extra.replace('-', '_')} needs {error.name}, which is not installed; "
-            f"pip install 'siltstone[{extra}]'",
-            name=error.name,
-        ) from error
+    return extras.requires(extra, f"siltstone.adapters.{extra.replace('-', '_')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +112,14 @@ class Door(Generic[M]):
         usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
         messages, history = self._list.write(prepared.messages), self._list.write(prepared.history)
         return Ready(messages, history, prepared, tuple(usage))
+
+
+async def called(session: AnySession, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """A call of *session*, by one of its methods; a ``Session`` is called in a thread, and holds no loop."""
+    if not isinstance(session, AsyncSession):
+        return await asyncio.to_thread(method, *arguments, **options)
+    made = method(*arguments, **options)
+    return await made if inspect.isawaitable(made) else made
 
 
 def sync_session(session: AnySession) -> Session:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, Ready, requires
+from siltstone.adapters.base import AnySession, Door, Ready, called, requires
 from siltstone.adapters.host import HostMessage
 from siltstone.errors import ToolError
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
-from siltstone.session import AsyncSession
 from siltstone.tools import Tool
 from siltstone.usage import UsageRecord
 
@@ -74,7 +71,7 @@ class SiltstoneSession:
     async def get_items(self, limit: int | None = None, wrapper: Any = None) -> list[Item]:
         """What is in view; the newest *limit* of it. The log has all."""
         self._enter(wrapper)
-        view = await self._call(self.session.history)
+        view = await called(self.session, self.session.history)
         if all(map(_is_forgotten, view)):
             view = []
         self._stored = [each.live if isinstance(each, HostMessage) else dict(each) for each in view]
@@ -106,7 +103,7 @@ class SiltstoneSession:
     async def clear_session(self, wrapper: Any = None) -> None:
         """Forgets what was said in this session, for ever: in the log, the memory and the files."""
         self._enter(wrapper)
-        await self._call(self.session.forget, start=0)
+        await called(self.session, self.session.forget, start=0)
         self._stored, self._known = [], []
 
     async def run_compaction(self, args: Any = None, wrapper: Any = None) -> None:
@@ -117,9 +114,9 @@ class SiltstoneSession:
         """
         self._enter(wrapper)
         if (args or {}).get("force"):
-            self._charge((await self._call(self.session.compact)).usage)
-        elif (await self._call(self.session.plan)).compacts:
-            prepared = await self._call(self.session.prepare, recall=False)
+            self._charge((await called(self.session, self.session.compact)).usage)
+        elif (await called(self.session, self.session.plan)).compacts:
+            prepared = await called(self.session, self.session.prepare, recall=False)
             self._charge(record for outcome in prepared.outcomes for record in outcome.usage)
 
     async def before_model_call(self, data: CallModelData[Any]) -> ModelInputData:
@@ -141,13 +138,6 @@ class SiltstoneSession:
         entries = [] if self._usage is None else self._usage.request_usage_entries
         new, self._counted = entries[self._counted :], len(entries)
         return new[-1] if new else None
-
-    async def _call(self, method: Callable[..., Any], **options: Any) -> Any:
-        """A call of the session; one of a ``Session`` is made in a thread, and holds no event loop."""
-        if isinstance(self.session, AsyncSession):
-            made = method(**options)
-            return await made if inspect.isawaitable(made) else made
-        return await asyncio.to_thread(method, **options)
 
     async def _observe(self, items: Sequence[Item]) -> None:
         await self._door.aobserve(items)

@@ -1,0 +1,115 @@
+"""OpenAI's SDK, which has no middleware: its ``create`` methods, called with the session's view."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, TypeVar
+
+from siltstone.adapters.base import AnySession, called, sync_session
+from siltstone.errors import ConfigError
+
+__all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"]
+
+T = TypeVar("T")
+
+_KEYS: Final = ("messages", "input")  # of Chat Completions, and of Responses
+
+
+def prepared(session: AnySession, create: Callable[..., T]) -> PreparedCreate[T]:
+    """*create*, called with what the session makes of the list that it is given.
+
+    ::
+
+        create = prepared(session, client.chat.completions.create)
+        answer = create(model="gpt-5", messages=messages, tools=tools)
+
+    Your list stays as it is, and grows; the session has the same in its log. A request that is refused as too
+    large is sent again smaller, twice at most. Nothing of the SDK is changed, and none is imported: any
+    function with ``messages=`` or ``input=`` will do, such as ``litellm.completion``.
+
+    Args:
+        session: The session of the conversation, a ``Session``.
+        create: ``client.chat.completions.create``, ``client.responses.create``, or one like them.
+    """
+    return PreparedCreate(sync_session(session), create)
+
+
+def async_prepared(session: AnySession, create: Callable[..., Awaitable[T]]) -> AsyncPreparedCreate[T]:
+    """:func:`prepared` for an async client; the session may be either."""
+    return AsyncPreparedCreate(session, create)
+
+
+class _Call(Generic[T]):
+    def __init__(self, session: AnySession, create: Callable[..., T]) -> None:
+        self.session, self._create = session, create
+        self._usage: Any = None  # what the provider counted for the newest answer, until the session is told
+
+    def _taken(self) -> Any:
+        usage, self._usage = self._usage, None
+        return usage
+
+    def tools(self, form: Any = "openai") -> list[dict[str, Any]]:
+        """The definitions of ``memory_search`` and ``memory_get``, in the *form* of Chat Completions.
+
+        ``siltstone.tools.dispatch`` carries their calls out. Responses want the form ``openai.responses``.
+        """
+        named = (each for each in self.session.tools if each.name in ("memory_search", "memory_get"))
+        return [each.definition(form) for each in named]
+
+
+class PreparedCreate(_Call[T]):
+    """Made by :func:`prepared`."""
+
+    def __call__(self, **options: Any) -> T:
+        """What the provider answers; raises what it raises.
+
+        Raises:
+            ConfigError: neither ``messages`` nor ``input`` is given, or both are.
+        """
+        session, key = sync_session(self.session), _key(options)
+        session.observe(_listed(options[key]), usage=self._taken())
+        messages = session.prepare().messages
+        while True:
+            try:
+                answer = self._create(**{**options, key: messages})
+            except Exception as error:
+                messages = session.recover(error).messages  # raises the error itself where it is no overflow
+            else:
+                self._usage = getattr(answer, "usage", None)
+                return answer
+
+
+class AsyncPreparedCreate(_Call[Awaitable[T]]):
+    """Made by :func:`async_prepared`."""
+
+    async def __call__(self, **options: Any) -> T:
+        """What the provider answers; raises what it raises.
+
+        Raises:
+            ConfigError: neither ``messages`` nor ``input`` is given, or both are.
+        """
+        key = _key(options)
+        await called(self.session, self.session.observe, _listed(options[key]), usage=self._taken())
+        messages = (await called(self.session, self.session.prepare)).messages
+        while True:
+            try:
+                answer = await self._create(**{**options, key: messages})
+            except Exception as error:
+                messages = (await called(self.session, self.session.recover, error)).messages
+            else:
+                self._usage = getattr(answer, "usage", None)
+                return answer
+
+
+def _key(options: dict[str, Any]) -> str:
+    found = [key for key in _KEYS if options.get(key) is not None]
+    if len(found) != 1:
+        raise ConfigError(
+            f"a call needs either messages= or input=, got {' and '.join(found) or 'neither'}",
+            field="messages",
+        )
+    return found[0]
+
+
+def _listed(given: Any) -> list[Any]:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)

@@ -1,0 +1,259 @@
+"""OpenAI's SDK: the laws, with the loop that users write, and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai", reason="openai is not installed; it comes with the extra openai")
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import TypeAdapter
+
+import siltstone
+import siltstone.models
+from adapters.contract import (
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    SUMMARY,
+    SUMMARY_USAGE,
+    SYSTEM,
+    AdapterContract,
+    Call,
+    Case,
+    Hang,
+    Refuse,
+    Reply,
+    Run,
+    Say,
+    conversation,
+    look_up,
+    opened,
+)
+from siltstone.adapters.openai import async_prepared, prepared
+from siltstone.tools import dispatch
+
+pytestmark = pytest.mark.anyio
+
+
+class Server:
+    """The API: answers by a script, and the run remembers what it was sent."""
+
+    def __init__(self, script: Sequence[Reply], run: Run, turn: int = 0) -> None:
+        self.script, self.run, self.turn, self.place = list(script), run, turn, 0
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        reply = self._received(request)
+        assert not isinstance(reply, Hang)
+        return self._answer(reply)
+
+    async def answer_async(self, request: httpx2.Request) -> httpx2.Response:
+        reply = self._received(request)
+        if isinstance(reply, Hang):
+            await asyncio.Event().wait()
+        return self._answer(reply)
+
+    def _received(self, request: httpx2.Request) -> Reply:
+        body = json.loads(request.content)
+        system, *rest = body["messages"]
+        self.run.systems.append(system["content"])
+        self.run.sent.append(rest)
+        self.run.tools.append({tool["function"]["name"] for tool in body["tools"]})
+        self.place += 1
+        return self.script[self.place - 1]
+
+    def _answer(self, reply: Reply) -> httpx2.Response:
+        if isinstance(reply, Refuse):
+            return httpx2.Response(
+                400, json={"error": {"message": reply.text, "type": "invalid_request_error"}}
+            )
+        message: dict[str, Any] = {"role": "assistant", "content": getattr(reply, "text", None)}
+        if isinstance(reply, Call):
+            turn = self.turn + (self.place - 1) // 2
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{topic}_{turn}",
+                    "type": "function",
+                    "function": {"name": "look_up", "arguments": json.dumps({"topic": topic})},
+                }
+                for topic in reply.topics
+            ]
+        return httpx2.Response(200, json=completion(message, INPUT_TOKENS, OUTPUT_TOKENS))
+
+
+def completion(message: dict[str, Any], sent: int, received: int) -> dict[str, Any]:
+    reason = "tool_calls" if message.get("tool_calls") else "stop"
+    usage = {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "scripted"}
+    return {**head, "choices": [{"index": 0, "message": message, "finish_reason": reason}], "usage": usage}
+
+
+def client(handler: Any) -> openai.OpenAI:
+    http = httpx2.Client(transport=httpx2.MockTransport(handler))
+    return openai.OpenAI(api_key="none", max_retries=0, http_client=http)
+
+
+def async_client(handler: Any) -> openai.AsyncOpenAI:
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
+    return openai.AsyncOpenAI(api_key="none", max_retries=0, http_client=http)
+
+
+def asked(create: Any, messages: list[Any]) -> dict[str, Any]:
+    look = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+    return {"model": "scripted", "messages": messages, "tools": [look, *create.tools()]}
+
+
+def answered(session: Any, completion: Any, messages: list[Any]) -> str | None:
+    """Appends the model's answer, and the results of its calls; the text where it called nothing."""
+    message = completion.choices[0].message
+    messages.append(message.model_dump(exclude_none=True))
+    for call in message.tool_calls or ():
+        name, arguments = call.function.name, call.function.arguments
+        own = name != "look_up"
+        text = dispatch(session.tools, name, arguments) if own else look_up(**json.loads(arguments))
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+    return None if message.tool_calls else message.content
+
+
+class OpenAICase(Case):
+    """A loop over ``chat.completions.create`` with a list of its own, as users write it."""
+
+    #: What is sent is JSON.
+    is_identical = False
+    prompts = 1
+    #: Nobody adds up what a loop has used; the session has its own.
+    counts_usage = False
+
+    def play(
+        self,
+        session: Any,
+        script: Sequence[Reply],
+        inputs: Sequence[str],
+        *,
+        is_async: bool,
+        state: Any = None,
+    ) -> Run:
+        run, messages = Run(), _begun(state)
+        server = Server(script, run, _turns(messages))
+        if is_async:
+            asyncio.run(self._loop_async(session, server, inputs, messages, run))
+        else:
+            create = prepared(session, client(server).chat.completions.create)
+            for text in inputs:
+                messages.append({"role": "user", "content": text})
+                said = None
+                while said is None:
+                    said = answered(session, create(**asked(create, messages)), messages)
+                run.answers.append(said)
+            session.observe(messages)
+        run.stored, run.state = messages[1:], messages
+        return run
+
+    async def _loop_async(
+        self, session: Any, server: Server, inputs: Sequence[str], messages: list[Any], run: Run
+    ) -> None:
+        async with async_client(server.answer_async) as sdk:
+            create = async_prepared(session, sdk.chat.completions.create)
+            for text in inputs:
+                messages.append({"role": "user", "content": text})
+                said = None
+                while said is None:
+                    said = answered(session, await create(**asked(create, messages)), messages)
+                run.answers.append(said)
+        observed = session.observe(messages)
+        if asyncio.iscoroutine(observed):
+            await observed
+
+    async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
+        messages = _begun(state)
+        server = Server(script, run, _turns(messages))
+        await self._loop_async(session, server, [text], messages, run)
+        run.state = messages
+
+    def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
+        return [json.loads(json.dumps(each)) for each in messages]
+
+    def check(self, messages: Sequence[Any]) -> None:
+        TypeAdapter(list[ChatCompletionMessageParam]).validate_python(list(messages))
+
+    def opaque(self, messages: Sequence[Any]) -> list[str]:
+        """Chat Completions carry no signed reasoning."""
+        return []
+
+    def reload(self, state: Any) -> Any:
+        return json.loads(json.dumps(state))
+
+
+def _begun(state: Any) -> list[Any]:
+    return [{"role": "system", "content": SYSTEM}] if state is None else list(state)
+
+
+def _turns(messages: Sequence[Any]) -> int:
+    return sum(each["role"] == "user" for each in messages)
+
+
+class TestTheLaws(AdapterContract):
+    """The loop's list keeps every message, and the model sees the view."""
+
+    case = OpenAICase()
+
+
+def test_the_estimate_is_held_against_what_the_provider_counted() -> None:
+    session = opened(policy=None, model=None)
+    OpenAICase().play(session, [Call(("salt",)), Say("There.")], ["Where?"], is_async=False)
+    assert session.estimate_error is not None
+
+
+def test_responses_are_prepared_by_their_input() -> None:
+    session, sent = opened(), []
+
+    def create(**options: Any) -> Any:
+        sent.append(options)
+        return None
+
+    call = prepared(session, create)
+    call(model="m", input="Hello")
+    assert sent == [{"model": "m", "input": [{"role": "user", "content": "Hello"}]}]
+    assert {each["name"] for each in call.tools("openai.responses")} == {"memory_search", "memory_get"}
+    for options in ({}, {"messages": [], "input": "x"}):
+        with pytest.raises(siltstone.ConfigError, match="either messages= or input="):
+            call(**options)
+
+
+def test_an_error_that_is_no_overflow_reaches_the_caller() -> None:
+    session, run = opened(), Run()
+    create = prepared(session, client(Server([Refuse("Invalid tool.")], run)).chat.completions.create)
+    with pytest.raises(openai.BadRequestError, match="Invalid tool"):
+        create(**asked(create, [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hello"}]))
+    assert len(run.sent) == 1
+
+
+def test_a_summariser_of_the_same_api_counts_its_usage() -> None:
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        assert json.loads(request.content)["max_completion_tokens"] == 200
+        message = {"role": "assistant", "content": SUMMARY}
+        sent, received = SUMMARY_USAGE.input_tokens, SUMMARY_USAGE.output_tokens
+        return httpx2.Response(200, json=completion(message, sent, received))
+
+    session = opened(siltstone.models.openai("small", client(serve)))
+    script, inputs = conversation(6)
+    OpenAICase().play(session, script, inputs, is_async=False)
+    made = len(session.compactions())
+    assert made > 0
+    assert session.usage.input_tokens == made * SUMMARY_USAGE.input_tokens
+    assert {each.usage[0].model for each in session.compactions()} == {"small"}
+
+
+def test_the_example_remembers() -> None:
+    example = Path(__file__).parents[2] / "examples" / "openai_loop.py"
+    told = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
+    assert "The crate of the port of Antwerp" in told
