@@ -348,11 +348,14 @@ class Store:
         """All derived texts of the session with ids above *after*, ascending."""
 
     def derived_like(self, session: str, texts: list[str]) -> list[list[tuple[Any, ...]]]: ...
-    def put_facts(self, session: str, facts: list[tuple[int | None, str, str, str]], now: int) -> list[int]:
-        """Writes facts (id, key, state, body as JSON) in one transaction; their ids.
+    def put_facts(
+        self, session: str, facts: list[tuple[int | None, str, str, str, str | None]], now: int
+    ) -> list[int]:
+        """Writes facts (id, key, state, body as JSON, body before) in one transaction; their ids.
 
         One with an id takes the place of that one, which must be the session's or its namespace's, or it is
-        an ``InvalidEntryError``. A session that was deleted takes none.
+        an ``InvalidEntryError``. Where a body before is named, that one must have it still, or it is a
+        ``StoreConflictError``. A session that was deleted takes none.
         """
 
     def facts(self, session: str, state: str | None) -> list[_Fact]:

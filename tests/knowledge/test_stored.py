@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from siltstone import ConfigError
+from siltstone import ConfigError, SimpleMemoryStore
+from siltstone.errors import StoreConflictError
 from siltstone.knowledge import (
     Correction,
     Fact,
@@ -36,7 +37,12 @@ class Table:
         self.rows: dict[int, tuple[str, FactRow]] = {}
         self.writes = 0
 
-    def put_facts(self, session_id: str, facts: Sequence[NewFactRow]) -> list[int]:
+    def put_facts(
+        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
+    ) -> list[int]:
+        for given, before in (was or {}).items():
+            if any(given == row_id for row_id, *_ in facts) and self.rows[given][1][4] != before:
+                raise StoreConflictError("changed meanwhile")
         self.writes += 1
         ids = []
         for given, key, state, body in facts:
@@ -178,3 +184,65 @@ def test_ru_61_what_a_task_has_learned_is_there_in_the_next(tmp_path: Path) -> N
     StoredFacts(table, "one", namespace="team").put([new_fact("preference", "Always run the linter first")])
     [fact] = StoredFacts(table, "two", namespace="team").facts()
     assert fact.content == "Always run the linter first"
+
+
+class Overtaken:
+    """The rows of a store, where something happens between the next read of them and the write after it."""
+
+    def __init__(self, store: SimpleMemoryStore) -> None:
+        self._store = store
+        self.meanwhile: list[Callable[[], object]] = []
+
+    def put_facts(
+        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
+    ) -> list[int]:
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        return self._store.put_facts(session_id, facts, was)
+
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        return self._store.facts(session_id, state)
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
+        return self._store.namespace_facts(namespace, state)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_of_two_workers_at_the_bound_neither_writes_over_what_the_other_saved(turns: int) -> None:
+    with SimpleMemoryStore() as store:
+        rows = Overtaken(store)
+        one, other = StoredFacts(rows, "s", max_facts=4), StoredFacts(store, "s", max_facts=4)
+        for number in range(8):
+            one.put([new_fact("fact", f"old {number}", created_at=number)])
+        rows.meanwhile = [
+            lambda: other.put([new_fact("fact", f"other {len(rows.meanwhile)}", created_at=100)])
+            for _ in range(turns)
+        ]
+        one.put([new_fact("fact", "mine", created_at=101)])
+        newest = {"mine", *(f"other {number}" for number in range(turns))}
+        assert newest <= {fact.content for fact in one.facts()}
+        assert len(one.facts()) == 4
+
+
+def test_what_another_worker_forgot_does_not_come_back_with_a_change_of_it() -> None:
+    with SimpleMemoryStore() as store:
+        rows = Overtaken(store)
+        one, fact = StoredFacts(rows, "s"), new_fact("fact", "the secret")
+        one.put([fact, new_fact("fact", "the rest")])
+        (known,) = [each for each in one.facts() if each.id == fact.id]
+        rows.meanwhile = [lambda: store.forget(fact_ids=[fact.id])]
+        one.put([replace(known, support=7)])
+        assert [each.content for each in one.facts()] == ["the rest"]
+
+
+def test_corrections_of_two_workers_are_all_kept() -> None:
+    with SimpleMemoryStore() as store:
+        rows = Overtaken(store)
+        one, other = StoredFacts(rows, "s", max_corrections=3), StoredFacts(store, "s", max_corrections=3)
+        for number in range(6):
+            one.put_correction(replace(correction_of("shell", f"rm {number}"), created_at=number))
+        late = replace(correction_of("shell", "rm other"), created_at=100)
+        rows.meanwhile = [lambda: other.put_correction(late)]
+        one.put_correction(replace(correction_of("shell", "rm mine"), created_at=101))
+        assert len(one.corrections()) == 3
+        assert late in one.corrections()

@@ -11,7 +11,7 @@ from threading import RLock
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.documented import tokens, word_vector
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.knowledge.base import Correction, Fact, fact_of
 from siltstone.messages.json_text import dump
 
@@ -19,6 +19,7 @@ __all__ = ["MAX_CORRECTIONS", "MAX_FACTS", "FactRow", "FactRows", "Marked", "New
 
 MAX_FACTS: Final = 10_000
 MAX_CORRECTIONS: Final = 1_000
+TRIES: Final = 64  #: of a write that others overtake, each between its reading and its writing
 
 FactRow: TypeAlias = tuple[int, str, str, str, str, int, int]
 """Id, namespace, state, key, body as JSON, when it was made and changed (ms)."""
@@ -40,8 +41,14 @@ _PROGRESS, _RULES = "progress", "rules"
 class FactRows(Protocol):
     """What a store has of facts: rows that it gives no meaning."""
 
-    def put_facts(self, session_id: str, facts: Sequence[NewFactRow]) -> list[int]:
-        """Writes ``(id, key, state, body)`` in one transaction; their ids."""
+    def put_facts(
+        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
+    ) -> list[int]:
+        """Writes ``(id, key, state, body)`` in one transaction; their ids.
+
+        Raises:
+            StoreConflictError: a row does not have the body any more that *was* has for its id.
+        """
 
     def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
         """The rows of the session, in the order of their first writes."""
@@ -127,13 +134,20 @@ class StoredFacts:
         """Writes *facts*, and in the same step how far the session has been read."""
         if not facts and progress is None:
             return
-        with self.lock:
-            rows = self._all() if facts else []
-            written = self._fact_rows(rows, facts) if facts else []
+        seen = {fact.id for _, fact in self._parsed.values()}
+
+        def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
+            there = {key for _, _, state, key, *_ in rows if state in _FACTS}
+            left = [
+                fact for fact in facts if fact.id in there or fact.id not in seen
+            ]  # else it was forgotten
+            written = self._fact_rows(rows, left) if left else []
             if progress is not None:
                 row_id = self._own_note(_PROGRESS)[0]
                 written.append((row_id, _PROGRESS, _NOTE, dump(dict(progress))))
-            self._rows.put_facts(self._session, written)
+            return written
+
+        self._write(rows_of, reads=bool(facts))
 
     def progress(self) -> dict[str, Any]:
         """How far the session has been read, as :meth:`put_all` was told; empty for one that was not."""
@@ -145,8 +159,8 @@ class StoredFacts:
 
     def put_correction(self, correction: Correction) -> None:
         """Writes *correction*, without secrets; the oldest leave above the bound."""
-        with self.lock:
-            rows = self._all()
+
+        def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
             kept = self._read_corrections(rows)
             spare = max(0, len(kept) + 1 - self._most_corrections)
             written: list[NewFactRow] = [(row_id, old.id, _GONE, "{}") for old, row_id in kept[:spare]]
@@ -157,7 +171,9 @@ class StoredFacts:
                 context=self._redact(correction.context),
             )
             row = (_free(rows), clean.id, _CORRECTION, self._body(clean))
-            self._rows.put_facts(self._session, [*written, row])
+            return [*written, row]
+
+        self._write(rows_of)
 
     def rules(self) -> dict[str, Any]:
         """What a distiller has kept, as :meth:`put_rules` was told; empty for nothing."""
@@ -167,10 +183,29 @@ class StoredFacts:
 
     def put_rules(self, kept: Mapping[str, Any]) -> None:
         """Keeps what a distiller has learned, in the place of what it had."""
-        with self.lock:
-            row_id = self._note(_RULES, self._all())[0]
+
+        def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
+            row_id = self._note(_RULES, rows)[0]
             body = dict(kept) | ({_SHARED: True} if self._namespace else {})
-            self._rows.put_facts(self._session, [(row_id, _RULES, _NOTE, dump(body))])
+            return [(row_id, _RULES, _NOTE, dump(body))]
+
+        self._write(rows_of)
+
+    def _write(
+        self, rows_of: Callable[[Sequence[FactRow]], Sequence[NewFactRow]], *, reads: bool = True
+    ) -> None:
+        """Writes what *rows_of* makes of the rows; again where another worker has changed one meanwhile."""
+        with self.lock:
+            for again in range(TRIES):
+                rows = self._all() if reads else []
+                was = {row_id: body for row_id, _, _, _, body, *_ in rows}
+                try:
+                    self._rows.put_facts(self._session, rows_of(rows), was)
+                except StoreConflictError:
+                    if again == TRIES - 1:
+                        raise
+                else:
+                    return
 
     def _fact_rows(self, rows: Sequence[FactRow], facts: Sequence[Fact]) -> list[NewFactRow]:
         ids = {key: row_id for row_id, _, state, key, *_ in rows if state in _FACTS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
@@ -182,17 +182,30 @@ class DatabaseStore(Store):
         done = self._native.forget(chosen.targets, REPLACEMENT)
         return chosen.report(done.sessions, 0, 0, 0, done.erased)
 
-    def put_facts(self, session_id: str, facts: Sequence[tuple[int | None, str, str, str]]) -> list[int]:
+    def put_facts(
+        self,
+        session_id: str,
+        facts: Sequence[tuple[int | None, str, str, str]],
+        was: Mapping[int, str] | None = None,
+    ) -> list[int]:
         """Writes facts ``(id, key, state, body)`` of the session in one transaction; their ids.
 
         One with an id takes the place of that one, of the session or its namespace. What key, state and body
         (JSON) mean is the caller's business: ``siltstone.knowledge.StoredFacts`` gives them a meaning. A
         session that was deleted takes none.
 
+        Args:
+            session_id: The session.
+            facts: What is written.
+            was: By their ids, the bodies of those whose place is taken, as they were read. Left out: any.
+
         Raises:
             InvalidEntryError: neither the session nor its namespace has a fact of such an id.
+            StoreConflictError: another worker has changed or forgotten one of *was*. Nothing was written.
         """
-        return self._native.put_facts(session_id, list(facts), milliseconds(None))
+        known = was or {}
+        rows = [(*fact, None if fact[0] is None else known.get(fact[0])) for fact in facts]
+        return self._native.put_facts(session_id, rows, milliseconds(None))
 
     def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
         """The facts of the session, in the order of their first writes; those of one *state*, if given.

@@ -57,7 +57,7 @@ pub(crate) type SessionOut = (
     Option<i64>,
 );
 /// id, key, state, body.
-pub(crate) type FactIn = (Option<i64>, Text, Text, Text);
+pub(crate) type FactIn = (Option<i64>, Text, Text, Text, Option<Text>);
 /// id, namespace, state, key, body, `created_at`, `changed_at`.
 pub(crate) type FactOut = (i64, String, String, String, String, i64, i64);
 /// An entry without vectors: id, content, role, name.
@@ -196,12 +196,13 @@ pub(crate) fn derived_out(row: Derived) -> DerivedOut {
     )
 }
 
-pub(crate) fn fact_in((id, key, state, body): FactIn) -> NewFact {
+pub(crate) fn fact_in((id, key, state, body, was): FactIn) -> NewFact {
     NewFact {
         id,
         key: key.to_string(),
         state: state.to_string(),
         body: body.to_string(),
+        was: was.map(|was| was.to_string()),
     }
 }
 

@@ -12,8 +12,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where neither the session nor its namespace has a fact of such an id; otherwise
-    /// those of a write.
+    /// [`ErrorKind::InvalidEntry`] where neither the session nor its namespace has a fact of such an id;
+    /// [`ErrorKind::StoreConflict`] where one does not say any more what it was to say; otherwise those of a write.
+    /// Nothing is written then.
     pub fn put_facts(&self, session: &SessionId, facts: &[NewFact], now: i64) -> Result<Vec<i64>> {
         self.database.writer()?.transaction(|transaction| {
             let row = session::find_or_create(transaction, session)?;

@@ -33,6 +33,8 @@ pub struct NewFact {
     pub state: String,
     /// What it says, as JSON.
     pub body: String,
+    /// What the fact in whose place it comes must say still; None for anything.
+    pub was: Option<String>,
 }
 
 /// A fact as the store holds it.
@@ -61,7 +63,7 @@ pub struct Fact {
 /// # Errors
 ///
 /// [`ErrorKind::InvalidEntry`] where its namespace, or for a session without one the session itself, has no fact
-/// of that id.
+/// of that id; [`ErrorKind::StoreConflict`] where that fact does not say any more what it was to say.
 pub(crate) fn put(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -80,6 +82,15 @@ pub(crate) fn put(
     };
     if let Some(id) = new.id {
         let before = get(transaction, id)?.filter(|before| is_of(before, session));
+        if let Some(was) = &new.was
+            && before.as_ref().is_none_or(|before| before.body != *was)
+        {
+            let message = format!(
+                "fact {id} of session {:?} was changed or forgotten by another worker; nothing was written",
+                session.name
+            );
+            return Err(Error::new(ErrorKind::StoreConflict, message).with("id", id));
+        }
         let Some(before) = before else {
             let message = format!("session {:?} has no fact {id}", session.name);
             return Err(Error::new(ErrorKind::InvalidEntry, message).with("id", id));
