@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
 from siltstone import llm
@@ -75,6 +74,7 @@ from siltstone.outcome import (
 )
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
+from siltstone.values import replace
 
 __all__ = [
     "acompact",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass
 
 __all__ = [
     "ArchiveFailed",

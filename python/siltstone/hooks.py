@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
 from siltstone.background import started
 from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.values import dataclass
 
 __all__ = ["HOOK_TIMEOUT", "NO_GUARDS", "Guards", "Guidance", "HookCall", "HookError", "ask", "ask_async"]
 

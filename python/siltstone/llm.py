@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from siltstone.background import started
@@ -12,6 +11,7 @@ from siltstone.errors import ConfigError, ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
 from siltstone.messages import well_formed
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass, field, replace
 
 __all__ = [
     "LAST_RESORT",

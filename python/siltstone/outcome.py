@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from siltstone.events import Event
@@ -12,6 +11,7 @@ from siltstone.hooks import Guidance
 from siltstone.html import table
 from siltstone.messages import RawMessage
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass, fields
 
 __all__ = [
     "AfterCompact",

@@ -10,7 +10,6 @@ import copy
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -19,6 +18,7 @@ from siltstone._native import redaction_rules
 from siltstone.errors import ConfigError, SecretRefusedError
 from siltstone.messages import RawMessage
 from siltstone.messages.plain import as_fields
+from siltstone.values import dataclass, field, replace
 
 __all__ = ["Action", "RedactionConfig", "Redactor", "SecretFinding", "SecretRule", "redact", "rule_names"]
 

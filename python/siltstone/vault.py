@@ -16,7 +16,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from siltstone.errors import ConfigError, StoreIoError
+from siltstone.values import dataclass, field
 
 __all__ = ["Contents", "Vault", "VaultMemory", "VaultSummary", "folder_name"]
 

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone import extras
@@ -15,6 +14,7 @@ from siltstone.errors import ConfigError
 from siltstone.outcome import Compacted, Outcome
 from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass
 
 __all__ = ["AnySession", "Door", "Ready", "called", "merged", "requires", "sync_session"]
 

@@ -6,7 +6,6 @@ import logging
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from operator import attrgetter, mul
 from pathlib import Path
@@ -21,6 +20,7 @@ from siltstone.documented import DIMENSION, bm25, hash_vector, hybrid_scores, pa
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
+from siltstone.values import dataclass
 
 __all__ = ["Archived", "ContextArchive", "Said"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from siltstone.archive.lines import Loaded, read_lines, write_lines
 from siltstone.documented import estimate_utf16
 from siltstone.knowledge import KINDS, Fact, entities_of, topics_of
 from siltstone.memory.entry import StoredEntry
+from siltstone.values import dataclass, field
 
 __all__ = [
     "Segment",

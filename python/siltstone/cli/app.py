@@ -7,7 +7,6 @@ bad input, and nothing was changed.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +30,7 @@ from siltstone.cli.transcript import read_transcripts
 from siltstone.compaction import Compactor
 from siltstone.compaction.registry import policy_names
 from siltstone.presets import Preset, preset_names
+from siltstone.values import replace
 
 __all__ = ["app"]
 

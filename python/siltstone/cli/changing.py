@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +25,7 @@ from siltstone.session import Session, import_everything, import_knowledge, impo
 from siltstone.session.carrying import kind_of
 from siltstone.session.presetting import preset_of_store
 from siltstone.stores import MemoryStore
+from siltstone.values import asdict
 
 __all__ = ["forget", "import_transcript", "undo"]
 

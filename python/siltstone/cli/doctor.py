@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from siltstone.cli.stores import find_store
 from siltstone.errors import StoreCorruptError, StoreOpenError
 from siltstone.memory import Finding, StoreStats
 from siltstone.stores import MemoryStore
+from siltstone.values import asdict, dataclass
 
 __all__ = ["Diagnosis", "examine"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from siltstone.cli.stores import opened
 from siltstone.knowledge import Fact
 from siltstone.memory.convert import datetime_from
 from siltstone.session import Session
+from siltstone.values import asdict
 
 __all__ = ["facts"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +25,7 @@ from siltstone.session import (
     export_segments,
     export_vectors,
 )
+from siltstone.values import asdict
 
 __all__ = [
     "SessionId",

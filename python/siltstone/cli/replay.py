@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from siltstone.outcome import Compacted, Failed
 from siltstone.presets import Preset
 from siltstone.session import Prepared, Session
 from siltstone.stores import MemoryStore
+from siltstone.values import asdict, dataclass, field
 
 __all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from siltstone.memory.entry import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding
 from siltstone.stores import MemoryStore
+from siltstone.values import asdict, dataclass
 
 __all__ = ["Secret", "SecretsFound", "scan"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 
 from siltstone.cli.console import AsJson, line, output, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath, log_rows, plain
@@ -11,6 +10,7 @@ from siltstone.cli.stores import opened, require_session
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import decode, opens_turn, read_message
+from siltstone.values import asdict, dataclass
 
 __all__ = ["Mark", "TurnTokens", "timeline", "told"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import detect, read_message
+from siltstone.values import dataclass
 
 __all__ = ["Transcript", "read_transcripts"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.compaction.checkpoint import Checkpoint
@@ -12,6 +11,7 @@ from siltstone.llm import Flow, ToolCall
 from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass, field
 
 __all__ = [
     "SAID",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from siltstone.compaction.base import CompactionError
 from siltstone.compaction.refusal import is_refusal
@@ -12,6 +11,7 @@ from siltstone.errors import ModelError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall
 from siltstone.overflow import is_context_overflow
 from siltstone.usage import UsageRecord
+from siltstone.values import replace
 
 __all__ = ["Calls", "SummarizerOverflow"]
 

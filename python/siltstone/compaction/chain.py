@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +24,7 @@ from siltstone.llm import Flow
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
+from siltstone.values import replace
 
 __all__ = ["Chain"]
 

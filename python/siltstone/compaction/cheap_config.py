@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from siltstone.compaction import checks
 from siltstone.compaction.base import CompactionContext
 from siltstone.compaction.tool_results import InUse, loads_what_is_used
 from siltstone.compaction.window_config import share_of
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass
 
 __all__ = ["ClearConfig", "DuplicatesConfig", "InPlaceConfig"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from siltstone.compaction.base import RULE_ROLES, Compaction, CompactionError, Skip, State, Trigger
@@ -32,6 +31,7 @@ from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, EARLIER_NOTE, R
 from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.llm import Flow
 from siltstone.messages import Message, opens_turn, summary_level, unmarked
+from siltstone.values import dataclass, replace
 
 __all__ = ["LEAST_MATERIAL", "ChronicleRun", "checkpoints_of", "view_budget"]
 

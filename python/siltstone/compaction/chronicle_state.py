@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from siltstone.compaction.base import State
 from siltstone.compaction.checkpoint import Checkpoint
+from siltstone.values import dataclass, replace
 
 __all__ = ["ChronicleState", "Known", "key_of", "listed"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal, TypeAlias
 
@@ -18,6 +17,7 @@ from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
 from siltstone.messages import RawMessage, RequestRule, is_request
 from siltstone.tokens import TokenRule, rule
+from siltstone.values import dataclass
 
 __all__ = ["CompactionConfig", "Curator"]
 

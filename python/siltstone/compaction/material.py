@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from siltstone.compaction.base import Range
 from siltstone.compaction.clip import near_end
@@ -19,6 +18,7 @@ from siltstone.compaction.rewrite import covered, joined
 from siltstone.compaction.transcript_reader import Run, Segment, Unread, lines_of
 from siltstone.messages import Excerpt, Message, groups
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass
 
 __all__ = ["Material", "Piece", "at_most"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger
@@ -17,6 +16,7 @@ from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.compaction.tiered_stack import Layer, Stack
 from siltstone.llm import Flow
 from siltstone.messages import Message, summary_level
+from siltstone.values import dataclass, replace
 
 __all__ = ["RollingRun"]
 

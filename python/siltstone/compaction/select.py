@@ -8,11 +8,11 @@ newest one; and only if all of it fits, the newest complete turns that still fit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from siltstone.compaction.base import RULE_ROLES, Substitute, rules_in_force
 from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass
 
 __all__ = ["Room", "Selection", "closed", "parted", "select"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import RULE_ROLES, SAID, Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.documented_bm25 import documented_scores
@@ -15,6 +14,7 @@ from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history, render_messages
 from siltstone.tokens import TokenRule, rule
+from siltstone.values import dataclass, replace
 
 __all__ = ["SmartTrim", "Trimmed", "smart_trim"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from operator import sub
 from typing import Any
@@ -34,6 +33,7 @@ from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message, RequestRule, as_history, opens_turn, summary_level
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
+from siltstone.values import replace
 
 __all__ = ["ThresholdCompactor"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -11,6 +10,7 @@ from siltstone.compaction import checks
 from siltstone.compaction.chronicle_config import ChronicleConfig
 from siltstone.compaction.tiered_prompts import DOCUMENTED_MARKER, EMERGENCY_MARKER, SUMMARY_HEADING
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass, field
 
 __all__ = ["FALLBACK_WINDOW", "LEAST_SUMMARY", "Tier", "TieredConfig", "least_tokens"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from siltstone.compaction.base import State, Trigger
 from siltstone.compaction.rewrite import joined
 from siltstone.messages import History, opens_turn, unmarked
+from siltstone.values import dataclass
 
 __all__ = ["Layer", "Stack", "live_start"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from siltstone.compaction.render import render
 from siltstone.messages import Excerpt, Message, rendered_tokens
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass
 
 __all__ = ["Run", "Segment", "Unread", "lines_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import (
     Compaction,
@@ -27,6 +26,7 @@ from siltstone.compaction.waterfall_writer import Writer
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, summary_level
 from siltstone.tokens import TokenRule, rule
+from siltstone.values import dataclass, replace
 
 __all__ = ["WaterfallCompactor", "WaterfallRestored"]
 

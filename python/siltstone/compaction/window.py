@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from siltstone.compaction.base import (
@@ -27,6 +26,7 @@ from siltstone.errors import ModelError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history
 from siltstone.tokens import TokenRule, rule
+from siltstone.values import dataclass, replace
 
 __all__ = ["Tiers", "WindowCompactor", "tiers"]
 

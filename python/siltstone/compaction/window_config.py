@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
 from siltstone.compaction import checks
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass
 
 __all__ = ["WINDOW_PREFIX", "WindowConfig", "share_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone import _native
@@ -11,6 +10,7 @@ from siltstone.errors import ConfigError
 from siltstone.index.arrays import as_k, first_row, serial, table
 from siltstone.index.base import RowIndex
 from siltstone.index.vectors import as_query, as_rows
+from siltstone.values import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

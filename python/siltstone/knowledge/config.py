@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from siltstone.errors import ConfigError
 from siltstone.knowledge.base import InMemoryFacts
 from siltstone.knowledge.hybrid import HybridFacts
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
+from siltstone.values import dataclass
 
 __all__ = ["KnowledgeConfig"]
 

@@ -7,12 +7,12 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
+from siltstone.values import asdict, dataclass, replace
 
 __all__ = ["DENIED", "KnowledgeDistiller", "Rule", "correction_of", "tool_fact"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from siltstone.errors import ModelError
@@ -15,6 +14,7 @@ from siltstone.knowledge.topics import entities_of, topics_of
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass
 
 __all__ = [
     "Extraction",

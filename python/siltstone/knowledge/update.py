@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
@@ -18,6 +17,7 @@ from siltstone.knowledge.words import (
     values,
     words,
 )
+from siltstone.values import dataclass, replace
 
 __all__ = ["Action", "Held", "Learned", "decide", "learn"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from siltstone.compaction import ThresholdCompactor, breakdown
@@ -28,6 +27,7 @@ from siltstone.session import Session
 from siltstone.session.presetting import kept_preset
 from siltstone.stores import MemoryStore
 from siltstone.tools import handle_of
+from siltstone.values import dataclass
 
 __all__ = ["Access", "SessionMemory", "open_memory"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from siltstone.errors import ConfigError
+from siltstone.values import dataclass, field
 
 __all__ = [
     "MAX_FINGERPRINT_BYTES",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +28,7 @@ from siltstone.messages import (
     tombstone,
 )
 from siltstone.messages.escapes import DEEPEST
+from siltstone.values import dataclass, replace
 
 __all__ = ["REPLACEMENT", "Criteria", "Plan", "Target", "plan"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
 from siltstone.messages import Dialect, Provenance, Role
+from siltstone.values import dataclass
 
 __all__ = [
     "CommitReceipt",

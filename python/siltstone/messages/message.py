@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.messages.summary_mark import ascend, marked
+from siltstone.values import dataclass
 
 __all__ = [
     "Dialect",

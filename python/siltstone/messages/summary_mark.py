@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
+
+from siltstone.values import dataclass
 
 __all__ = ["SummaryMark", "ascend", "marked", "ranges_in_words", "read_mark", "unmarked"]
 

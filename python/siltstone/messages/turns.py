@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from siltstone.messages.groups import unanswered
 from siltstone.messages.message import Dialect, Message
+from siltstone.values import dataclass
 
 __all__ = [
     "REMINDER_TAGS",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from siltstone.values import dataclass
 
 __all__ = ["Unit", "read_material"]
 

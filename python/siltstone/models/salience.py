@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log, sqrt
 
 from siltstone._native import words
 from siltstone.models.material import Unit
+from siltstone.values import dataclass
 
 __all__ = ["Scored", "score"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -17,6 +16,7 @@ from siltstone.knowledge import KnowledgeConfig
 from siltstone.presets.base import Preset, System, chosen
 from siltstone.presets.reading import Table, json_object, table
 from siltstone.recall import RecallConfig
+from siltstone.values import replace
 
 __all__ = ["FOLDER", "Openclaw", "openclaw"]
 

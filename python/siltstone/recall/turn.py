@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Final, Protocol, TypeAlias
 
@@ -11,6 +10,7 @@ from siltstone.messages import Message, opens_turn
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
 from siltstone.recall.block import KNOWLEDGE_PERCENT, build_block
 from siltstone.recall.query import LEAST, queries_of, query_of
+from siltstone.values import dataclass, field
 
 __all__ = ["FACT_LIMIT", "Excerpt", "Recall", "Sources"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
@@ -19,6 +18,7 @@ from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.session.core import SessionCore

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from siltstone.compaction.base import Compactor, OverflowRetrier
@@ -12,6 +11,7 @@ from siltstone.messages import RawMessage, read_message
 from siltstone.overflow import is_context_overflow
 from siltstone.session.boundary import Prepared
 from siltstone.session.recovery import MOST_RETRIES
+from siltstone.values import dataclass
 
 __all__ = ["CONTINUE_PROMPT", "Answer", "again", "ended", "most_retries"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from siltstone.session.noting import band_at
 from siltstone.session.state import SessionState
 from siltstone.session.view import View
 from siltstone.tools.memory_get import NAME as MEMORY_GET
+from siltstone.values import dataclass, replace
 
 __all__ = [
     "Prepared",

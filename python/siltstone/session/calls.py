@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.compaction.base import (
@@ -64,6 +63,7 @@ from siltstone.tools import (
     memory_search,
     skill,
 )
+from siltstone.values import replace
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 

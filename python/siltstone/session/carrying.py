@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -41,6 +40,7 @@ from siltstone.memory.log import (
 )
 from siltstone.messages.json_text import dump
 from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.values import asdict, dataclass, field, replace
 
 __all__ = [
     "Imported",

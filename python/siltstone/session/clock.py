@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
 from siltstone.messages import Message
 from siltstone.usage import UsageRecord, total
+from siltstone.values import asdict, dataclass, fields, replace
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
@@ -21,6 +20,7 @@ from siltstone.session.repeats import retried
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items
+from siltstone.values import replace
 
 __all__ = ["commit"]
 

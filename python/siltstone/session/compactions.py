@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.session.rows import usage_of
 from siltstone.usage import UsageRecord
+from siltstone.values import dataclass
 
 __all__ = ["CompactionRecord", "SummaryRecord", "expand", "record", "records", "view_at"]
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.compaction.base import check_pin_budget
@@ -66,6 +65,7 @@ from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
+from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive

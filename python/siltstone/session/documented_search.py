@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
 from siltstone.memory.base import Store
 from siltstone.memory.entry import SourceRange, StoredEntry
 from siltstone.recall import Detail, RecallConfig
+from siltstone.values import dataclass
 
 __all__ = ["DocumentedSearch"]
 

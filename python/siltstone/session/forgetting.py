@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack
 
@@ -17,6 +16,7 @@ from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress
 from siltstone.session.loading import all_derived, covered
+from siltstone.values import replace
 
 __all__ = ["Criteria", "forgetting"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from siltstone.archive.everything import Record
@@ -18,6 +17,7 @@ from siltstone.session.boundary import compaction
 from siltstone.session.carrying import records_of, write_session
 from siltstone.session.core import SessionCore
 from siltstone.session.opening import Opened, open_session
+from siltstone.values import replace
 
 __all__ = ["fitted", "forked"]
 

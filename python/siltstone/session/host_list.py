@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from siltstone.messages import (
     without_own_key,
 )
 from siltstone.session.range_set import RangeSet, numbers, union
+from siltstone.values import dataclass, field, replace
 
 __all__ = ["HostList", "Seen"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from siltstone.errors import ConfigError
@@ -11,6 +10,7 @@ from siltstone.knowledge import Fact, FactRows, KnowledgeConfig, Marked, StoredF
 from siltstone.memory.base import Store
 from siltstone.session.range_set import RangeSet, common, minus, union
 from siltstone.session.slot import Slot
+from siltstone.values import dataclass, replace
 
 __all__ = ["Knowing", "OnLine", "Progress"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
@@ -52,6 +51,7 @@ from siltstone.session.knowing import TRIES, OnLine, Progress
 from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.tools.memory_save import MAX_SAVES, read_memory
 from siltstone.tools.memory_save import NAME as MEMORY_SAVE
+from siltstone.values import dataclass, replace
 
 __all__ = [
     "extraction",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from siltstone.messages import InjectedMessage, read_message
 from siltstone.session.boundary import Prepared
 from siltstone.tokens import TokenRule
+from siltstone.values import replace
 
 __all__ = ["noted"]
 

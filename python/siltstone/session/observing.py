@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, HistoryConflictError
@@ -20,6 +19,7 @@ from siltstone.session.range_set import RangeSet, count, minus, union, within
 from siltstone.session.rewriting import rewrite
 from siltstone.session.state import SessionState
 from siltstone.session.usage import cached_tokens, input_tokens
+from siltstone.values import replace
 
 __all__ = ["OnConflict", "observe"]
 

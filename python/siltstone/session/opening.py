@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from siltstone.compaction.base import Compactor, OverheadChecker
@@ -25,6 +24,7 @@ from siltstone.session.noting import check_warn_at
 from siltstone.session.presetting import check_free, kept_preset, preset_options, settle
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
+from siltstone.values import dataclass
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive

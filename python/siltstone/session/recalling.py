@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
 from siltstone.archive import ContextArchive
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
@@ -22,6 +21,7 @@ from siltstone.session.range_set import RangeSet, minus
 from siltstone.session.state import SessionState
 from siltstone.session.view import View
 from siltstone.tools.budget import best_part
+from siltstone.values import replace
 
 __all__ = ["Recalling"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from siltstone.compaction.base import Compaction
 from siltstone.events import RedactedSpan
@@ -20,6 +19,7 @@ from siltstone.messages import (
 )
 from siltstone.redaction import Redactor, SecretFinding
 from siltstone.session.view import Item
+from siltstone.values import replace
 
 __all__ = ["Redacting"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.log import SessionVersion
+from siltstone.values import dataclass
 
 __all__ = ["TRIES", "Call", "Calls", "Write", "retried"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
 from siltstone.events import Hook, MemoryExpired, notify
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
+from siltstone.values import dataclass
 
 __all__ = ["Retention", "only_new", "retain"]
 

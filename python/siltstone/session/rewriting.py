@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from siltstone.errors import SessionDroppedError
 from siltstone.memory.log import CommitReceipt, CompactionRow, SessionVersion
@@ -14,6 +13,7 @@ from siltstone.session.loading import load, originals
 from siltstone.session.repeats import Call, retried
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View
+from siltstone.values import replace
 
 __all__ = ["rewrite", "undo"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, replace
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
@@ -24,6 +23,7 @@ from siltstone.session.range_set import RangeSet
 from siltstone.session.redacting import Redacting
 from siltstone.session.view import Item
 from siltstone.usage import UsageRecord
+from siltstone.values import asdict, replace
 
 __all__ = [
     "committed",

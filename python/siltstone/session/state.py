@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 
 from siltstone.memory.log import CompactionRow, LogState, SessionLog, SessionVersion
 from siltstone.session.clock import CompactionClock
@@ -12,6 +11,7 @@ from siltstone.session.loading import load, originals, with_live_objects
 from siltstone.session.rows import usage_of
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass, field, replace
 
 __all__ = ["SessionState", "first_state", "followed"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +17,7 @@ from siltstone.errors import ModelError
 from siltstone.hooks import HookCall, HookError
 from siltstone.llm import AsyncModels, CompletionRequest, Landing, Steps
 from siltstone.session.slot import Claim, Slot
+from siltstone.values import dataclass
 
 __all__ = ["Done", "Queue", "alone", "in_thread"]
 

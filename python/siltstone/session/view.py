@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from siltstone.memory.log import NewRef, ViewItem
 from siltstone.messages import Message, RawMessage, opens_turn
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
+from siltstone.values import dataclass, replace
 
 __all__ = ["DERIVED", "Item", "View", "view_items"]
 

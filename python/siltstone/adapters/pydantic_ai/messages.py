@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.messages import Provenance
+from siltstone.values import replace
 
 with requires("pydantic-ai"):
     from pydantic_ai.messages import (

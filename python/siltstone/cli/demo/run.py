@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from siltstone.models import ExtractiveModel
 from siltstone.presets import Preset
 from siltstone.session import Session
 from siltstone.stores import MemoryStore
+from siltstone.values import dataclass, field
 
 __all__ = ["SESSION_ID", "Answer", "Demo", "run"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from siltstone.errors import ConversionLossError, InvalidMessageError
@@ -14,6 +13,7 @@ from siltstone.messages.conversion.writing import WRITERS
 from siltstone.messages.message import Dialect, RawMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import detect, validate
+from siltstone.values import dataclass, replace
 
 __all__ = ["Converted", "Loss", "convert"]
 

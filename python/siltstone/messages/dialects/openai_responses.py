@@ -11,7 +11,6 @@ nobody here, so no summary could take their place; and messages of that role are
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.messages.dialects.base import (
@@ -29,6 +28,7 @@ from siltstone.messages.dialects.pairs import BY_PROVIDER, CALLS, OUTPUTS, CallT
 from siltstone.messages.media import media_part
 from siltstone.messages.message import REFERENCE, Dialect, Part, Role
 from siltstone.messages.plain import as_fields
+from siltstone.values import replace
 
 __all__ = ["ITEMS", "NAME", "ROLES", "TYPES", "item_type", "read"]
 

@@ -6,8 +6,9 @@ waiting for an answer cannot be known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from siltstone.values import dataclass
 
 __all__ = ["BY_PROVIDER", "CALLS", "OUTPUTS", "CallType"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from siltstone.messages.message import Dialect, Message, RawMessage
 from siltstone.messages.read import read_message
 from siltstone.messages.repairs import anthropic, openai_chat, openai_responses
 from siltstone.messages.validators import Finding, dialect_of, validate_history
+from siltstone.values import dataclass, replace
 
 __all__ = ["Repaired", "repair"]
 

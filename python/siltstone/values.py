@@ -1,0 +1,267 @@
+"""Value classes: dataclasses whose functions are made when they are first used.
+
+``dataclasses`` writes and compiles up to seven functions when a class is defined. With some hundred classes
+that was half of the time until a process has its first session, most of it for classes that the process never
+makes an object of. Here a class is read when it is defined and finished when it is used. Type checkers,
+``dataclasses.fields``, ``replace``, ``asdict`` and ``match`` see an ordinary dataclass, and so does pickling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["asdict", "dataclass", "field", "fields", "replace"]
+
+if TYPE_CHECKING:
+    from dataclasses import asdict, dataclass, field, fields, replace
+else:
+
+    def field(**options: Any) -> Any:
+        """``dataclasses.field``."""
+        return _Field(options)
+
+    def dataclass(
+        cls: type | None = None,
+        *,
+        frozen: bool = False,
+        slots: bool = False,
+        eq: bool = True,
+        repr: bool = True,  # noqa: A002 - the name that dataclasses gives it
+        kw_only: bool = False,
+    ) -> Any:
+        """``dataclasses.dataclass``: the functions of the class are made on first use."""
+        options = {"frozen": frozen, "slots": slots, "eq": eq, "repr": repr, "kw_only": kw_only}
+        return _defined(cls, options) if cls is not None else lambda cls: _defined(cls, options)
+
+    def replace(value: Any, /, **changes: Any) -> Any:
+        """``dataclasses.replace``."""
+        plan = _PLANS.get(type(value))
+        if plan is None:
+            import dataclasses
+
+            return dataclasses.replace(value, **changes)
+        for name, given in plan.every():
+            if not given.get("init", True):
+                if name in changes:
+                    raise ValueError(f"field {name} is declared with init=False")
+            elif name not in changes:
+                changes[name] = getattr(value, name)
+        return type(value)(**changes)
+
+    def fields(value: Any) -> Any:
+        """``dataclasses.fields``."""
+        import dataclasses
+
+        return dataclasses.fields(value)
+
+    def asdict(value: Any, **options: Any) -> Any:
+        """``dataclasses.asdict``."""
+        import dataclasses
+
+        return dataclasses.asdict(value, **options)
+
+
+class _Field:
+    """What was said of a field, until ``dataclasses`` is asked."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+
+class _Plan:
+    """What a class was defined with: its own fields, and how they were given."""
+
+    __slots__ = ("cls", "given", "names", "options")
+
+    def __init__(self, cls: type, options: dict[str, Any]) -> None:
+        self.cls, self.options = cls, options
+        kinds = cls.__annotations__.items()
+        self.names = tuple(name for name, kind in kinds if not str(kind).startswith("ClassVar"))
+        self.given = {name: cls.__dict__[name] for name in self.names if name in cls.__dict__}
+
+    def every(self) -> list[tuple[str, dict[str, Any]]]:
+        """All fields, those of bases first, and what was said of each."""
+        found: dict[str, dict[str, Any]] = {}
+        for base in reversed(self.cls.__mro__):
+            if (plan := _PLANS.get(base)) is not None:
+                found |= {name: plan.said_of(name) for name in plan.names}
+        return list(found.items())
+
+    def said_of(self, name: str) -> dict[str, Any]:
+        given = self.given.get(name, _MISSING)
+        said = {"kw_only": self.options["kw_only"], "annotation": self.cls.__annotations__[name]}
+        if isinstance(given, _Field):
+            return said | given.options
+        return said if given is _MISSING else said | {"default": given}
+
+
+_PLANS: dict[type, _Plan] = {}
+_MISSING = object()
+
+
+def _defined(cls: type, options: dict[str, Any]) -> type:
+    """*cls* as it is before its first use."""
+    plan = _Plan(cls, options)
+    held = {**cls.__dict__}
+    made: dict[str, Any] = {
+        name: _Late(name) for name in ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+    }
+    made["__init__"] = _Init("__init__")
+    if options["repr"]:
+        made["__repr__"] = _Late("__repr__")
+    if options["eq"]:
+        made["__eq__"] = _Late("__eq__")
+        made["__hash__"] = _Late("__hash__") if options["frozen"] else None
+    if options["frozen"]:
+        made |= {"__setattr__": _no_change, "__delattr__": _no_deletion}
+        if options["slots"]:
+            made |= {"__getstate__": _state, "__setstate__": _restored}
+    said_by_class = {name for name in made if name in held}
+    if held.get("__hash__", _MISSING) is None and "__eq__" in held:
+        said_by_class.discard("__hash__")  # Python put None there, beside an equality
+    made = {name: function for name, function in made.items() if name not in said_by_class}
+    defaults = {
+        name: given.options.get("default", _MISSING) if isinstance(given, _Field) else given
+        for name, given in plan.given.items()
+    }
+    if options["slots"]:
+        cls = _slotted(cls, plan, held, made)
+    else:
+        for name, default in defaults.items():
+            if default is _MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, default)
+        for name, function in made.items():
+            setattr(cls, name, function)
+    plan.cls = cls
+    _PLANS[cls] = plan
+    return cls
+
+
+def _slotted(cls: type, plan: _Plan, held: dict[str, Any], made: dict[str, Any]) -> type:
+    """*cls* again, with slots for its own fields."""
+    inherited = {slot for base in cls.__mro__[1:-1] for slot in base.__dict__.get("__slots__", ())}
+    for name in (*plan.names, "__dict__", "__weakref__"):
+        held.pop(name, None)
+    slots = tuple(name for name in plan.names if name not in inherited)
+    again = type(cls)(cls.__name__, cls.__bases__, {**held, "__slots__": slots, **made})
+    again.__qualname__ = cls.__qualname__
+    return again
+
+
+class _Late:
+    """Stands in a class for what ``dataclasses`` makes of it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        home = next((base for base in owner.__mro__ if base.__dict__.get(self.name) is self), None)
+        if home is not None:  # else another thread has finished it meanwhile
+            self.finish(home)
+        return getattr(owner if instance is None else instance, self.name)
+
+    def finish(self, home: type) -> None:
+        """Puts what it stands for, and the like, in its place."""
+        made = _by_dataclasses(_PLANS[home])
+        for name, held in list(home.__dict__.items()):
+            if type(held) is _Late:
+                setattr(home, name, made[name])
+
+
+class _Init(_Late):
+    """Stands in a class for its ``__init__``, which alone is made where an object is."""
+
+    __slots__ = ()
+
+    def finish(self, home: type) -> None:
+        setattr(home, self.name, _init(_PLANS[home]))
+
+
+def _init(plan: _Plan) -> Any:
+    """The function ``__init__`` of a class."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
+    positional, named, body = list[str](), list[str](), list[str]()
+    annotations: dict[str, Any] = {}
+    for name, said in plan.every():
+        value = name
+        if "default" in said:
+            known[f"_of_{name}"] = said["default"]
+        elif "default_factory" in said:
+            known[f"_make_{name}"] = said["default_factory"]
+        if said.get("init", True):
+            default = ""
+            if "default" in said:
+                default = f"=_of_{name}"
+            elif "default_factory" in said:
+                default, value = "=_missing", f"_make_{name}() if {name} is _missing else {name}"
+            (named if said["kw_only"] else positional).append(name + default)
+            annotations[name] = said["annotation"]
+        elif "default_factory" in said:
+            value = f"_make_{name}()"
+        elif "default" in said and plan.options["slots"]:
+            value = f"_of_{name}"
+        else:
+            continue
+        body.append(f"_set(self, {name!r}, {value})" if plan.options["frozen"] else f"self.{name} = {value}")
+    if hasattr(plan.cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    parameters = ", ".join(["self", *positional, *(["*", *named] if named else [])])
+    lines = "\n ".join(body or ["pass"])
+    exec(f"def __init__({parameters}):\n {lines}", known)  # noqa: S102 - of names of fields, as dataclasses does
+    function = known["__init__"]
+    function.__qualname__, function.__module__ = f"{plan.cls.__qualname__}.__init__", plan.cls.__module__
+    function.__annotations__ = annotations | {"return": None}
+    return function
+
+
+def _by_dataclasses(plan: _Plan) -> dict[str, Any]:
+    """What ``dataclasses`` makes of a class of the same bases and fields."""
+    import dataclasses
+
+    cls = plan.cls
+    body: dict[str, Any] = {
+        name: dataclasses.field(**given.options) if isinstance(given, _Field) else given
+        for name, given in plan.given.items()
+    }
+    body |= {"__annotations__": cls.__annotations__, "__doc__": cls.__doc__ or ""}
+    body |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    if "__orig_bases__" in cls.__dict__:
+        body["__orig_bases__"] = cls.__dict__["__orig_bases__"]
+    options = {**plan.options, "slots": False}
+    twin: Any = type(cls)(cls.__name__, cls.__bases__, body)
+    twin = dataclasses.dataclass(init=False, **options)(twin)
+    return dict(twin.__dict__)
+
+
+def _no_change(_: Any, name: str, __: Any) -> None:
+    raise _frozen(f"cannot assign to field {name!r}")
+
+
+def _no_deletion(_: Any, name: str) -> None:
+    raise _frozen(f"cannot delete field {name!r}")
+
+
+def _frozen(message: str) -> Exception:
+    from dataclasses import FrozenInstanceError
+
+    return FrozenInstanceError(message)
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, name) for name, _ in _PLANS[_home(type(self))].every()]
+
+
+def _restored(self: Any, state: list[Any]) -> None:
+    for (name, _), value in zip(_PLANS[_home(type(self))].every(), state, strict=True):
+        object.__setattr__(self, name, value)
+
+
+def _home(cls: type) -> type:
+    """The class of values that *cls* is, or derives from."""
+    return next(base for base in cls.__mro__ if base in _PLANS)
