@@ -38,6 +38,12 @@ def lowest(requirement: str) -> str:
     return f"{found[1]}=={found[2]}"
 
 
+#: What is measured beside siltstone, where it does not come with the framework.
+PEERS = {"langchain": [], "pydantic-ai": ["pydantic-ai-harness>=0.62"], "openai-agents": []}
+
+nox.options.sessions = ["adapter"]
+
+
 @nox.session
 @nox.parametrize(
     ("name", "which"),
@@ -55,4 +61,15 @@ def adapter(session: nox.Session, name: str, which: str) -> None:
         env={
             "PYTHONPATH": str(CHECKOUT / "python"),
         },
+    )
+
+
+@nox.session
+@nox.parametrize("name", list(PEERS), ids=list(PEERS))
+def latency(session: nox.Session, name: str) -> None:
+    """What an adapter adds to a model call when nothing is due, beside the framework's own compaction."""
+    session.install("--upgrade", *EXTRAS[name], *PEERS[name], "numpy")
+    session.run(
+        *("python", "benches/adapters/latency.py", name),
+        env={"PYTHONPATH": str(CHECKOUT / "python"), "OPENAI_AGENTS_DISABLE_TRACING": "1"},
     )

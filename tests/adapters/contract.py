@@ -97,6 +97,8 @@ class Case(ABC):
     prompts = 0
     #: Whether there is a synchronous way to run an agent.
     has_sync = True
+    #: Whether a hook may send a request again.
+    can_send_again = True
     #: Whether the host counts tokens of the whole run, and a summary's are to be among them.
     counts_usage = True
 
@@ -482,6 +484,8 @@ class AdapterContract:
             assert len(sessions[name].log()) == self.case.prompts + 4 * self.case.messages_of_a_turn
 
     def test_a_request_that_is_too_large_is_sent_again_smaller(self, is_async: bool) -> None:
+        if not self.case.can_send_again:
+            pytest.skip("the framework lets no hook send a second request")
         session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
         script, inputs = conversation(4)
         run = self.case.play(

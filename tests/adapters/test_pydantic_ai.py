@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed; nox -s adapter has it")
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, exceptions
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     CompactionPart,
@@ -99,6 +99,7 @@ def _parts(reply: Reply, sent: int) -> list[Any]:
 class PydanticAICase(Case):
     """``Agent`` with a capability; the caller hands the messages of one run to the next."""
 
+    can_send_again = hasattr(exceptions, "RetryModelRequest")  # since 2.64
     messages_of_a_turn = 4  # the results of one answer are in one request
 
     def __init__(self, prompt: str, **options: Any) -> None:

@@ -192,3 +192,42 @@ def test_a_user_who_quotes_a_summary_has_said_something(tmp_path: Path, keeps: s
         assert session.prepare().messages[-1] is quote
         assert session.observe(copied(host)) == 0
         assert session.log()[-1] == quote
+
+
+@given(data=st.data())
+def test_a_list_of_the_same_objects_comes_to_what_one_of_copies_comes_to(data: st.DataObject):
+    """What is known by identity is not looked at again; whatever else happens in between, nothing differs."""
+    said = st.sampled_from(["Salt.", "Tin.", "[Context compacted] A quotation."])
+    steps = st.sampled_from(["say", "say", "say", "compact", "undo", "forget", "change", "append"])
+    alike = {name: opened_to_observe() for name in ("same", "copies")}
+    history: list[dict[str, str]] = []
+    for _ in range(data.draw(st.integers(1, 8))):
+        step = data.draw(steps)
+        if step == "say":
+            new = data.draw(st.lists(said, max_size=3))
+            history = [*history, *({"role": "user", "content": text} for text in new)]
+        elif step == "change" and history:
+            place = data.draw(st.integers(0, len(history) - 1))
+            history = [*history[:place], {"role": "user", "content": "Changed."}, *history[place + 1 :]]
+        for name, session in alike.items():
+            if step == "compact":
+                session.compact()
+            elif step == "undo":
+                session.undo_compaction()
+            elif step == "forget":
+                session.forget(text="Tin.")
+            elif step == "append":
+                session.append({"role": "assistant", "content": "By another way."})
+            if history:
+                handed = history if name == "same" else [dict(each) for each in history]
+                session.observe(handed)
+        views = [session.history() for session in alike.values()]
+        assert views[0] == views[1]
+        logs = [session.log() for session in alike.values()]
+        assert logs[0] == logs[1]
+
+
+def opened_to_observe() -> Session:
+    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1, min_reduction=0))
+    store = SimpleMemoryStore()
+    return Session.open(None, "chat", policy=policy, model=ScriptedModel(["S."]), memory=store)

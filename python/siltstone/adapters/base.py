@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from siltstone import extras
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.errors import ConfigError
-from siltstone.outcome import Compacted, Outcome
+from siltstone.messages import RawMessage
+from siltstone.outcome import Outcome
 from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
@@ -35,20 +36,19 @@ class Ready(Generic[M]):
 
     Attributes:
         messages: What to send now; what was recalled is in it. Never store it.
-        history: The same without what was recalled: what a host may store.
         prepared: The session's own answer.
         usage: The model calls of ours that this boundary made. An answer that is given again has none.
     """
 
     messages: list[M]
-    history: list[M]
     prepared: Prepared
-    usage: tuple[UsageRecord, ...] = ()
+    usage: tuple[UsageRecord, ...]
+    _write: Callable[[Sequence[RawMessage]], list[M]]
 
     @property
-    def is_compacted(self) -> bool:
-        """Whether the view changed at this boundary, so that a host may store ``history``."""
-        return any(isinstance(outcome, Compacted) for outcome in self.prepared.outcomes)
+    def history(self) -> list[M]:
+        """The same without what was recalled: what a host may store. Written when it is asked for."""
+        return self._write(self.prepared.history)
 
 
 class Door(Generic[M]):
@@ -110,8 +110,7 @@ class Door(Generic[M]):
     def _ready(self, prepared: Prepared) -> Ready[M]:
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
         usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
-        messages, history = self._list.write(prepared.messages), self._list.write(prepared.history)
-        return Ready(messages, history, prepared, tuple(usage))
+        return Ready(self._list.write(prepared.messages), prepared, tuple(usage), self._list.write)
 
 
 async def called(session: AnySession, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import is_
 from typing import Any, Generic, Protocol, TypeVar
 
 from siltstone.messages import (
@@ -67,32 +69,61 @@ class HostHistory(Generic[M]):
 
     def __init__(self, dialect: HostDialect[M]) -> None:
         self._dialect = dialect
+        self._last: list[M] = []  # the list that was read last
+        self._pieces: list[HostMessage] = []  # and what it was read as
         self._read: dict[int, tuple[M, tuple[HostMessage, ...]]] = {}  # by the id of the host's object
         self._given: dict[int, tuple[RawMessage, Any]] = {}  # by the id of what the session gave
         self._used: dict[int, tuple[RawMessage, Any]] = {}  # of these, what it gave since the last list
         self._parts: dict[tuple[int, ...], tuple[M, M]] = {}  # by the id of the host's object, and the pieces
 
-    def read(self, history: Iterable[M]) -> tuple[list[HostMessage], Any]:
+    def read(self, history: Sequence[M]) -> tuple[list[HostMessage], Any]:
         """*history* for ``session.observe``, and the usage of the newest answer that is new in it."""
-        before, now = self._read, dict[int, tuple[M, tuple[HostMessage, ...]]]()
+        goes_on = len(history) >= len(self._last) and all(map(is_, self._last, history))
         found, usage = list[HostMessage](), None
-        for live in history:
-            known = before.get(id(live))
-            if known is None:
-                fields = self._dialect.read(live)
-                known = live, tuple(HostMessage(each, live, n, len(fields)) for n, each in enumerate(fields))
-                if before:
-                    usage = self._dialect.usage(live) or usage
+        if goes_on:
+            found += self._pieces
+        now = dict(self._read) if goes_on else {}
+        before = iter(self._pieces[len(found) :])
+        is_first = not self._pieces
+        for live in history[len(self._last) if goes_on else 0 :]:
+            known = self._read.get(id(live))
+            if known is not None:
+                next(islice(before, len(known[1]) - 1, None), None)  # they stood here before, if any did
+            elif (again := self._known_again(live, before)) is not None:
+                known = live, again
+            else:
+                known = live, _pieces(self._dialect.read(live), live)
+                before = iter(())  # from here on the list is another one
+                usage = usage if is_first else self._dialect.usage(live) or usage
             now[id(live)] = known
             found += known[1]
-        self._read = now
+        self._read, self._last, self._pieces = now, list(history), found
         self._given, self._used = self._used, {}
         self._parts = {key: known for key, known in self._parts.items() if key[0] in now}
-        return found, usage
+        return list(found), usage
+
+    def _known_again(self, live: M, before: Iterator[HostMessage]) -> tuple[HostMessage, ...] | None:
+        """The pieces that stood where *live* stands now, where it says the same: its host read it anew."""
+        first = next(before, None)
+        if first is None:
+            return None
+        pieces = first, *islice(before, first.pieces - 1)
+        if list(pieces) != list(self._dialect.read(live)):
+            return None
+        for each in pieces:
+            each.live = live
+        return pieces
 
     def write(self, messages: Sequence[RawMessage]) -> list[M]:
         """What the session gave, in the host's own kind: its own objects where it said the same."""
-        result, at = list[M](), 0
+        read, result = self._read, list[M]()
+        for raw in messages:  # mostly it is the host's own, and whole
+            if type(raw) is not HostMessage or raw.pieces != 1 or id(raw.live) not in read:
+                break
+            result.append(raw.live)
+        else:
+            return result
+        at = len(result)
         given = self._matched(messages)
         while at < len(given):
             each = given[at]
@@ -113,7 +144,7 @@ class HostHistory(Generic[M]):
         found: list[Any] = [None] * len(messages)
         missing = list[int]()
         for place, raw in enumerate(messages):
-            if isinstance(raw, HostMessage) and id(raw.live) in self._read:
+            if type(raw) is HostMessage and id(raw.live) in self._read:
                 found[place] = raw
                 continue
             given = self._used.get(id(raw)) or self._given.get(id(raw))
@@ -148,6 +179,10 @@ class HostHistory(Generic[M]):
         if known is None:
             known = self._parts[key] = live, self._dialect.part(live, pieces)
         return known[1]
+
+
+def _pieces(fields: Sequence[dict[str, Any]], live: Any) -> tuple[HostMessage, ...]:
+    return tuple(HostMessage(each, live, place, len(fields)) for place, each in enumerate(fields))
 
 
 class _Index:

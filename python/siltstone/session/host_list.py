@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice, takewhile
+from operator import is_
 from typing import Any, NamedTuple
 
 from siltstone.memory.log import Derived, LogRow
@@ -102,6 +103,9 @@ class HostList:
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # by their texts, those that were asked for
     _asked: set[bytes] = field(default_factory=set)  # digests of messages that are known to stand for none
     _seen: dict[int, Seen] = field(default_factory=dict)  # by the object's id; the object is held with it
+    _last: tuple[object, list[RawMessage]] | None = (
+        None  # where the session stood after a list, and that list
+    )
 
     def learned(self, rows: Iterable[LogRow]) -> HostList:
         """With the next messages of the log."""
@@ -254,6 +258,30 @@ class HostList:
         """
         known = self._told | set(_counted(told))
         return replace(self, _seen={id(each.raw): each for each in host}, _told=known)
+
+    def since(self, raws: Sequence[RawMessage], at: object) -> list[RawMessage] | None:
+        """What *raws* has after the list that was seen last, where it begins with the objects of that list.
+
+        None where it does not, and where the session stood elsewhere then than *at*.
+        """
+        if self.is_outdated or self._last is None or self._last[0] != at:
+            return None
+        last = self._last[1]
+        if len(raws) < len(last) or not all(map(is_, last, raws)):
+            return None
+        return list(raws[len(last) :])
+
+    def remembered(self, raws: Sequence[RawMessage], at: object) -> HostList:
+        """With *raws* as the last list, after which the session stood *at*."""
+        return replace(self, _last=(at, list(raws)))
+
+    def gone_on(self, seen: Sequence[Seen]) -> HostList:
+        """With *seen* behind the list that was seen last."""
+        behind = 0 if self._last is None else len(self._last[1])
+        return replace(
+            self,
+            _seen=self._seen | {id(each.raw): each._replace(place=behind + each.place) for each in seen},
+        )
 
     def returned(self, host: Iterable[Seen]) -> list[Seen]:
         """Those of *host* that say what was forgotten, and what no message of the log says any more."""

@@ -48,6 +48,10 @@ def _observe(
     core: SessionCore, raws: Sequence[RawMessage], usage: Any, on_conflict: OnConflict
 ) -> tuple[int, list[Any]]:
     core.check_open()
+    state = core.followed()
+    new_since = state.host.since(raws, _place(state)) if state.own_end == state.end else None
+    if new_since is not None and (told := _go_on(core, raws, new_since, usage)) is not None:
+        return told, []
     state = _learn(core, core.followed(), raws)
     host, events = state.host, list[Any]()
     summaries = host.summaries(raws)
@@ -82,8 +86,35 @@ def _observe(
         events.append(ForgottenReturned(core.session_id, tuple(each.place for each in untold)))
     after = core.state
     learned = after.host.learned(core.learned_rows(after.host.length, after.end))
-    core.state = replace(after, host=learned.kept([each for each in seen if each.place not in out], returned))
+    kept = learned.kept([each for each in seen if each.place not in out], returned)
+    core.state = replace(after, host=kept.remembered(raws, _place(after)))
     return len(new), events
+
+
+def _go_on(
+    core: SessionCore, raws: Sequence[RawMessage], new: Sequence[RawMessage], usage: Any
+) -> int | None:
+    """Appends *new*, the end of *raws*, whose beginning is the list that was seen last; how many they are.
+
+    It looks at *new* alone. None, and nothing is done, where one of them may stand for something else.
+    """
+    state = _learn(core, core.state, new)
+    host = state.host
+    seen = host.originals(new, ())
+    plain = len(seen) == len(new) and all(each.stands_for == each.digest and not each.was for each in seen)
+    if not plain or host.summaries(new) or _recalled(new):
+        return None
+    if new:
+        core.append_now(new, usage)
+    after = core.state
+    learned = after.host.learned(core.learned_rows(after.host.length, after.end))
+    core.state = replace(after, host=learned.gone_on(seen).remembered(raws, _place(after)))
+    return len(new)
+
+
+def _place(state: SessionState) -> object:
+    """Where the log and the view stand: both change it, and the clock does not."""
+    return state.end, state.version.head, state.version.redactions
 
 
 def _recalled(raws: Sequence[RawMessage]) -> list[int]:

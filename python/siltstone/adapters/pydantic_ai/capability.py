@@ -15,13 +15,17 @@ from siltstone.tools import Tool, memory_get, memory_search
 with requires("pydantic-ai"):
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import RetryModelRequest
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.tools import Tool as PydanticTool
     from pydantic_ai.toolsets import FunctionToolset
     from pydantic_ai.usage import RequestUsage
+
+try:
+    from pydantic_ai.exceptions import RetryModelRequest as _Retry
+except ImportError:  # before 2.64, where a hook can ask for no second attempt
+    _Retry = None
 
 __all__ = ["SiltstoneCapability"]
 
@@ -89,14 +93,19 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         request_context: ModelRequestContext,  # noqa: ARG002
         error: Exception,
     ) -> ModelResponse:
-        """Asks for another attempt with a smaller request, where the provider refused this one."""
+        """Asks for another attempt with a smaller request, where the provider refused this one as too large.
+
+        Before pydantic-ai 2.64 there is no second attempt: the error goes to the caller.
+        """
+        if _Retry is None:
+            raise error
         async with self._pool.adoor(ctx.conversation_id) as door:
             ready = await door.arecover(error)  # raises the error itself where nothing can be done
         self._account(ctx, ready)
         self._smaller[_run(ctx)] = ready.messages
         if self.rewrite_history:
             ctx.messages[:] = ready.history
-        raise RetryModelRequest
+        raise _Retry
 
     async def after_run(self, ctx: RunContext[DepsT], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Tells the session of the final answer."""
