@@ -2,7 +2,7 @@
 
 ``python recorded_agent.py PLACE MESSAGES PRESET WINDOW KILL_AT``: appends what the session lacks, with a
 boundary before each model call, and kills itself after message KILL_AT. What each boundary came to is in
-PLACE/told.jsonl.
+PLACE/told.jsonl, with what the system promises of each request.
 """
 
 from __future__ import annotations
@@ -19,11 +19,22 @@ from typing import Any
 
 from siltstone import Compacted, CompactionCompleted, Completion, CompletionRequest, MemoryStore, Session
 from siltstone.llm import ToolCall
-from siltstone.messages import broken_tool_groups, encode, indexable_texts, read_message
-from siltstone.presets import preset
+from siltstone.messages import (
+    RecalledMessage,
+    broken_tool_groups,
+    encode,
+    groups,
+    indexable_texts,
+    read_history,
+    read_message,
+)
+from siltstone.presets import Preset, preset
+from siltstone.vault import Vault
 
 SESSION = "recorded"
 EVERY = frozenset({"waterfall"})  #: systems whose schedule counts messages: a boundary after each of them
+NAMESPACES = {"rustant": "team"}  #: of systems that know more across sessions
+WORKING = 20  #: messages that ``rustant`` has in view
 
 
 class Scripted:
@@ -55,10 +66,18 @@ class Told:
     broken: int = 0
     over: int = 0
     at: list[int] = field(default_factory=list)  # messages in the log when the policy ran
+    stack: int = 0  # the most summaries in a view, each of which says its number
+    beyond: int = 0  # the most messages over the limit of rustant that are of no group that straddles it
+    blocks: int = 0  # the most recalled blocks of a request
+    block_tokens: int = 0  # the most tokens of one
+    recalled: int = 0  # requests that had one
+    torn: int = 0  # boundaries after which the vault was not complete
 
 
-def session_of(place: Path, name: str, window: int, model: Any, **options: Any) -> Session:
-    return Session.open(place, SESSION, preset=preset(name), context_window=window, model=model, **options)
+def session_of(place: Path, name: str | Preset, window: int, model: Any, **options: Any) -> Session:
+    made = preset(name)
+    shared = {"namespace": NAMESPACES[made.name]} if made.name in NAMESPACES else {}
+    return Session.open(place, SESSION, preset=made, context_window=window, model=model, **shared, **options)
 
 
 def go_on(
@@ -98,20 +117,62 @@ def boundary(session: Session, window: int, record: Any, end: int, *, is_call: b
         for outcome in prepared.outcomes
         if isinstance(outcome, Compacted)
     ]
+    blocks = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
+    count = session._core.view.rule.count_text
     record(
         {
             "policies": policies,
             "end": end,
             "broken": broken_tool_groups(prepared.messages) if is_call else 0,
             "over": prepared.tokens > window,
+            "stack": sum(str(raw["content"]).startswith("[Summary ") for raw in prepared.history),
+            "beyond": beyond(prepared.history, WORKING),
+            "blocks": len(blocks),
+            "block_tokens": max((count(str(raw["content"])) for raw in blocks), default=0),
+            "torn": bool(policies) and vault_is_torn(session),
         }
     )
 
 
+def beyond(history: Sequence[Any], limit: int) -> int:
+    """Messages before the newest *limit* that are neither of a group with one of those nor the request."""
+    said = [each for each in read_history(history) if each.provenance == "original" and each.role != "system"]
+    border = len(said) - limit
+    older = set(range(max(border, 0)))
+    for group in groups(said):
+        if group.positions[-1] >= border:
+            older.difference_update(group.positions)
+    requests = [at for at, each in enumerate(said) if each.role == "user"]
+    return len(older.difference(requests[-1:]))
+
+
+def vault_is_torn(session: Session) -> bool:
+    """Whether a message, or a summary that is in view, is not in its file."""
+    folder = Path(session.store.path) / "vault"  # type: ignore[attr-defined]
+    if not folder.is_dir():
+        return False
+    found = Vault(folder, SESSION).read()
+    texts = {memory.seq: memory.content for memory in found.memories}
+    said = indexable_texts(read_message(raw, seq) for seq, raw in enumerate(session.log()))
+    shown = "\n".join(str(raw["content"]) for raw in session.history()[:3])
+    kept = [each.text for each in (found.longterm, found.recent) if each is not None]
+    whole = all(texts.get(seq) == text for seq, text in enumerate(said) if text.strip())
+    return not whole or not kept or not all(text in shown for text in kept) or bool(found.unreadable)
+
+
 def killed_and_reopened(
-    place: Path, messages: Sequence[dict[str, Any]], name: str, window: int, *, kill_at: int | None = None
+    place: Path,
+    messages: Sequence[dict[str, Any]],
+    name: str,
+    window: int,
+    *,
+    kill_at: int | None = None,
+    spares: bool = False,
 ) -> Told:
-    """Runs *messages* in two processes; the first is killed in the middle, or after message *kill_at*."""
+    """Runs *messages* in two processes; the first is killed in the middle, or after message *kill_at*.
+
+    Where *spares*, nothing of what they were told stays beside the store.
+    """
     place.mkdir(parents=True, exist_ok=True)
     (place / "messages.json").write_text(json.dumps(messages), encoding="utf-8")
     middle = len(messages) // 2 if kill_at is None else kill_at
@@ -120,6 +181,8 @@ def killed_and_reopened(
         command = [sys.executable, __file__, *map(str, asked)]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert ran.returncode == code, ran.stderr
+    if spares:
+        (place / "messages.json").unlink()
     policy = preset(name).policy.name
     told = Told()
     for line in (place / "told.jsonl").read_text("utf-8").splitlines():
@@ -129,6 +192,10 @@ def killed_and_reopened(
         told.at += [each["end"]] * each["policies"].count(policy)
         told.broken += each["broken"]
         told.over += each["over"]
+        told.torn += each["torn"]
+        told.recalled += each["blocks"] > 0
+        for name in ("stack", "beyond", "blocks", "block_tokens"):
+            setattr(told, name, max(getattr(told, name), each[name]))
     return told
 
 

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from siltstone import ConfigError
-from siltstone.knowledge import Correction, Fact, KnowledgeDistiller, correction_of, new_fact, tool_fact
+from siltstone.knowledge import (
+    Correction,
+    Fact,
+    InMemoryFacts,
+    KnowledgeDistiller,
+    correction_of,
+    learn,
+    new_fact,
+    tool_fact,
+)
 
 
 def denied(number: int, context: str = "shell: deploy", corrected: str = "use make deploy") -> Correction:
@@ -28,6 +37,19 @@ def test_ru_32_the_bounds_of_automatic_facts_and_their_preview() -> None:
     short = tool_fact("ls", "a file of 200 " * 2)
     assert short is not None
     assert not short.content.endswith("...")
+
+
+def test_ru_32_what_a_tool_has_given_stays_true_whatever_it_gives_later() -> None:
+    """Results of one tool have many words in common, and speak of the same."""
+    store = InMemoryFacts()
+    results = [
+        tool_fact("read_file", f"# part {number}\nPORT = 80{number}0 of the module") for number in range(3)
+    ]
+    learned = learn(store, [fact for fact in [*results, results[0]] if fact is not None])
+    assert (len(learned.added), learned.superseded, learned.known) == (3, (), 1)
+    said = new_fact("fact", "read_file: PORT = 8090 of the module now")
+    assert learn(store, [said]).superseded == ()
+    assert sum(fact.superseded_by is None for fact in store.facts()) == 4
 
 
 def test_ru_32_the_fields_of_a_correction() -> None:

@@ -151,7 +151,9 @@ def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None]:
     same = held.same(new.content)
     if same is not None:
         return "NONE", same
-    ranked = held.near(new)
+    if _is_of_a_tool(new):
+        return "ADD", None
+    ranked = [(fact, overlap) for fact, overlap in held.near(new) if not _is_of_a_tool(fact)]
     for fact, overlap in ranked:
         longer = len(new.content) > _LONGER * len(fact.content)
         says_it = overlap > _SAME or (longer and contains_half(new.content, fact.content))
@@ -162,6 +164,11 @@ def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None]:
         if overlap > _NEAR and _changes(new, fact):
             return "SUPERSEDE", fact
     return "ADD", None
+
+
+def _is_of_a_tool(fact: Fact) -> bool:
+    """Whether it says what a tool has given: that was so, whatever the tool gives later."""
+    return fact.source.startswith("tool:")
 
 
 def _changes(new: Fact, old: Fact) -> bool:
