@@ -76,7 +76,13 @@ class Rustant(System):
             checks.refuse("max_results", "at most 1000", most)
         window = WindowConfig(**chosen(settings, WindowConfig))
         facts = {**(_FACTS if documented else {}), **chosen(settings, KnowledgeConfig)}
-        learns = KnowledgeConfig(tool_facts=True, rules=said["knowledge_enabled"], **facts)
+        learns = KnowledgeConfig(
+            tool_facts=True,
+            rules=said["knowledge_enabled"],
+            patterns=not documented,
+            knowledge_extraction=not documented,  # it documents no call of a model for facts
+            **facts,
+        )
         options: dict[str, Any] = {"policy": WindowCompactor(window)}
         if not said["search_enabled"]:
             options |= {"memory": False, "knowledge": False}

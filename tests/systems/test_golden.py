@@ -1,0 +1,164 @@
+"""Golden values of each system, worked out by hand from what it documents, through a session by its name."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorded_agent import Scripted, session_of
+from siltstone import ConfigError, presets
+from siltstone.messages import unmarked
+
+
+def user(content: str) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+def in_json(tokens: int, role: str = "user") -> dict[str, Any]:
+    """A message whose JSON has four bytes a token: ``{"role":"user","content":"..."}``."""
+    frame = len(json.dumps({"role": role, "content": ""}, separators=(",", ":")))
+    return {"role": role, "content": "x" * (4 * tokens - frame)}
+
+
+@pytest.mark.parametrize(("last", "compacts"), [(799, False), (800, True)])
+def test_meerkat_compacts_at_four_fifths_of_the_window_and_keeps_four_turns(
+    tmp_path: Path, last: int, compacts: bool
+) -> None:
+    """Six turns of 2,000 tokens and one message: 12,800 of 16,000 are reached, or 12,799 are not."""
+    asked = Scripted()
+    with session_of(tmp_path, "meerkat", 16_000, asked) as session:
+        session.append(user("hello"))
+        session.prepare()  # boundary 0 never compacts
+        session.append(assistant("hi"))
+        with_these = session.prepare().tokens
+        for _ in range(6):
+            session.append(in_json(1_000), in_json(1_000, "assistant"))
+        session.append(in_json(last - with_these))
+        session.prepare()
+        assert bool(session.compactions()) == compacts
+        if not compacts:
+            return
+        assert session.compactions()[0].covers == ((0, 6),), "the first turn, and two of the six"
+        [summary, *rest] = session.history()
+        assert rest == session.log()[6:]
+        assert summary["role"] == "user"
+        assert str(summary["content"]).startswith("[Context compacted] ")
+    [request] = asked.requests
+    assert request.tools == ()
+    assert str(request.messages[-1]["content"]).startswith(
+        "You are performing a CONTEXT COMPACTION. Your job is to create a handoff summary so work can "
+        "continue seamlessly.\n\nInclude:\n\n* Current progress and key decisions made\n"
+    )
+
+
+def test_meerkat_scores_by_hashed_words_and_half_the_distance(tmp_path: Path) -> None:
+    """``h = 31 h + byte`` over 4,096 counts; cosine of "red fox" with "red cat" is 1/2, so 1 - 0.5/2."""
+
+    def counts(text: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for word in text.split():
+            value = 0
+            for byte in word.lower().encode():
+                value = (value * 31 + byte) % 2**64
+            found[value % 4_096] += 1
+        return found
+
+    def score(one: Counter[int], other: Counter[int]) -> float:
+        both = sum(count * other[place] for place, count in one.items())
+        lengths = [math.sqrt(sum(count**2 for count in each.values())) for each in (one, other)]
+        return 1 - (1 - both / math.prod(lengths)) / 2
+
+    texts = ["red fox", "red cat", "blue cat cat", "the port is 8080", "nothing here"]
+    with session_of(tmp_path, "meerkat", 16_000, Scripted()) as session:
+        for text in texts:
+            session.append(user(text), assistant("x" * 2_000))
+        session.append(user("and now?"), assistant("yes"))
+        session.compact()
+        session.append(user("one"), assistant("two"), user("three"), assistant("four"))
+        session.append(user("five"), assistant("six"), user("seven"), assistant("eight"))
+        session.compact()
+        found = {hit.content: hit.score for hit in session.search("red fox", 20)}
+        assert found["red fox"] == pytest.approx(1.0)
+        assert found["red cat"] == pytest.approx(0.75)
+        assert "nothing here" not in found, "no hit without a word in common"
+        for text in ("blue cat cat", "red cat"):
+            [hit] = [each for each in session.search("cat", 20) if each.content == text]
+            assert hit.score == pytest.approx(score(counts("cat"), counts(text)), abs=1e-6)
+        answer = json.loads(session.memory_search.call({"query": "red fox", "limit": 1}))
+        assert answer == [{"content": "red fox", "score": 1.0, "source_range": {"start": 0, "end": 1}}]
+
+
+def test_rustant_keeps_ten_of_twenty_one_and_asks_seldom(tmp_path: Path) -> None:
+    """Message 21 is one too many; a run leaves half of the limit: 200 messages are 17 calls of a model."""
+    asked = Scripted()
+    with session_of(tmp_path, "rustant", 64_000, asked) as session:
+        for number in range(20):
+            session.append((assistant if number % 2 else user)(f"message {number}"))
+            assert len(session.prepare().history) == number + 1
+        assert not session.compactions()
+        session.append(user("message 20"))
+        [summary, *rest] = session.prepare().history
+        assert rest == session.log()[11:]
+        assert session.compactions()[0].covers == ((0, 11),)
+        assert unmarked(summary["content"]).startswith("[Summary of earlier messages]")
+        for number in range(21, 200):
+            session.append((assistant if number % 2 else user)(f"message {number}"))
+            assert len(session.prepare().history) <= 21
+        runs = [each.covers for each in session.compactions()]
+    assert runs[:3] == [((0, 11),), ((0, 22),), ((0, 33),)], "each leaves ten messages and the summary"
+    assert len(asked.requests) == len(runs) == 17
+    assert {request.purpose for request in asked.requests} == {"summary"}
+    assert {request.temperature for request in asked.requests} == {0.3}
+
+
+@pytest.mark.parametrize(("tokens", "trims"), [(10_400, False), (10_401, True)])
+def test_openclaw_trims_above_its_safe_limit(tmp_path: Path, tokens: int, trims: bool) -> None:
+    """16,000 less 4,000 and less a tenth; a token is three UTF-16 units, rounded up in each message."""
+    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
+        for number in range(12):
+            text = f"note {number} about tides".ljust(2_400, "x")
+            session.append((assistant if number % 2 else user)(text))
+        session.append(assistant("x" * 3 * (tokens - 12 * 800 - 100)), user("y" * 300))
+        assert session._core.view.tokens == tokens
+        prepared = session.prepare()
+        assert bool(prepared.outcomes) == trims
+        # of equals the oldest goes first, but for the user's message that opens the history
+        assert [each.covers for each in session.compactions()] == ([((1, 2),)] if trims else [])
+
+
+def test_the_block_of_openclaw_byte_for_byte(tmp_path: Path) -> None:
+    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
+        session.append(user("The staging certificate of Falkenburg expires on 2027-03-04."))
+        session.append(assistant("Noted."))
+        for number in range(30):
+            session.append((assistant if number % 2 else user)(f"m{number} " + "filler " * 250))
+            session.prepare()
+        session.save("Deploys go to Falkenburg by Docker", "config")
+        block = session.recall("Deploys Falkenburg Docker certificate staging expires")
+        assert re.sub(r"\[\d{4}-\d\d-\d\d \d\d:\d\d ", "[2027-01-01 00:00 ", block) == (
+            '<recalled-context source="memory-context">\n\n'
+            "<knowledge>\n"
+            "- [config] Deploys go to Falkenburg by Docker\n"
+            "</knowledge>\n\n"
+            "<detail>\n"
+            "[2027-01-01 00:00 user] The staging certificate of Falkenburg expires on 2027-03-04.\n"
+            "</detail>\n\n"
+            "</recalled-context>"
+        )
+
+
+def test_a_window_without_a_safe_limit_is_refused_with_its_numbers(tmp_path: Path) -> None:
+    """4,400 less 4,000 and less 440 is below 0."""
+    with pytest.raises(ConfigError, match="-40"):
+        session_of(tmp_path, presets.openclaw(), 4_400, Scripted())
+    assert not any(tmp_path.iterdir())
