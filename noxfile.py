@@ -73,3 +73,14 @@ def latency(session: nox.Session, name: str) -> None:
         *("python", "benches/adapters/latency.py", name),
         env={"PYTHONPATH": str(CHECKOUT / "python"), "OPENAI_AGENTS_DISABLE_TRACING": "1"},
     )
+
+
+@nox.session
+@nox.parametrize("requirement", ["mcp==1.23.0", "mcp<2", "mcp<3"], ids=["mcp 1.23", "mcp 1", "mcp 2"])
+def server(session: nox.Session, requirement: str) -> None:
+    """The MCP server and its real client, in both major versions of the package."""
+    session.install("--upgrade", requirement, "typer", "rich", *TESTING)
+    session.run(
+        *("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/mcp", *session.posargs),
+        env={"PYTHONPATH": str(CHECKOUT / "python")},
+    )

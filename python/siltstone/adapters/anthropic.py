@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from siltstone.adapters.base import AnySession, called, requires, sync_session
+from siltstone.adapters.base import AnySession, called, check_bounded, requires, sync_session
 from siltstone.session import Prepared
 
 with requires("anthropic"):
@@ -35,6 +35,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
     """
 
     def __init__(self, session: AnySession) -> None:
+        check_bounded(session)
         self.session = session
         self._usage: Any = None  # what the API counted for the newest answer, until the session is told
 

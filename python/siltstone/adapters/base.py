@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -17,7 +18,9 @@ from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
-__all__ = ["AnySession", "Door", "Ready", "called", "merged", "requires", "sync_session"]
+__all__ = ["AnySession", "Door", "Ready", "called", "check_bounded", "merged", "requires", "sync_session"]
+
+_log = logging.getLogger("siltstone")
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -61,6 +64,7 @@ class Door(Generic[M]):
     """
 
     def __init__(self, session: AnySession, dialect: HostDialect[M]) -> None:
+        check_bounded(session)
         self.session = session
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
@@ -111,6 +115,17 @@ class Door(Generic[M]):
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
         usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
         return Ready(self._list.write(prepared.messages), prepared, tuple(usage), self._list.write)
+
+
+def check_bounded(session: AnySession) -> None:
+    """Logs a warning where nothing is known of the model's window, so that requests may become too large."""
+    if session.context_window is None:
+        _log.warning(
+            "session %r has no context_window, so nothing bounds its requests: open it with a number, or "
+            'with context_window="auto" and agent_model="..."',
+            session.session_id,
+            extra={"session_id": session.session_id},
+        )
 
 
 async def called(session: AnySession, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

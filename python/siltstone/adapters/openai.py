@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, called, sync_session
+from siltstone.adapters.base import AnySession, called, check_bounded, sync_session
 from siltstone.errors import ConfigError
 
 __all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"]
@@ -41,6 +41,7 @@ def async_prepared(session: AnySession, create: Callable[..., Awaitable[T]]) -> 
 
 class _Call(Generic[T]):
     def __init__(self, session: AnySession, create: Callable[..., T]) -> None:
+        check_bounded(session)
         self.session, self._create = session, create
         self._usage: Any = None  # what the provider counted for the newest answer, until the session is told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.engine import default_model, default_policy
@@ -25,6 +25,7 @@ from siltstone.session.presetting import check_free, kept_preset, preset_options
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
 from siltstone.values import dataclass
+from siltstone.windows import auto_window
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
@@ -56,7 +57,8 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     preset: str | Preset | System | None
     policy: Compactor | None
     model: ModelT | None
-    context_window: int | None
+    context_window: int | Literal["auto"] | None
+    agent_model: str | None
     reserved_tokens: int
     namespace: str
     cross_session: bool
@@ -118,11 +120,12 @@ def open_session(
         name = min(unknown)
         raise TypeError(f"open() got an unexpected keyword argument {name!r}")
     given = options
+    options = _windowed(options)
     shared = options.get("memory", True)
     place = path if isinstance(shared, bool) else getattr(shared, "path", None)
     preset, options = preset_options(options, place)
     memory = options.get("memory", True)
-    window, reserved = options.get("context_window"), options.get("reserved_tokens", 0)
+    window, reserved = _window(options), options.get("reserved_tokens", 0)
     check_window(window, reserved)
     policy = options["policy"] if "policy" in options else default_policy() if window is not None else None
     check_policy(policy)
@@ -197,6 +200,26 @@ def open_session(
         raise
     hits = None if preset is None else preset.most_hits
     return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget, hits, path, given)
+
+
+def _window(options: Options[Any, Any, Any]) -> int | None:
+    """The window, of which :func:`_windowed` has made a number."""
+    window: Any = options.get("context_window")
+    return window  # type: ignore[no-any-return]  # check_window refuses what is none
+
+
+def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
+    """*options* with a number for ``"auto"``."""
+    model = options.get("agent_model")
+    if options.get("context_window") == "auto":
+        return {**options, "context_window": auto_window(model)}
+    if model is not None:
+        raise ConfigError(
+            f'agent_model goes with context_window="auto", got {options.get("context_window")!r}',
+            field="agent_model",
+            value=model,
+        )
+    return options
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:

@@ -72,6 +72,9 @@ class Session(BaseSession):
                 network. None: no model at all.
             context_window: The model's window in tokens. With a policy, ``prepare`` never returns more. Where
                 the provider names a smaller limit in an error, :meth:`recover` learns it for the session.
+                ``"auto"``: that of *agent_model*, by the table of ``siltstone.windows``; for a model that it
+                does not have 200,000, and a warning is logged.
+            agent_model: The name of the agent's model, for ``context_window="auto"``.
             reserved_tokens: Tokens of what you send beside the history: tool definitions, a system prompt
                 that is a parameter, the room for the answer. They count against thresholds and window.
             memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
