@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,18 @@ def test_facts_of_one_session_are_written_beside_those_of_others(tmp_path: Path)
 def test_oc_22_bounds_are_checked(tmp_path: Path, bounds: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(bounds))):
         ContextArchive(tmp_path, **bounds)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no modes of this kind")
+def test_its_files_and_folders_are_their_owners_alone_whatever_the_mask(tmp_path: Path) -> None:
+    mask = os.umask(0)
+    try:
+        archive = ContextArchive(tmp_path / "new" / "archive")
+        archive.add("s", said("one", "two"))
+        archive.put_facts("s", [Fact("3", "config", "Port 80", "web", 2, "4")])
+        archive.replace("s", [])
+    finally:
+        os.umask(mask)
+    made = list(tmp_path.rglob("*"))
+    assert len(made) >= 4
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o600, 0o700}

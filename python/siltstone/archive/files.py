@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
-from siltstone.archive.lines import line_of
+from siltstone.archive.lines import line_of, opened_to_append
 from siltstone.archive.records import Segment, read_segments, segment_fields, segment_of, write_segments
 from siltstone.errors import ConfigError
 
@@ -190,8 +190,7 @@ class SegmentArchive:
         self._lines = write_segments(self.path, self.segments())
 
     def _append(self, lines: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
+        with opened_to_append(self.path) as file:
             size = file.tell()
             try:
                 if size and not _ends_with_line(self.path):

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 from siltstone.messages.json_text import dump
 
-__all__ = ["Loaded", "line_of", "read_lines", "replaced"]
+__all__ = ["Loaded", "line_of", "make_folder", "opened_to_append", "read_lines", "replaced"]
 
 T = TypeVar("T")
 
@@ -65,10 +65,27 @@ def line_of(fields: dict[str, Any]) -> bytes:
     return dump(fields).encode() + b"\n"
 
 
+def make_folder(folder: Path) -> None:
+    """Makes *folder*, and those above it that are missing: for their owner alone, whatever the mask.
+
+    What is there already keeps its permissions.
+    """
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def opened_to_append(path: Path) -> BinaryIO:
+    """The file at *path*, to write at its end; a new one is for its owner alone, whatever the mask."""
+    make_folder(path.parent)
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of *path* when all is written and on the disk, and not before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
 from siltstone.tools.budget import CUT, Count, answer_budget, check_budget
-from siltstone.tools.memory_get import handle_of
+from siltstone.tools.memory_get import MOST, handle_of
 
 if TYPE_CHECKING:
     from siltstone.compaction.checkpoint import Checkpoint
@@ -170,7 +170,7 @@ def _number(each: Checkpoint) -> str:
 def _chosen(found: Sequence[Checkpoint], arguments: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint that was asked for; of several roll-ups of the same range the highest."""
     asked = arguments.get("checkpoint")
-    text = str(asked) if type(asked) is int else asked
+    text = str(asked) if type(asked) is int and 0 <= asked < MOST else asked
     number = _NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None
     if number is None:
         raise refusal(NAME, f"'checkpoint' must be a number such as '3' or '1-8', got {shown(asked)}")

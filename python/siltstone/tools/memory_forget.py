@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from siltstone.tools.base import Tool, refusal
+from siltstone.tools.base import Tool, refusal, shown
 
 __all__ = ["DESCRIPTION", "MAX_IDS", "NAME", "memory_forget"]
 
@@ -49,12 +49,12 @@ def memory_forget(forget: Callable[[Sequence[str]], int]) -> Tool:
 def _ids(arguments: Mapping[str, Any]) -> list[str]:
     unknown = sorted(set(arguments) - {"ids"})
     if unknown:
-        raise refusal(NAME, f"unknown argument {unknown[0]!r}; known is 'ids'")
+        raise refusal(NAME, f"unknown argument {shown(unknown[0])}; known is 'ids'")
     ids = arguments.get("ids")
     if not isinstance(ids, list | tuple) or not 1 <= len(ids) <= MAX_IDS:
         got = len(ids) if isinstance(ids, list | tuple) else type(ids).__name__
         raise refusal(NAME, f"'ids' must be a list of 1 to {MAX_IDS} texts, got {got}")
     for each in ids:
         if not isinstance(each, str) or not each:
-            raise refusal(NAME, f"an id must be a text that is not empty, got {each!r}")
+            raise refusal(NAME, f"an id must be a text that is not empty, got {shown(each)}")
     return list(dict.fromkeys(ids))

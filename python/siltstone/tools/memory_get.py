@@ -42,6 +42,7 @@ PARAMETERS: dict[str, Any] = {
 
 MOST_PATTERN = 1_000  #: characters of a pattern
 LONGEST_LINE = 400  #: characters; a longer line counts as several
+MOST: Final = 10**15  #: no message and no line has a number as large as this
 
 _HANDLE: Final = re.compile(r"\[?m?([0-9]{1,15})\]?", re.IGNORECASE)
 _LINES: Final = re.compile(r"([0-9]{1,15})(?:\s*(-)\s*([0-9]{1,15})?)?")
@@ -151,7 +152,7 @@ def _seq(arguments: Mapping[str, Any]) -> int:
     handle = arguments.get("handle")
     if handle is None:
         raise refusal(NAME, "the argument 'handle' is missing")
-    if type(handle) is int and handle >= 0:
+    if type(handle) is int and 0 <= handle < MOST:
         return handle
     found = _HANDLE.fullmatch(handle.strip()) if isinstance(handle, str) else None
     if found is None:
@@ -162,14 +163,14 @@ def _seq(arguments: Mapping[str, Any]) -> int:
 def _range(arguments: Mapping[str, Any]) -> tuple[int, int]:
     """The first and the last line that were asked for, from 1."""
     lines = arguments.get("lines")
-    if type(lines) is int:
+    if type(lines) is int and 0 <= lines < MOST:
         lines = str(lines)
     if lines is None or lines == "":
-        return 1, 10**15
+        return 1, MOST
     found = _LINES.fullmatch(lines.strip()) if isinstance(lines, str) else None
     if found is None:
         raise refusal(NAME, f"'lines' must be a range such as '100-180', got {shown(lines)}")
-    first, last = int(found[1]), int(found[3] or (10**15 if found[2] else found[1]))
+    first, last = int(found[1]), int(found[3] or (MOST if found[2] else found[1]))
     if not 1 <= first <= last:
         raise refusal(NAME, f"'lines' must ascend from 1, got {shown(lines)}")
     return first, last

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from siltstone.errors import ConfigError, InvalidArgumentsError
 from siltstone.knowledge import IMPORTANCE
-from siltstone.tools.base import Tool, refusal
+from siltstone.tools.base import Tool, refusal, shown
 from siltstone.values import dataclass
 
 __all__ = ["DESCRIPTION", "MAX_BYTES", "MAX_SAVES", "NAME", "SavedMemory", "memory_save"]
@@ -128,7 +128,7 @@ def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
     unknown = sorted(set(arguments) - set(PARAMETERS["properties"]))
     if unknown:
         known = ", ".join(map(repr, PARAMETERS["properties"]))
-        raise refusal(NAME, f"unknown argument {unknown[0]!r}; known are {known}")
+        raise refusal(NAME, f"unknown argument {shown(unknown[0])}; known are {known}")
     content = arguments.get("content")
     if not isinstance(content, str) or not content.strip():
         raise refusal(NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {_shown(content)}")
@@ -139,12 +139,12 @@ def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
     kind = _DEFAULT_TYPE if kind is None else kind
     if not isinstance(kind, str) or kind not in IMPORTANCE:
         valid = ", ".join(map(repr, IMPORTANCE))
-        raise refusal(NAME, f"'memory_type' must be one of {valid}, got {kind!r}")
+        raise refusal(NAME, f"'memory_type' must be one of {valid}, got {shown(kind)}")
     importance = arguments.get("importance")
     if importance is None:
         importance = IMPORTANCE[kind]
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
-        raise refusal(NAME, f"'importance' must be a number from 0 to 1, got {importance!r}")
+        raise refusal(NAME, f"'importance' must be a number from 0 to 1, got {shown(importance)}")
     source = arguments.get("source")
     if source is not None and not isinstance(source, str):
         raise refusal(NAME, f"'source' must be a string, got {_shown(source)}")
