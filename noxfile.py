@@ -51,11 +51,15 @@ nox.options.sessions = ["adapter"]
     ids=[f"{name}, {which}" for name in ADAPTERS for which in ("lowest", "newest")],
 )
 def adapter(session: nox.Session, name: str, which: str) -> None:
-    """The laws of all adapters, and what is this one's own."""
+    """The laws of all adapters, what is this one's own, and the examples of its page."""
     wanted = [lowest(each) if which == "lowest" else each for each in EXTRAS[name]]
     session.install("--upgrade", *wanted, *TESTING)
     module = name.replace("-", "_")
-    tests = [f"tests/adapters/test_{module}.py"]
+    files = (f"tests/adapters/test_{module}{more}.py" for more in ("", "_store"))
+    tests = [file for file in files if (CHECKOUT / file).is_file()]
+    page = f"docs/how-to/{name}.md"
+    if (CHECKOUT / page).is_file():
+        tests.append(f"tests/test_docs.py::test_the_examples_of_a_page_run[{page}]")
     session.run(
         *("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *session.posargs),
         env={

@@ -21,6 +21,7 @@ MOST_NOT_RUN = 3  #: examples of the whole project that may be excused; an examp
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<word>\w*)")
 _EXCUSE = re.compile(r"<!-- not run: \S.* -->")
+_NEEDS = re.compile(r"<!-- needs: (?P<module>\w+) -->")  # a framework, in whose environment the page is run
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<reference>\S+)", re.MULTILINE)
 
 
@@ -70,6 +71,11 @@ def module(page: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def needed(page: Path) -> list[str]:
+    """The frameworks that the examples of *page* need: nox has an environment for each."""
+    return [found["module"] for found in _NEEDS.finditer(page.read_text("utf-8"))]
+
+
 def prose(markdown: str) -> str:
     """The page without its fenced blocks."""
     return re.sub(r"^ *```.*?^ *```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
@@ -99,6 +105,8 @@ def test_the_pages_of_the_house_are_there():
 
 @pytest.mark.parametrize("page", RUN, ids=where)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    for framework in needed(page):
+        pytest.importorskip(framework, reason=f"{framework} is not installed; `make test-adapters` has it")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
@@ -127,7 +135,7 @@ def checked(sources: dict[str, str], place: Path, cache: Path) -> str:
 def test_the_examples_of_every_page_are_typed(tmp_path, cache):
     """As somebody would check who copies them."""
     names = {where(page): re.sub(r"\W", "_", where(page)) for page in RUN}
-    sources = {names[where(page)]: module(page) for page in RUN}
+    sources = {names[where(page)]: module(page) for page in RUN if not needed(page)}
     told = checked({name: source for name, source in sources.items() if source.strip()}, tmp_path, cache)
     assert told.startswith("Success: "), told
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,19 +16,26 @@ import pytest
 pytest.importorskip("langchain", reason="langchain is not installed; nox -s adapter has it")
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
     convert_to_openai_messages,
 )
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
 
+import siltstone
 from adapters.contract import (
     INPUT_TOKENS,
     OUTPUT_TOKENS,
@@ -38,9 +49,12 @@ from adapters.contract import (
     Run,
     Say,
     look_up,
+    opened,
     signature,
 )
-from siltstone.adapters.langchain import SiltstoneMiddleware, summariser
+from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
+from siltstone.errors import ConfigError
+from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
 from siltstone.usage import UsageRecord
 
 
@@ -233,3 +247,183 @@ class TestTheLawsWithAStateThatIsRewritten(AdapterContract):
     """A compaction shortens the state as well."""
 
     case = LangChainCase(rewrite_state=True)
+
+
+def clerk(replies: Sequence[Reply], hooks: Sequence[Any], **options: Any) -> tuple[Any, Run]:
+    """An agent with *hooks*, and what its model was sent."""
+    run = Run()
+    tool = StructuredTool.from_function(look_up, name="look_up", description="Looks a topic up.")
+    chosen: dict[str, Any] = {"tools": [tool], "system_prompt": SYSTEM, "checkpointer": InMemorySaver()}
+    model = Scripted(replies=iter(replies), run=run)
+    return create_agent(model, middleware=list(hooks), **{**chosen, **options}), run
+
+
+def on(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def said(text: str) -> Any:
+    return {"messages": [("user", text)]}
+
+
+def test_each_thread_has_a_session_of_its_own_and_idle_ones_are_closed() -> None:
+    with siltstone.SimpleMemoryStore() as store:
+        opened_for: list[str] = []
+
+        def open_session(thread_id: str) -> siltstone.Session:
+            opened_for.append(thread_id)
+            return store.session(thread_id, context_window=10_000)
+
+        hook = SiltstoneMiddleware(open_session, most_open=1)
+        agent, _ = clerk([Say(f"Answer {number}.") for number in range(3)], [hook])
+        for thread in ("ann", "ben", "ann"):
+            agent.invoke(said(f"I am {thread}."), on(thread))
+        hook.close()
+        assert opened_for == ["ann", "ben", "ann"]
+        assert [len(store.session(name).log()) for name in ("ann", "ben")] == [4, 2]
+
+
+def test_a_run_without_a_thread_is_refused_where_there_is_a_session_for_each() -> None:
+    agent, _ = clerk([Say("No.")], [SiltstoneMiddleware(lambda _: opened())], checkpointer=None)
+    with pytest.raises(ConfigError, match="named no conversation"):
+        agent.invoke(said("Who am I?"))
+
+
+def test_many_threads_at_once_keep_apart() -> None:
+    store = siltstone.SimpleMemoryStore()
+    hook = SiltstoneMiddleware(lambda name: store.session(name, context_window=10_000), most_open=2)
+    agents = {
+        name: clerk([Call((name,)), Say(f"It is {name}.")] * 3, [hook])[0] for name in map(str, range(6))
+    }
+
+    def work(name: str) -> None:
+        for number in range(3):
+            agents[name].invoke(said(f"{name}, {number}"), on(name))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, agents))
+    hook.close()
+    for name in agents:
+        assert [read_message(each, 0).text for each in store.session(name).log()].count(f"It is {name}.") == 3
+        assert len(store.session(name).log()) == 3 * 4
+
+
+def test_an_interrupt_and_its_answer_leave_log_and_state_alike() -> None:
+    """A run that stops before its tools, resumed by another agent over the same checkpoint."""
+    session, saver = opened(), InMemorySaver()
+    hook = HumanInTheLoopMiddleware(interrupt_on={"look_up": True})
+    first, _ = clerk([Call(("salt", "tin"))], [hook, SiltstoneMiddleware(session)], checkpointer=saver)
+    stopped = first.invoke(said("Where is the salt?"), on("1"))
+    assert stopped["__interrupt__"]
+    second, run = clerk([Say("On the quay.")], [hook, SiltstoneMiddleware(session)], checkpointer=saver)
+    decisions = [{"type": "approve"}, {"type": "reject", "message": "Not the tin."}]
+    done = second.invoke(Command(resume={"decisions": decisions}), on("1"))
+    assert done["messages"][-1].text == "On the quay."
+    assert broken_tool_groups(read_history(CASE.neutral(run.sent[0]))) == 0
+    assert [each["role"] for each in session.log()] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert session.compactions() == []
+
+
+def test_a_state_that_was_set_back_makes_a_branch() -> None:
+    session = opened()
+    agent, run = clerk([Say("One."), Say("Two."), Say("Another two.")], [SiltstoneMiddleware(session)])
+    agent.invoke(said("First?"), on("1"))
+    before = agent.get_state(on("1")).config
+    agent.invoke(said("Second?"), on("1"))
+    agent.invoke(said("Or this?"), before)
+    assert [each.text for each in run.sent[-1]] == ["First?", "One.", "Or this?"]
+    assert [each.reason for each in session.compactions()] == ["branch"]
+
+
+def test_an_agent_inside_of_a_graph_goes_on_with_its_own_session() -> None:
+    """As a node it is handed the same messages each time; as a tool it begins anew each time."""
+    store = siltstone.SimpleMemoryStore()
+    opened_for: list[str] = []
+
+    def open_session(name: str) -> siltstone.Session:
+        opened_for.append(name)
+        return store.session(name, context_window=10_000)
+
+    agent, _ = clerk([Say("One."), Say("Two.")], [SiltstoneMiddleware(open_session)], checkpointer=None)
+    graph = StateGraph(MessagesState).add_node("clerk", agent).add_edge(START, "clerk")
+    outer = graph.compile(checkpointer=InMemorySaver())
+    for text in ("First?", "Second?"):
+        outer.invoke(said(text), on("1"))
+    assert len(opened_for) == 1
+    assert opened_for[0].startswith("1/clerk/")
+    assert len(store.session(opened_for[0]).log()) == 4
+
+
+def test_what_other_middleware_edits_in_a_request_stays_edited_there() -> None:
+    session = opened()
+
+    class Careful(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            changed = [each.model_copy(update={"content": "[hidden]"}) for each in request.messages[-1:]]
+            note = HumanMessage("Be brief.", id="note")
+            return handler(request.override(messages=[*request.messages[:-1], *changed, note]))
+
+    agent, run = clerk([Say("One."), Say("Two.")], [Careful(), SiltstoneMiddleware(session)])
+    agent.invoke(said("A secret."), on("1"))
+    done = agent.invoke(said("Another."), on("1"))
+    assert [each.text for each in run.sent[-1]] == ["A secret.", "One.", "[hidden]", "Be brief."]
+    assert [each.text for each in done["messages"]] == ["A secret.", "One.", "Another.", "Two."]
+    assert [each["content"] for each in session.log()] == ["A secret.", "One.", "Another.", "Two."]
+    assert session.compactions() == []
+
+
+def test_a_tool_that_is_called_wrongly_tells_the_model_why() -> None:
+    hook = SiltstoneMiddleware(opened())
+    search = next(each for each in hook.tools if each.name == "memory_search")
+    answer = search.invoke({"name": search.name, "args": {"limit": -1}, "id": "call-1", "type": "tool_call"})
+    assert (answer.status, answer.content) == ("error", "memory_search: the argument 'query' is missing")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        HumanMessage("Where?", name="ann"),
+        HumanMessage(
+            [{"type": "text", "text": "Look"}, {"type": "image", "url": "https://example.org/a.png"}]
+        ),
+        AIMessage("There.", additional_kwargs={"reasoning_content": "Hm."}),
+        AIMessage(
+            [{"type": "thinking", "thinking": "Hm.", "signature": "s"}],
+            tool_calls=[{"name": "look_up", "args": {"topic": "é"}, "id": "1", "type": "tool_call"}],
+        ),
+        AIMessage(
+            "",
+            invalid_tool_calls=[
+                {"name": "look_up", "args": "{", "id": "1", "error": None, "type": "invalid_tool_call"}
+            ],
+        ),
+        ToolMessage("No.", tool_call_id="1", status="error", name="look_up"),
+        SystemMessage("Be brief."),
+    ],
+    ids=lambda message: message.type,
+)
+def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: BaseMessage) -> None:
+    """From the log alone, where the host has it no more."""
+    dialect = LangChainDialect()
+    (fields,) = dialect.read(message)
+    written = dialect.write(decode(encode(fields)), "original", None)
+    assert written.model_dump(exclude={"id"}) == message.model_dump(exclude={"id"})
+    assert list(dialect.read(written)) == [fields]
+
+
+def test_a_cut_result_keeps_what_the_host_has_beside_it() -> None:
+    message = ToolMessage("x" * 9_000, tool_call_id="1", artifact={"rows": [1, 2]}, id="tool-1")
+    (fields,) = LangChainDialect().read(message)
+    written = LangChainDialect().write({**fields, "content": "cut"}, "substitute", message)
+    assert (written.content, written.artifact, written.id) == ("cut", {"rows": [1, 2]}, "tool-1")
+    assert message.content == "x" * 9_000
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parent.parent.parent / "examples" / "langchain_agent.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    assert "The agent: On quay 0" in done.stdout
+    assert "memory_search found: [" in done.stdout
+
+
+CASE = LangChainCase()

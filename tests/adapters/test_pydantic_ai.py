@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +17,15 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed; nox -s adapter has it")
 
 from pydantic_ai import Agent, exceptions
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
+    BinaryContent,
     CompactionPart,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    NativeToolCallPart,
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -27,11 +34,14 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage
 
+import siltstone
 from adapters.contract import (
     INPUT_TOKENS,
     OUTPUT_TOKENS,
+    SUMMARY,
     SYSTEM,
     AdapterContract,
     Case,
@@ -40,10 +50,13 @@ from adapters.contract import (
     Reply,
     Run,
     Say,
+    conversation,
     look_up,
+    opened,
     signature,
 )
-from siltstone.adapters.pydantic_ai import SiltstoneCapability
+from siltstone.adapters.pydantic_ai import PydanticAIDialect, SiltstoneCapability, summariser
+from siltstone.messages import decode, encode
 
 
 class Scripted:
@@ -220,3 +233,114 @@ class TestTheLawsWithAHistoryThatIsRewritten(AdapterContract):
     """A compaction shortens the history that a run gives back; the prompt is a message."""
 
     case = PydanticAICase("system_prompt", rewrite_history=True)
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parent.parent.parent / "examples" / "pydantic_ai_agent.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    assert "The agent: On quay 0" in done.stdout
+    assert "memory_search found: [" in done.stdout
+
+
+PNG = BinaryContent(data=b"\x89PNG", media_type="image/png")
+MESSAGES = [
+    ModelRequest(parts=[SystemPromptPart("Be brief."), UserPromptPart("Where?")]),
+    ModelRequest(parts=[CompactionPart(content="They spoke."), UserPromptPart(["Look:", PNG])]),
+    ModelResponse(
+        parts=[
+            ThinkingPart("Hm.", signature="s", provider_name="anthropic"),
+            TextPart("I look."),
+            ToolCallPart("look_up", {"topic": "é"}, "call-1"),
+            NativeToolCallPart("web_search", {"query": "salt"}, "call-2", provider_name="openai"),
+        ],
+        usage=RequestUsage(input_tokens=7),
+    ),
+    ModelRequest(parts=[ToolReturnPart("look_up", "On the quay.", "call-1"), UserPromptPart("Thanks.")]),
+    ModelRequest(parts=[ToolReturnPart("look_up", "No.", "call-3", outcome="failed")]),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
+def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: Any) -> None:
+    """From the log alone, where the host has it no more."""
+    dialect = PydanticAIDialect()
+    pieces = dialect.read(message)
+    kinds = ["compaction_summary" if isinstance(message.parts[0], CompactionPart) else "original", "original"]
+    written = [
+        dialect.write(decode(encode(piece)), kind, None) for piece, kind in zip(pieces, kinds, strict=False)
+    ]
+    assert [piece for each in written for piece in dialect.read(each)] == list(pieces)
+    sent = ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]["parts"]
+    again = [
+        part for each in ModelMessagesTypeAdapter.dump_python(written, mode="json") for part in each["parts"]
+    ]
+    assert [_said(part) for part in again] == [_said(part) for part in sent]
+
+
+def _said(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key not in ("timestamp", "metadata")}
+
+
+def test_a_system_prompt_beside_the_first_question_stays_when_the_question_goes() -> None:
+    message = MESSAGES[0]
+    dialect = PydanticAIDialect()
+    assert [piece["role"] for piece in dialect.read(message)] == ["system", "user"]
+    assert dialect.part(message, [0]).parts == [message.parts[0]]
+    assert message.parts[1].content == "Where?"
+
+
+def test_each_conversation_has_a_session_of_its_own() -> None:
+    store = siltstone.SimpleMemoryStore()
+
+    async def main() -> None:
+        capability: Any = SiltstoneCapability(lambda name: store.session(name, context_window=9_000))
+        agent = Agent(TestModel(call_tools=[]), capabilities=[capability])
+        for name in ("ann", "ben", "ann"):
+            await agent.run(f"I am {name}.", conversation_id=name)
+        await capability.close()
+
+    asyncio.run(main())
+    assert {each.session_id for each in store.sessions().sessions} == {"ann", "ben"}
+
+
+def test_a_model_of_the_framework_writes_summaries_and_the_run_counts_them_once() -> None:
+    async def main() -> None:
+        writer = summariser(TestModel(custom_output_text=SUMMARY))
+        async with opened(writer, kind=siltstone.AsyncSession) as session:
+            script, inputs = conversation(6)
+            case, run, state = PydanticAICase("instructions"), Run(), None
+            for number, text in enumerate(inputs):
+                await case.start(session, script[2 * number : 2 * number + 2], text, state, run)
+                state = run.state
+            assert session.usage.input_tokens > 0
+            assert run.tokens == 12 * INPUT_TOKENS + session.usage.input_tokens
+            assert any(SUMMARY in str(part.content) for each in run.sent[-1] for part in each.parts[:1])
+
+    asyncio.run(main())
+
+
+def test_what_other_capabilities_edit_in_a_request_stays_edited_there() -> None:
+    session = opened()
+
+    @dataclass
+    class Careful(AbstractCapability[Any]):
+        async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+            hidden = ModelRequest(parts=[UserPromptPart("[hidden]")])
+            request_context.messages = [*request_context.messages[:-1], hidden]
+            return request_context
+
+    run = Run()
+    agent = Agent(
+        FunctionModel(Scripted([Say("One."), Say("Two.")], run)),
+        capabilities=[Careful(), SiltstoneCapability(session)],
+    )
+
+    async def main() -> Any:
+        first = await agent.run("A secret.")
+        return await agent.run("Another.", message_history=first.all_messages())
+
+    done = asyncio.run(main())
+    assert [part.content for each in run.sent[-1] for part in each.parts] == ["A secret.", "One.", "[hidden]"]
+    assert len(done.all_messages()) == 4
+    assert session.log()[2]["content"] == "Another."
+    assert session.compactions() == []

@@ -239,6 +239,8 @@ def _request_parts(content: Any) -> list[Any]:
             said.append(_user_content(block))
     if isinstance(content, str):
         return [UserPromptPart(content)]
+    if parts and len(said) == 1 and isinstance(said[0], str):
+        return [*parts, UserPromptPart(said[0])]
     return [*parts, UserPromptPart(said)] if said else parts
 
 

@@ -1,0 +1,228 @@
+"""LangGraph's store over a store of siltstone: items by namespace and key, found by words without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from siltstone.adapters.base import requires
+from siltstone.index import Bm25Index
+from siltstone.stores import MemoryStore, SimpleMemoryStore
+
+with requires("langchain"):
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        InvalidNamespaceError,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        SearchItem,
+        SearchOp,
+        get_text_at_path,
+        tokenize_path,
+    )
+
+__all__ = ["SiltstoneStore"]
+
+Namespace = tuple[str, ...]
+
+PREFIX: Final = "langgraph:"  #: how the sessions of namespaces are named, before the namespace as JSON
+CURRENT: Final = "item"
+DELETED: Final = "deleted item"
+PAGE: Final = 1_000
+
+_COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "$eq": lambda one, other: one == other,
+    "$ne": lambda one, other: one != other,
+    "$gt": lambda one, other: float(one) > float(other),
+    "$gte": lambda one, other: float(one) >= float(other),
+    "$lt": lambda one, other: float(one) < float(other),
+    "$lte": lambda one, other: float(one) <= float(other),
+}
+
+
+class SiltstoneStore(BaseStore):
+    """A ``BaseStore`` for ``create_agent(store=...)``, LangMem and nodes of a graph; it needs no key.
+
+    Values are JSON objects. Namespaces are compared label by label, so no tenant sees another by a name that
+    begins alike. A search with a query gives the items that share words with it, best first, with a score in
+    0..1; ``index`` of a put says which fields count, False leaves an item out. Nothing expires: a ``ttl`` is
+    refused by LangGraph itself.
+
+    Several processes may use one store. In a batch, reads come before writes, as in LangGraph's own stores.
+
+    Args:
+        store: Where items are kept. It stays yours to close, and may hold conversations as well.
+    """
+
+    def __init__(self, store: MemoryStore | SimpleMemoryStore) -> None:
+        self._store = store
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        """Carries *ops* out: what each read gave, None for a write.
+
+        Raises:
+            InvalidEntryError: a namespace of more than 1,013 bytes of JSON.
+            StoreError: the store could not read or write. Writes of one namespace are made all, or none.
+        """
+        asked = list(ops)
+        results = [None if isinstance(op, PutOp) else self._read(op) for op in asked]
+        writes: dict[Namespace, dict[str, PutOp]] = {}
+        for op in asked:
+            if isinstance(op, PutOp):
+                writes.setdefault(op.namespace, {})[op.key] = op  # the last one holds
+        for namespace, puts in writes.items():
+            self._write(namespace, puts)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        """:meth:`batch`, in a thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: Op) -> Any:
+        if isinstance(op, GetOp):
+            found = self._items(op.namespace, op.key)
+            return found[-1][0] if found else None
+        if isinstance(op, SearchOp):
+            return self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return self._list(op)
+        raise InvalidNamespaceError(f"an operation of type {type(op).__name__} is unknown")
+
+    def _write(self, namespace: Namespace, puts: Mapping[str, PutOp]) -> None:
+        session = _session(namespace)
+        known: dict[str, list[int]] = {}
+        for row in self._store.facts(session):
+            known.setdefault(row[3], []).append(row[0])
+        rows: list[tuple[int | None, str, str, str]] = []
+        for key, op in puts.items():
+            ids: list[int | None] = [*known.get(key, ())]
+            *others, own = ids or [None]
+            rows += [(each, key, DELETED, "{}") for each in others]  # two processes made it at the same time
+            if op.value is not None:
+                rows.append((own, key, CURRENT, json.dumps({"value": op.value, "index": op.index})))
+            elif own is not None:
+                rows.append((own, key, DELETED, "{}"))
+        if rows:
+            self._store.put_facts(session, rows)
+
+    def _items(self, namespace: Namespace, key: str | None = None) -> list[tuple[Item, Any]]:
+        """The items of *namespace*, each with the fields by which it is found."""
+        found: dict[str, tuple[Item, Any]] = {}
+        for _, _, _, name, body, created_at, changed_at in self._store.facts(_session(namespace), CURRENT):
+            if key is None or name == key:
+                kept = json.loads(body)
+                item = Item(
+                    value=kept["value"],
+                    key=name,
+                    namespace=namespace,
+                    created_at=_time(created_at),
+                    updated_at=_time(changed_at),
+                )
+                found[name] = item, kept["index"]
+        return list(found.values())
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        found = [
+            (item, index)
+            for namespace in self._namespaces()
+            if namespace[: len(op.namespace_prefix)] == tuple(op.namespace_prefix)
+            for item, index in self._items(namespace)
+            if _matches(item.value, op.filter or {})
+        ]
+        chosen: list[tuple[Item, float | None]]
+        if not op.query:
+            chosen = [(item, None) for item, _ in found]
+        else:
+            texts = Bm25Index()
+            texts.add([_text(item.value, index) for item, index in found])
+            ids, scores = texts.search(op.query, min(op.offset + op.limit, len(found)) or 1)
+            chosen = [(found[int(i)][0], float(score)) for i, score in zip(ids, scores, strict=True)]
+        return [
+            SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
+            for item, score in chosen[op.offset : op.offset + op.limit]
+        ]
+
+    def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+        conditions = op.match_conditions or ()
+        found = {
+            namespace[: op.max_depth]
+            for namespace in self._namespaces()
+            if all(_is_named(namespace, each) for each in conditions)
+        }
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+    def _namespaces(self) -> Iterator[Namespace]:
+        """Those that hold an item."""
+        offset = 0
+        while True:
+            page = self._store.sessions(offset=offset, limit=PAGE).sessions
+            for each in page:
+                if each.session_id.startswith(PREFIX) and self._store.facts(each.session_id, CURRENT):
+                    yield tuple(json.loads(each.session_id.removeprefix(PREFIX)))
+            if len(page) < PAGE:
+                return
+            offset += PAGE
+
+
+def _session(namespace: Namespace) -> str:
+    return PREFIX + json.dumps(list(namespace), ensure_ascii=False, separators=(",", ":"))
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1_000, UTC)
+
+
+def _text(value: Any, index: Any) -> str:
+    """The words by which *value* is found: all of its texts, those of some fields, or none."""
+    if index is False:
+        return ""
+    if not isinstance(index, list):
+        return "\n".join(_texts(value))
+    return "\n".join(text for path in index for text in get_text_at_path(value, tokenize_path(path)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def _matches(value: Any, wanted: Any) -> bool:
+    """Whether *value* has what *wanted* asks for: equal values, or LangGraph's operators."""
+    if isinstance(wanted, Mapping):
+        if any(str(key).startswith("$") for key in wanted):
+            return all(_compares(value, str(name), other) for name, other in wanted.items())
+        return isinstance(value, Mapping) and all(
+            _matches(value.get(key), each) for key, each in wanted.items()
+        )
+    return bool(value == (list(wanted) if isinstance(wanted, tuple) else wanted))
+
+
+def _compares(value: Any, name: str, other: Any) -> bool:
+    compare = _COMPARED.get(name)
+    if compare is None:
+        raise ValueError(f"unsupported operator {name!r}; known are {', '.join(_COMPARED)}")
+    try:
+        return bool(compare(value, other))
+    except (TypeError, ValueError):  # an item without the field, or with a text in it
+        return False
+
+
+def _is_named(namespace: Namespace, condition: MatchCondition) -> bool:
+    path: Sequence[str] = condition.path
+    if len(namespace) < len(path):
+        return False
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
