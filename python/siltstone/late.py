@@ -1,4 +1,7 @@
-"""Classes that a lower room needs and a higher room defines.
+"""Names that are imported when they are first used: those of a room, and classes of a higher room.
+
+A room that is imported for one of its names brings the file of that name, and not its other files: see
+:func:`names_of`.
 
 ``Session.open(path)`` makes a store, and ``store.session(id)`` makes a session: one of them has to find the
 other late. A session knows the contract of a store alone, so the stores are what is found late. The package
@@ -12,6 +15,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["STORES"]
+__all__ = ["STORES", "names_of"]
 
 STORES: dict[str, Callable[[], Any]] = {}  #: by the name of its class, how a store's class is imported
+
+
+def names_of(room: str, homes: dict[str, str]) -> Callable[[str], object]:
+    """The ``__getattr__`` of a room, which imports a name from its file when it is first asked for.
+
+    Args:
+        room: The full name of the package.
+        homes: By the name of a file of the room, the names that it has, with spaces between them.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def __getattr__(name: str) -> object:  # noqa: N807 - it becomes that of the module
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        import sys
+        from importlib import import_module
+
+        value = getattr(import_module(f"{room}.{home}"), name)
+        setattr(sys.modules[room], name, value)
+        return value
+
+    return __getattr__

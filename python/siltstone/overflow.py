@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 __all__ = ["ProviderLimit", "is_context_overflow", "provider_limit"]
@@ -86,15 +87,21 @@ _LIMITS: Final = (
     r"exceeded model token limit: LIMIT",  # Moonshot
     r"range of input length should be \[1, ?LIMIT\]",  # DashScope
 )
-_LIMIT_PATTERNS: Final = tuple(
-    re.compile(
-        pattern.replace("LIMIT", f"(?P<limit>{_NUMBER})")
-        .replace("REQUESTED", f"(?P<requested>{_NUMBER})")
-        .replace("MORE", f"(?P<more>{_NUMBER})"),
-        re.IGNORECASE | re.DOTALL,
+
+
+@cache
+def _limit_patterns() -> tuple[re.Pattern[str], ...]:
+    """The expressions of ``_LIMITS``, compiled when the first error is read."""
+    return tuple(
+        re.compile(
+            pattern.replace("LIMIT", f"(?P<limit>{_NUMBER})")
+            .replace("REQUESTED", f"(?P<requested>{_NUMBER})")
+            .replace("MORE", f"(?P<more>{_NUMBER})"),
+            re.IGNORECASE | re.DOTALL,
+        )
+        for pattern in _LIMITS
     )
-    for pattern in _LIMITS
-)
+
 
 _MOST_CAUSES = 8  # links of the chain of causes that are looked at
 
@@ -135,7 +142,7 @@ def provider_limit(error: BaseException | str) -> ProviderLimit | None:
     """
     for text in _texts(error):
         if _is_overflow(text):
-            for match in filter(None, (pattern.search(text) for pattern in _LIMIT_PATTERNS)):
+            for match in filter(None, (pattern.search(text) for pattern in _limit_patterns())):
                 return _said(match)
     return None
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from siltstone.errors import ConfigError
+from siltstone.values import dataclass
 
 __all__ = ["UNKNOWN_WINDOW", "Window", "auto_window", "window_of"]
 

@@ -289,8 +289,8 @@ def _ours(here: str, each: Import) -> str:
 
 def _foreign(here: str, each: Import) -> str:
     top = each.module.split(".")[0]
-    if top == DYNAMIC and here == "__init__":
-        return ""  # the face imports late, from homes that are written out for type checkers and read there
+    if top == DYNAMIC and here in {"__init__", "late"}:
+        return ""  # names are imported late from homes that are written out for type checkers, and read there
     if top in sys.stdlib_module_names or here in EXTRAS.get(top, ()):
         return ""
     if here == APART:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +84,8 @@ def opened_to_append(path: Path) -> BinaryIO:
 @contextmanager
 def replaced(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of *path* when all is written and on the disk, and not before."""
+    import tempfile  # with shutil and four compressors: only who writes files needs it
+
     make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,7 +64,7 @@ def segment_of(
 ) -> Segment:
     """A segment with its id, tokens, topics and entities. *created_at* is in ms, where it is a number."""
     return Segment(
-        id or str(uuid.uuid4()),
+        id or _new_id(),
         session_id,
         created_at if isinstance(created_at, int) else _ms(created_at),
         role,
@@ -85,7 +84,7 @@ def of_entry(entry: StoredEntry) -> Segment:
         entry.role,
         entry.content,
         entry.created_at,
-        id=str(uuid.uuid5(uuid.NAMESPACE_OID, name)),
+        id=_id_of(name),
     )
 
 
@@ -195,3 +194,15 @@ def _strings(value: object) -> tuple[str, ...]:
 def _ms(moment: datetime) -> int:
     zoned = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return int(zoned.timestamp() * 1000)
+
+
+def _new_id() -> str:
+    import uuid  # with platform and hashlib: only who makes an id needs it
+
+    return str(uuid.uuid4())
+
+
+def _id_of(name: str) -> str:
+    import uuid
+
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
@@ -149,6 +148,8 @@ def new_fact(type: str, content: str, **known: object) -> Fact:  # noqa: A002 - 
     checked_type(type)
     if not content.strip():
         raise ConfigError("the content of a fact must not be empty", field="content", value=content)
+    import uuid  # with platform, hashlib: only a session that learns needs it
+
     fact = Fact(uuid.uuid4().hex, type, content.strip(), importance=IMPORTANCE.get(type, 0.6))
     known.setdefault("created_at", now_ms())
     return replace(fact, **known)  # type: ignore[arg-type] # replace() names an unknown field itself

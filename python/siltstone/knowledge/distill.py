@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -65,6 +63,8 @@ def tool_fact(
 
 def correction_of(tool: str, arguments: str, reason: str = "", goal: str = "") -> Correction:
     """What a denied action teaches: the tool with its arguments, the reason, the tool with the goal."""
+    import uuid
+
     context = f"{tool}: {goal}" if goal else tool
     return Correction(
         uuid.uuid4().hex,
@@ -171,6 +171,8 @@ class KnowledgeDistiller:
         return sorted(self._rules.values(), key=lambda rule: (-rule.support, -rule.updated_at, rule.key))
 
     def _save(self, path: Path) -> None:
+        import tempfile
+
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.kept, ensure_ascii=False)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)

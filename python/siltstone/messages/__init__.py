@@ -1,9 +1,9 @@
 """What was said: messages of any dialect, annotated and never translated."""
 
+from siltstone.late import names_of
 from siltstone.messages.canonical import canonical_bytes, canonical_digest
 from siltstone.messages.check import broken_tool_groups
 from siltstone.messages.condensed import condensed
-from siltstone.messages.conversion import Converted, Loss, convert
 from siltstone.messages.escapes import holds
 from siltstone.messages.excerpt import Excerpt
 from siltstone.messages.groups import Group, groups
@@ -30,7 +30,6 @@ from siltstone.messages.message import (
 from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
 from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
 from siltstone.messages.read import detect, read_message, read_summary, validate
-from siltstone.messages.repairs import Repaired, repair
 from siltstone.messages.results import read_substitute, with_result_texts, with_results, words_alone
 from siltstone.messages.summaries import summary_level
 from siltstone.messages.summary_mark import SummaryMark, marked, ranges_in_words, read_mark, unmarked
@@ -47,6 +46,13 @@ from siltstone.messages.turns import (
 )
 from siltstone.messages.validators import Finding, validate_history
 from siltstone.messages.wording import in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from siltstone.messages.conversion import Converted, Loss, convert
+    from siltstone.messages.repairs import Repaired, repair
+else:
+    __getattr__ = names_of(__name__, {"conversion": "Converted Loss convert", "repairs": "Repaired repair"})
 
 __all__ = [
     "FORGOTTEN",

@@ -1,7 +1,20 @@
 """Models that write summaries: one that needs no network and no key, and those of providers' SDKs."""
 
-from siltstone.models.anthropic_sdk import anthropic, async_anthropic
-from siltstone.models.extractive import ExtractiveModel
-from siltstone.models.openai_sdk import async_openai, openai
+from siltstone.late import names_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from siltstone.models.anthropic_sdk import anthropic, async_anthropic
+    from siltstone.models.extractive import ExtractiveModel
+    from siltstone.models.openai_sdk import async_openai, openai
+else:
+    __getattr__ = names_of(
+        __name__,
+        {
+            "anthropic_sdk": "anthropic async_anthropic",
+            "extractive": "ExtractiveModel",
+            "openai_sdk": "async_openai openai",
+        },
+    )
 
 __all__ = ["ExtractiveModel", "anthropic", "async_anthropic", "async_openai", "openai"]

@@ -1,14 +1,12 @@
 """The turn boundary: what an agent calls before every model call."""
 
-from siltstone.session.aio import AsyncSession
-from siltstone.session.asking import Answer
-from siltstone.session.boundary import Prepared
-from siltstone.session.compactions import CompactionRecord, SummaryRecord
-from siltstone.session.retention import Retention
-from siltstone.session.sync import Session, StoreOptions
+from siltstone.late import names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from siltstone.session.aio import AsyncSession
+    from siltstone.session.asking import Answer
+    from siltstone.session.boundary import Prepared
     from siltstone.session.carrying import (
         Imported,
         export_everything,
@@ -18,6 +16,23 @@ if TYPE_CHECKING:
         import_everything,
         import_knowledge,
         import_segments,
+    )
+    from siltstone.session.compactions import CompactionRecord, SummaryRecord
+    from siltstone.session.retention import Retention
+    from siltstone.session.sync import Session, StoreOptions
+else:
+    __getattr__ = names_of(
+        __name__,
+        {
+            "aio": "AsyncSession",
+            "asking": "Answer",
+            "boundary": "Prepared",
+            "carrying": "Imported export_everything export_knowledge export_segments export_vectors "
+            "import_everything import_knowledge import_segments",
+            "compactions": "CompactionRecord SummaryRecord",
+            "retention": "Retention",
+            "sync": "Session StoreOptions",
+        },
     )
 
 __all__ = [
@@ -38,11 +53,3 @@ __all__ = [
     "import_knowledge",
     "import_segments",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'siltstone.session' has no attribute {name!r}")
-    from siltstone.session import carrying  # with files of every format: most sessions read and write none
-
-    return getattr(carrying, name)

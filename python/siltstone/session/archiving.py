@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from siltstone.archive import ContextArchive, Said
-from siltstone.archive.records import of_entry, read_knowledge
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
 from siltstone.memory.entry import Entry, StoredEntry
@@ -21,6 +19,7 @@ from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.values import replace
 
 if TYPE_CHECKING:
+    from siltstone.archive import ContextArchive, Said
     from siltstone.session.core import SessionCore
 
 __all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
@@ -38,7 +37,11 @@ def archive_of(given: object) -> ContextArchive | None:
     Raises:
         ConfigError: it is neither an archive nor a path.
     """
-    if given is None or isinstance(given, ContextArchive):
+    if given is None:
+        return None
+    from siltstone.archive import ContextArchive  # most sessions have none
+
+    if isinstance(given, ContextArchive):
         return given
     if not isinstance(given, str | os.PathLike):
         raise ConfigError(
@@ -106,6 +109,8 @@ def write_anew(core: SessionCore) -> None:
     if core.archive is None:
         return
     try:
+        from siltstone.archive.records import of_entry
+
         core.archive.replace(core.session_id, [of_entry(each) for each in _entries(core, None)])
         _note(core, ())
     except (OSError, StoreError) as error:
@@ -128,6 +133,8 @@ def _take_over(core: SessionCore, archive: ContextArchive) -> None:
     entries = [Entry(clean(each.content), role=each.role, created_at=each.timestamp / 1000) for each in known]
     for start in range(0, len(entries), _PAGE):
         core.store.index(core.session_id, entries[start : start + _PAGE])
+    from siltstone.archive.records import read_knowledge
+
     facts, _ = read_knowledge(archive.folder / "knowledge.jsonl")
     own = [each for each in facts if each.session_id == core.session_id]
     core.knowing.facts.put_all(own, core.knowing.progress.kept)
@@ -142,6 +149,9 @@ def _entries(core: SessionCore, span: tuple[int, int] | None) -> Iterator[Stored
 
 
 def _said(entry: StoredEntry) -> Said:
+    from siltstone.archive import Said
+    from siltstone.archive.records import of_entry
+
     segment = of_entry(entry)
     return Said(segment.role, segment.content, segment.timestamp, segment.id)
 

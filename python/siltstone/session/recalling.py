@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from siltstone.archive import ContextArchive
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
@@ -22,6 +22,9 @@ from siltstone.session.state import SessionState
 from siltstone.session.view import View
 from siltstone.tools.budget import best_part
 from siltstone.values import replace
+
+if TYPE_CHECKING:
+    from siltstone.archive import ContextArchive
 
 __all__ = ["Recalling"]
 

@@ -1,7 +1,20 @@
 """The stores of the package: databases of the core, on disk or in memory."""
 
-from siltstone.stores.hnsw import HnswMemoryStore
-from siltstone.stores.memory import MemoryStore
-from siltstone.stores.simple import SimpleMemoryStore
+from siltstone.late import names_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from siltstone.stores.hnsw import HnswMemoryStore
+    from siltstone.stores.memory import MemoryStore
+    from siltstone.stores.simple import SimpleMemoryStore
+else:
+    __getattr__ = names_of(
+        __name__,
+        {
+            "hnsw": "HnswMemoryStore",
+            "memory": "MemoryStore",
+            "simple": "SimpleMemoryStore",
+        },
+    )
 
 __all__ = ["HnswMemoryStore", "MemoryStore", "SimpleMemoryStore"]

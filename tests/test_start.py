@@ -1,0 +1,64 @@
+"""What does a process import and make until it has its first session? Counted, so that it stays cheap."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+FIRST = """
+import json, sys
+import siltstone
+from siltstone import values
+
+before = [name for name in sys.modules]
+session = siltstone.Session.open(
+    sys.argv[1], "agent", policy=siltstone.ThresholdCompactor(), model=siltstone.ExtractiveModel(),
+    context_window=32_000,
+)
+assert session.history() == []
+modules = [name for name in sys.modules if name.partition(".")[0] == "siltstone"]
+made = [cls.__name__ for cls in values._PLANS if type(cls.__dict__["__init__"]) is not values._Init]
+late = [cls.__name__ for cls in values._PLANS]
+print(json.dumps({"modules": modules, "others": sorted(sys.modules), "defined": late, "made": made}))
+"""
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("start")
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, str(path)], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_first_session_imports_no_more_modules_than_it_did(start):
+    assert len(start["modules"]) <= 185, sorted(start["modules"])
+
+
+def test_a_first_session_makes_the_functions_of_few_value_classes(start):
+    assert len(start["defined"]) <= 130, start["defined"]
+    assert len(start["made"]) <= 20, start["made"]
+
+
+@pytest.mark.parametrize(
+    "room",
+    [
+        "adapters", "archive.live", "cli", "compaction.tiered", "compaction.waterfall", "compaction.window",
+        "evaluation", "embedding.minilm", "index", "messages.conversion", "messages.repairs", "presets",
+        "session.aio", "stores.hnsw", "vault",
+    ],
+)  # fmt: skip
+def test_a_first_session_does_without(start, room):
+    assert f"siltstone.{room}" not in start["modules"]
+
+
+@pytest.mark.parametrize(
+    "module", ["asyncio", "numpy", "sqlite3", "tempfile", "uuid", "tomllib", "importlib.metadata"]
+)
+def test_a_first_session_does_without_the_library(start, module):
+    assert module not in start["others"]
