@@ -54,6 +54,28 @@ OTHERS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Context Length exceeded", True),
+        ("the maximum context is 8,192", True),
+        ("Token limit reached by the prompt", True),
+        ("TOO MANY TOKENS", True),
+        ("request too large", True),
+        ("error: content_too_large", True),
+        ("max_tokens exceeds what is left", True),
+        ("max_tokens must be >= 1", False),
+        ("max_tokens must be \u2265 1", False),
+        ("a maximum of 5 tools may be given", False),
+        ("the input is over the maximum of 4096 tokens", True),
+        ("the maximum number of output tokens is 4096", False),
+        ("invalid api key", False),
+    ],
+)
+def test_sb_34_what_is_an_overflow_and_what_is_none(message: str, expected: bool) -> None:
+    assert is_context_overflow(message) is expected
+
+
 @pytest.mark.parametrize("message", OVERFLOWS)
 def test_an_overflow_is_recognised(message: str) -> None:
     assert is_context_overflow(message)

@@ -68,6 +68,26 @@ def langchain(chat: list[dict[str, Any]]) -> Callable[[], Any]:
     )
 
 
+def langchain_same_count(chat: list[dict[str, Any]]) -> Callable[[], Any]:
+    """The same with our rule as its counter, which both then count by."""
+    from langchain_core.messages import AIMessage, HumanMessage
+    from langchain_core.messages.utils import trim_messages
+
+    from siltstone.tokens import estimate_tokens
+
+    kinds = {"user": HumanMessage, "assistant": AIMessage}
+    roles = {"human": "user", "ai": "assistant"}
+    read = [kinds[raw["role"]](raw["content"]) for raw in chat]
+
+    def count(messages: list[Any]) -> int:
+        return estimate_tokens([{"role": roles[each.type], "content": each.content} for each in messages])
+
+    limit = estimate_tokens(chat) // 2
+    return lambda: trim_messages(
+        read, max_tokens=limit, token_counter=count, strategy="last", start_on="human"
+    )
+
+
 def agent_framework(chat: list[dict[str, Any]]) -> Callable[[], Any]:
     from agent_framework import Message
     from agent_framework._compaction import (
@@ -90,6 +110,7 @@ def agent_framework(chat: list[dict[str, Any]]) -> Callable[[], Any]:
 PEERS: list[tuple[str, str, Callable[[list[dict[str, Any]]], Callable[[], Any]], int]] = [
     ("smart_trim", "siltstone", siltstone, SIZES[-1]),
     ("LangChain trim_messages, approximate count", "langchain_core", langchain, SIZES[-1]),
+    ("LangChain trim_messages, our count", "langchain_core", langchain_same_count, SIZES[-1]),
     ("Agent Framework TruncationStrategy", "agent_framework", agent_framework, QUADRATIC),
 ]
 

@@ -41,6 +41,7 @@ __all__ = [
     "__version__",
     "_panic",
     "best_window",
+    "bm25_scores",
     "bucket",
     "build_profile",
     "condense",
@@ -122,6 +123,15 @@ def condense(text: str, earlier: list[tuple[str, str]]) -> str:
 
     *earlier* are handles and texts of what the reader has before them: lines of these are named. Time is
     linear in all of it.
+    """
+
+def bm25_scores(texts: list[str], query: str, k1: float, b: float) -> list[float]:
+    """The scores of *texts* for one query: those of a ``Bm25Index`` of the same texts, which is not made.
+
+    0 where a text shares no term with *query*.
+
+    Raises:
+        ConfigError: *k1* or *b* is out of its bounds.
     """
 
 def matching_lines(text: str, pattern: str) -> list[int]:
@@ -244,6 +254,9 @@ class Outline:
 
     def group_ending_at(self, position: int) -> list[int] | None:
         """The positions of the group whose last message stands at *position*; None where none ends."""
+
+    def bound(self) -> list[list[int]]:
+        """The positions of every group of several messages, the one that ends first before the others."""
 
     def closed(self, kept: list[int]) -> list[tuple[int, int]]:
         """*kept*, and every group that has one of them: ascending half-open ranges that do not touch."""

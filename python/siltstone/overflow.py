@@ -49,9 +49,23 @@ _SAID: Final = re.compile("|".join(_PHRASES), re.IGNORECASE | re.DOTALL)
 
 # Words of other limits. A message that has them is no overflow, whatever else it says.
 _OTHER_LIMIT: Final = re.compile(
-    r"rate.?limit|tokens per (?:min|minute|day)|\bTPM\b|\bTPD\b|\bquota\b|requests per |overloaded|billing",
+    r"rate.?limit|(?:tokens|token limit) per (?:min|minute|day)|output token limit|"
+    r"\bTPM\b|\bTPD\b|\bquota\b|requests per |overloaded|billing",
     re.IGNORECASE,
 )
+
+# What servers say that are not known, or are behind somebody's proxy.
+_COMMON: Final = (
+    "context length",
+    "maximum context",
+    "token limit",
+    "too many tokens",
+    "request too large",
+    "content_too_large",
+)
+# Of a number of tokens it is said only beside one of these, and not where the length of the answer is meant.
+_EXCESS: Final = re.compile(r"exceed|too long|too large|\bover\b")
+_OF_ANSWER: Final = re.compile(r"output|completion")
 
 # Where they say how many tokens a request may have, and how many this one had. `more` belongs to the request:
 # what it wanted for its answer. A pattern stands before those that would find less in the same text.
@@ -157,7 +171,17 @@ def _said(match: re.Match[str]) -> ProviderLimit | None:
 
 
 def _is_overflow(text: str) -> bool:
-    return bool(_SAID.search(text)) and not _OTHER_LIMIT.search(text)
+    if _OTHER_LIMIT.search(text):
+        return False
+    return bool(_SAID.search(text)) or _complains(text.lower())
+
+
+def _complains(text: str) -> bool:
+    """Whether *text* has the words that servers without words of their own have in common."""
+    if any(phrase in text for phrase in _COMMON):
+        return True
+    counts = "max_tokens" in text or ("maximum" in text and "tokens" in text)
+    return counts and bool(_EXCESS.search(text)) and not _OF_ANSWER.search(text)
 
 
 def _texts(error: BaseException | str) -> Iterator[str]:

@@ -193,7 +193,7 @@ RUST_FAMILIES = {
         "chain params scored spare terms",
         "lists score speakers",
         "norms scratch",
-        "index",
+        "index once",
         "scorer",
         "best days neighbours",
         "lexical",

@@ -382,6 +382,24 @@ def test_where_the_state_is_gone_the_view_says_the_same():
     ]
 
 
+def test_a_chronicle_goes_on_after_the_other_mode_has_taken_its_place():
+    session = play(lambda request: f"Part {len(session.requests)}\n\n" + "It was long. " * 30)
+    session.has_log = True
+    session.add(*turns(60))
+    before = of_messages(session)
+    chronicle, session.policy = session.policy, TieredCompactor(TieredConfig(summary_stack_fraction=0.01))
+    for n in range(4):
+        session.append(*turns(6, 100 + 6 * n))
+        session.compact(Trigger("fraction", "aggressive", context_window=WINDOW))
+    assert "Chronicle of this session" not in session.summaries()[0].text, "it was folded"
+    session.policy = chronicle
+    session.append(*turns(20, 200))
+    session.compact()
+    after = of_messages(session)
+    assert after[: len(before)] == before
+    assert_contiguous(session)
+
+
 def test_pins_and_the_request_stay_and_are_told_once():
     session = play()
     session.append(*turns(20))
@@ -435,6 +453,7 @@ def test_a_rollup_that_fails_leaves_the_checkpoints_as_they_are():
         ("# **The title**\nThe text.", "The title", "The text."),
         ("Title: The title\n\nThe text.", "The title", "The text."),
         ("One line alone.", "One line alone.", "One line alone."),
+        ("Lines of it, oldest first:\n\n- User: Open gate 4.\n- It was shut.", "User: Open gate 4.", None),
         ("A sentence ends here. " + "word " * 40, "A sentence ends here. word word", None),
     ],
 )

@@ -9,7 +9,7 @@ from siltstone.compaction.base import State
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.values import dataclass, replace
 
-__all__ = ["ChronicleState", "Known", "key_of", "listed"]
+__all__ = ["ChronicleState", "Known", "chronicle_in", "key_of", "listed"]
 
 MODE: Final = "chronicle"
 KINDS: Final = ("interval", "bootstrap", "pressure", "emergency", "rollup")
@@ -40,7 +40,8 @@ class ChronicleState:
     @classmethod
     def read(cls, state: State | None) -> ChronicleState | None:
         """What *state* holds; None where it holds something else, or nothing."""
-        if not isinstance(state, dict) or state.get("mode") != MODE:
+        state = chronicle_in(state)
+        if state is None:
             return None
         numbers = [state.get(name) for name in ("number", "end", "fixed")]
         opened, made = _rows(state.get("open")), _rows(state.get("made"))
@@ -70,6 +71,14 @@ class ChronicleState:
             open=opened,
             made=(*self.made, made),
         )
+
+
+def chronicle_in(state: State | None) -> dict[str, Any] | None:
+    """What *state* says of a chronicle: all of it, or what the other mode has kept of one."""
+    if not isinstance(state, dict):
+        return None
+    found = state if state.get("mode") == MODE else state.get(MODE)
+    return found if isinstance(found, dict) and found.get("mode") == MODE else None
 
 
 def key_of(checkpoint: Checkpoint) -> tuple[int, int, int]:

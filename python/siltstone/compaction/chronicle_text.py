@@ -53,14 +53,25 @@ def is_chronicle(text: str) -> bool:
 
 
 def titled(answer: str) -> tuple[str, str]:
-    """The title that an answer begins with, and the rest; else its first words, and all of it."""
-    first, _, rest = answer.strip().partition("\n")
-    title = re.sub(r"^(?:[#*\s]+|Title:\s*)+|[*\s]+$", "", first, flags=re.IGNORECASE)
-    if title and len(title) <= LONGEST_TITLE and rest.strip():
-        return title, rest.strip()
+    """The title that an answer begins with, and the rest; else its first words, and all of it.
+
+    A line that ends with a colon announces what follows, and is no title.
+    """
+    text = answer.strip()
+    lines = [line for line in text.split("\n") if line.strip()]
+    title = _plain(lines[0]) if lines else ""
+    if title and len(title) <= LONGEST_TITLE and len(lines) > 1 and not title.endswith(":"):
+        return title, text.partition("\n")[2].strip()
+    if title.endswith(":") and len(lines) > 1:
+        title = _plain(lines[1])
     if len(title) > LONGEST_TITLE:
         title = title[: near_end(title, LONGEST_TITLE)].rstrip()
-    return title, answer.strip()
+    return title, text
+
+
+def _plain(line: str) -> str:
+    """*line* without the signs of a heading or a list."""
+    return re.sub(r"^(?:[#*\s-]+|Title:\s*)+|[*\s]+$", "", line, flags=re.IGNORECASE)
 
 
 def rendered(

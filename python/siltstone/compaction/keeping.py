@@ -27,10 +27,11 @@ def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -
     spans = read.outline.closed(sorted(kept))
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(read)]
     gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
-    selection = Selection(Excerpt(read, spans), Excerpt(read, gaps))
     if read is history:
-        return selection
-    return Selection(tuple(selection.retained), tuple(selection.discarded))
+        return Selection(Excerpt(read, spans), Excerpt(read, gaps))
+    return Selection(
+        *(tuple(each for span in both for each in history[slice(*span)]) for both in (spans, gaps))
+    )
 
 
 def originals(read: History) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger
 from siltstone.compaction.calls import Calls
+from siltstone.compaction.chronicle_state import chronicle_in
 from siltstone.compaction.keeping import kept_apart, layered
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, summary_message
@@ -72,7 +73,7 @@ class RollingRun(TieredRun):
             selection,
             [made],
             text,
-            state=stack.state(end=self.first_live(cut.end)),
+            state=self._state(stack, self.first_live(cut.end)),
             usage=tuple(calls.usage),
             degraded=calls.degraded,
         )
@@ -108,7 +109,7 @@ class RollingRun(TieredRun):
             selection,
             [made],
             text,
-            state=stack.state(end=self.first_live(cut.end)),
+            state=self._state(stack, self.first_live(cut.end)),
             degraded=True,
         )
 
@@ -127,7 +128,7 @@ class RollingRun(TieredRun):
         stack = replace(self.stack, layers=(layer,))
         end = self.first_live(self.stack.start)
         usage = tuple(calls.usage)
-        return layered(self.history, selection, [made], text, state=stack.state(end=end), usage=usage)
+        return layered(self.history, selection, [made], text, state=self._state(stack, end), usage=usage)
 
     def _cut_at(self, end: int) -> _Cut:
         start = self.stack.start
@@ -135,6 +136,12 @@ class RollingRun(TieredRun):
         last = self.stack.turns + begun
         first = self.stack.turns + 1 if begun else max(1, self.stack.turns)
         return _Cut(end, (first, max(first, last)), last)
+
+    def _state(self, stack: Stack, end: int) -> dict[str, object]:
+        """What is kept: the stack, and the chronicle of a session that had one."""
+        chronicle = chronicle_in(self.trigger.policy_state)
+        kept = stack.state(end=end)
+        return kept if chronicle is None else {**kept, "chronicle": chronicle}
 
     def _folded(
         self, cut: _Cut, made: Message, text: str, stack: Stack, calls: Calls
@@ -167,7 +174,7 @@ class RollingRun(TieredRun):
             selection,
             [above, made],
             text,
-            state=stack.state(end=self.first_live(cut.end)),
+            state=self._state(stack, self.first_live(cut.end)),
             degraded=calls.degraded,
         )
         before, after = self.rule.count(self.history), self.rule.count(compaction.messages)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
-from siltstone.compaction.base import RULE_ROLES, SAID, Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.documented_bm25 import documented_scores
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
 from siltstone.compaction.query import recent_query
@@ -162,16 +164,19 @@ def smart_trim(
     read = History(messages)
     run = _Trim(read, config, rule(config.estimator), safe_limit, Trigger("manual"))
     reason = run.reason()
-    kept = set[int]() if reason else run.kept(safe_limit)
-    if reason or len(kept) == len(read):
+    gone, tokens = (set[int](), 0) if reason else run.gone(safe_limit)
+    if not gone:
         return Trimmed(messages, [], False, run.tokens, safe_limit, reason or "all_protected")
-    retained = [raw for at, raw in enumerate(messages) if at in kept]
-    trimmed = [raw for at, raw in enumerate(messages) if at not in kept]
-    return Trimmed(retained, trimmed, True, run.tokens_of(kept), safe_limit)
+    retained = [raw for at, raw in enumerate(messages) if at not in gone]
+    trimmed = [messages[at] for at in sorted(gone)]
+    return Trimmed(retained, trimmed, True, tokens, safe_limit)
 
 
 class _Trim:
-    """One history against one limit."""
+    """One history against one limit.
+
+    A group is named by the position of its first message.
+    """
 
     def __init__(
         self, read: History, config: SmartTrimConfig, token_rule: TokenRule, limit: int, trigger: Trigger
@@ -179,16 +184,12 @@ class _Trim:
         self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
         self._trigger = trigger
         self._sums = read.sums(token_rule)
-        self._groups = list(map(read.outline.group_ending_at, range(len(read))))
+        self._bound = {group[0]: group for group in read.outline.bound()}  # the groups of several messages
 
     @property
     def tokens(self) -> int:
         """The whole history."""
         return self._rule.tokens(self._sums[-1])
-
-    def tokens_of(self, positions: set[int]) -> int:
-        """The messages at *positions*."""
-        return self._rule.tokens(sum(self._sums[at + 1] - self._sums[at] for at in positions))
 
     def reason(self) -> str:
         """Why nothing is to be trimmed; empty where something is."""
@@ -198,76 +199,85 @@ class _Trim:
             return "query_too_short"
         return ""
 
-    def kept(self, target: int) -> set[int]:
-        """The positions that stay: all, less the least relevant groups, less the oldest blank ones.
+    def gone(self, target: int) -> tuple[set[int], int]:
+        """The positions that leave, and the tokens that are left then.
 
-        Groups leave until what is left has *target* tokens at most.
+        The least relevant groups leave, then the oldest blank ones, until *target* tokens are left at most.
         """
-        return self._chosen(target, self._protected())
+        return self._left_out(self._ranked(self._protected()), target)
 
     def kept_opened(self, target: int) -> set[int]:
-        """The same, and where the user has opened the history, the user opens what stays.
+        """The positions that stay; and where the user has opened the history, the user opens those.
 
         A provider refuses a request that begins with an answer.
         """
-        fixed = self._protected()
-        kept = self._chosen(target, fixed)
-        opening = self._opening(kept)
-        return kept if opening is None else self._chosen(target, {*fixed, opening})
-
-    def _chosen(self, target: int, fixed: set[int]) -> set[int]:
-        """The positions that stay, where all of *fixed* does."""
-        loose = self._loose(fixed)
-        texts = [self._text(positions) for positions in loose]
-        scored = [at for at, text in enumerate(texts) if text.strip()]
-        scores = self._scores([texts[at] for at in scored])
-        by_score = [scored[place] for place in sorted(range(len(scored)), key=scores.__getitem__)]
-        blank = sorted(set(range(len(texts))).difference(scored))
-        sums, units, gone = self._sums, self._sums[-1], set[int]()
-        for at in (*by_score, *blank):
-            if self._rule.tokens(units) <= target:
-                break
-            for place in loose[at]:
-                gone.add(place)
-                units -= sums[place + 1] - sums[place]
+        ranked = self._ranked(self._protected())
+        gone, _ = self._left_out(ranked, target)
+        opening = self._opening(gone)
+        if opening is not None:
+            members = self._bound.get
+            gone, _ = self._left_out([at for at in ranked if opening not in members(at, (at,))], target)
         return set(range(len(self._read))) - gone
+
+    def _ranked(self, fixed: set[int]) -> list[int]:
+        """The groups that may leave, the one that leaves first before the others."""
+        loose = self._loose(fixed)
+        texts = self._texts(loose)
+        scored = [place for place, text in enumerate(texts) if text and not text.isspace()]
+        if len(scored) == len(texts):
+            scores = self._scores(texts)
+            return [loose[place] for place in sorted(range(len(loose)), key=scores.__getitem__)]
+        scores = self._scores([texts[place] for place in scored])
+        by_score = [scored[at] for at in sorted(range(len(scored)), key=scores.__getitem__)]
+        blank = sorted(set(range(len(texts))).difference(scored))
+        return [loose[place] for place in (*by_score, *blank)]
+
+    def _left_out(self, ranked: Sequence[int], target: int) -> tuple[set[int], int]:
+        """As many of *ranked* from the first on as have to leave, by their positions; and what is left."""
+        sums, bound, tokens = self._sums, self._bound, self._rule.tokens
+        if bound:
+            groups = [bound.get(at, (at,)) for at in ranked]
+            sizes = [sum(sums[each + 1] - sums[each] for each in group) for group in groups]
+        else:
+            sizes = [sums[at + 1] - sums[at] for at in ranked]
+        left = [sums[-1] - size for size in accumulate(sizes, initial=0)]
+        count = min(bisect_left(left, True, key=lambda units: tokens(units) <= target), len(ranked))
+        gone = {each for group in groups[:count] for each in group} if bound else set(ranked[:count])
+        return gone, tokens(left[count])
 
     def _query(self) -> str:
         return recent_query(self._read) if self._config.query is None else self._config.query
 
     def _scores(self, texts: list[str]) -> list[float]:
-        if not texts:
-            return []
         if self._config.documented:
             return documented_scores(texts, self._query())
-        from siltstone.index import Bm25Index
+        from siltstone.index.bm25 import bm25_scores
 
-        index = Bm25Index()
-        index.add(texts)
-        ids, found = index.search(self._query(), len(texts))
-        scores = [0.0] * len(texts)
-        for at, score in zip(ids.tolist(), found.tolist(), strict=True):
-            scores[at] = score
-        return scores
+        return bm25_scores(texts, self._query())
 
-    def _opening(self, kept: set[int]) -> int | None:
-        """The user's message that has to stay, so that *kept* begin with one; None where nothing has to."""
-        read = self._read
-        spoken = [at for at in range(len(read)) if read[at].role not in RULE_ROLES]
-        first = next((at for at in spoken if at in kept), None)
+    def _opening(self, gone: set[int]) -> int | None:
+        """The user's message that has to stay, so that what stays begins with one; None where none has to."""
+        read, rules = self._read, set(self._read.rules)
+        spoken = [at for at in range(len(read)) if at not in rules]
+        first = next((at for at in spoken if at not in gone), None)
         if first is None or read[first].role == "user" or read[spoken[0]].role != "user":
             return None
-        return max(at for at in spoken if at < first and _is_said(read[at]) and read[at].role == "user")
+        before = (at for at in range(first - 1, -1, -1) if at not in rules)
+        return next(at for at in before if read[at].role == "user" and _is_said(read[at]))
 
-    def _loose(self, fixed: set[int]) -> list[list[int]]:
+    def _loose(self, fixed: set[int]) -> list[int]:
         """The groups that may go, the one that begins first before the others."""
-        return sorted(group for group in self._groups if group and fixed.isdisjoint(group))
+        if not self._bound:
+            return [at for at in range(len(self._read)) if at not in fixed]
+        taken = fixed.union(*self._bound.values())
+        alone = [at for at in range(len(self._read)) if at not in taken]
+        return sorted([*alone, *(at for at, group in self._bound.items() if fixed.isdisjoint(group))])
 
     def _protected(self) -> set[int]:
         read, newest = self._read, set[int]()
         fixed = {*held(read, self._trigger), *read.summaries}
         fixed.update(at for at in read.unoriginal if read[at].provenance == "recalled_context")
-        fixed.update(at for at in read.outline.requests if _is_recalled(read.raws[at]))
+        fixed.update(filter(self._is_recalled, read.outline.requests))
         if self._config.is_summary is not None:
             first = read.raws[:FIRST_PLACES]
             fixed.update(at for at, raw in enumerate(first) if self._config.is_summary(raw))
@@ -278,14 +288,23 @@ class _Trim:
                 newest.add(at)
         return fixed | newest | self._last_span()
 
+    def _is_recalled(self, at: int) -> bool:
+        return _is_recalled(self._read.raws[at])
+
     def _last_span(self) -> set[int]:
         """The last tool call with its results."""
-        return next((set(group) for group in reversed(self._groups) if group and len(group) > 1), set())
+        return set(max(self._bound.values(), key=_last, default=()))
 
-    def _text(self, positions: Sequence[int]) -> str:
-        if len(positions) == 1:
-            return self._rendered(positions[0])
-        return "\n".join(map(self._rendered, positions))
+    def _texts(self, groups: Sequence[int]) -> list[str]:
+        """What each of *groups* says."""
+        raws, bound, said = self._read.raws, self._bound, list[str]()
+        for at in groups:
+            raw = raws[at]
+            if type(raw) is dict and raw.keys() <= _PLAIN and type(content := raw.get("content")) is str:
+                said.append(content)  # a message that says what its content says
+            else:
+                said.append("\n".join(map(self._rendered, bound.get(at, (at,)))))
+        return said
 
     def _rendered(self, at: int) -> str:
         raw = self._read.raws[at]
@@ -296,6 +315,10 @@ class _Trim:
             lines = render([self._read[at]], "")
         speaker, colon, said = lines.partition(": ")
         return said if colon and speaker in _SPEAKERS else lines
+
+
+def _last(group: Sequence[int]) -> int:
+    return group[-1]
 
 
 def _is_said(message: Message) -> bool:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.index.base import TextIndex
+from siltstone.index.texts import check_text, check_texts
 from siltstone.values import dataclass
 
 if TYPE_CHECKING:
     from siltstone.index.arrays import Ids, Scores
 
-__all__ = ["Bm25Index", "Bm25Params"]
+__all__ = ["Bm25Index", "Bm25Params", "bm25_scores"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,20 @@ class Bm25Params:
             raise ConfigError(message, field="k1", value=self.k1)
         if not 0 <= self.b <= 1:
             raise ConfigError(f"b must be in 0..1, got {self.b!r}", field="b", value=self.b)
+
+
+def bm25_scores(texts: Sequence[str], query: str, params: Bm25Params | None = None) -> list[float]:
+    """The score of each of *texts* for *query*, in order; 0 for one that shares no term with it.
+
+    They are those of a :class:`Bm25Index` of the same texts, to the last bit, in a fraction of the time that
+    the index takes to be made: for texts that are asked about once.
+
+    Raises:
+        ConfigError: *texts* is one str.
+    """
+    params = Bm25Params() if params is None else params
+    chosen = check_texts(texts, "texts")
+    return _native.bm25_scores(chosen, check_text(query, "query"), params.k1, params.b)
 
 
 class Bm25Index(TextIndex):

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 from siltstone._native import Outline, render_messages, rendered_tokens
 from siltstone.messages.groups import is_reasoning_only
@@ -91,8 +91,10 @@ class History(Sequence[Message]):
         history._made = dict(enumerate(messages))
         history._sums = {}
         history._runs = []
+        # What was said as it stands is read by the core; of the rest the messages know more than their raws.
+        shown: list[Any] = [each.raw if each.provenance == "original" else each for each in messages]
         history.outline = Outline(
-            list(messages), lambda position: _line(messages[position], rule), history._opens_turn
+            shown, lambda position: _line(messages[position], rule), history._opens_turn
         )
         return history
 

@@ -13,7 +13,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::analyse;
-use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored};
+use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored, scores};
 use siltstone_core::index_file;
 
 use crate::error::guard;
@@ -135,6 +135,22 @@ impl Bm25Index {
             })
         })
     }
+}
+
+/// The scores of `texts` for one query: those of an index of the same texts, which is not made.
+#[pyfunction]
+pub(crate) fn bm25_scores(
+    texts: &Bound<'_, PyList>,
+    query: Text,
+    k1: f64,
+    b: f64,
+) -> PyResult<Vec<f64>> {
+    let (py, texts) = (texts.py(), borrow_all(texts)?);
+    guard(py, || {
+        let params = Bm25Params::new(k1, b)?;
+        let texts = texts.iter().map(|text| &**text);
+        Ok(scores(texts, &Query::of(&query), params))
+    })
 }
 
 impl Bm25Index {

@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use crate::across::{Unread, search_across, take_said};
     #[pymodule_export]
-    use crate::bm25::Bm25Index;
+    use crate::bm25::{Bm25Index, bm25_scores};
     #[pymodule_export]
     use crate::dense::{Flat, Hnsw};
     #[pymodule_export]

@@ -23,7 +23,7 @@ mod words;
 
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use normal::hash;
-pub use terms::{for_each_term, terms, with_sorted_terms};
+pub use terms::{for_each_term, terms, terms_into, with_sorted_terms};
 pub use window::best_window;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.

@@ -24,8 +24,13 @@ pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
 #[must_use]
 pub fn terms(text: &str) -> Vec<u64> {
     let mut found = Vec::new();
-    with_kept(|analyser| analyser.read_all(text, &mut found));
+    terms_into(text, &mut found);
     found
+}
+
+/// Adds the hashes of the terms of `text` to `found`, in order: for those who read many texts.
+pub fn terms_into(text: &str, found: &mut Vec<u64>) {
+    with_kept(|analyser| analyser.read_all(text, found));
 }
 
 /// What `read` makes of the hashes of the terms of `text`, in ascending order: for those who count them.

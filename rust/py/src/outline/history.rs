@@ -135,6 +135,11 @@ impl Outline {
         self.inner.group_ending_at(position)
     }
 
+    fn bound(&self) -> Vec<Vec<usize>> {
+        let ends = (0..self.units.len()).filter_map(|at| self.inner.group_ending_at(at));
+        ends.filter(|group| group.len() > 1).collect()
+    }
+
     fn closed(&self, kept: Vec<usize>) -> Vec<(usize, usize)> {
         self.inner.closed(kept)
     }
