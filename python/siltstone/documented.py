@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from math import ceil, log, sqrt
 from typing import Final
@@ -20,6 +22,7 @@ __all__ = [
     "K1",
     "B",
     "bm25",
+    "bm25_of",
     "cosine",
     "decayed",
     "estimate_utf16",
@@ -86,22 +89,22 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     ``idf = ln((N - n + 0.5) / (n + 0.5) + 1)``, a term scores ``idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 *
     length / average))``.
     """
+    return bm25_of(tokens(query), [Counter(document) for document in documents])
+
+
+def bm25_of(asked: Sequence[str], documents: Sequence[Mapping[str, int]]) -> list[float]:
+    """The same for the tokens of a query, and for documents whose tokens are counted."""
     total = len(documents)
-    average = sum(map(len, documents)) / total if total else 0.0
-    asked = tokens(query)
-    wanted = set(asked)
-    holding: dict[str, list[int]] = {term: [] for term in wanted}
-    for place, document in enumerate(documents):
-        for term in wanted.intersection(document):
-            holding[term].append(place)
+    lengths = [sum(document.values()) for document in documents]
+    average = sum(lengths) / total if total else 0.0
     scores = [0.0] * total
-    for term in asked:
-        places = holding[term]
+    for term, times in Counter(asked).items():
+        places = [place for place, document in enumerate(documents) if term in document]
         idf = log((total - len(places) + 0.5) / (len(places) + 0.5) + 1)
         for place in places:
-            tf = documents[place].count(term)
-            length = len(documents[place]) / average
-            scores[place] += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length))
+            tf = documents[place][term]
+            length = lengths[place] / average
+            scores[place] += times * idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length))
     return scores
 
 
@@ -130,10 +133,17 @@ def hash_vector(text: str, dimension: int = DIMENSION) -> list[float]:
     padded = f" {cleaned} "
     grams = [cleaned] if len(cleaned) <= 3 else [padded[at : at + 3] for at in range(len(padded) - 2)]
     for gram in grams:
-        digest = sha256(gram.encode("utf-8", "replace")).digest()
-        vector[int.from_bytes(digest[:4], "little") % dimension] += -1.0 if digest[4] & 1 else 1.0
+        hashed, sign = _hashed(gram)
+        vector[hashed % dimension] += sign
     length = sqrt(sum(value * value for value in vector))
     return [value / length for value in vector] if length else vector
+
+
+@lru_cache(maxsize=65_536)
+def _hashed(gram: str) -> tuple[int, float]:
+    """The number and the sign of a 3-gram. Few of them make up most of a text."""
+    digest = sha256(gram.encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:4], "little"), -1.0 if digest[4] & 1 else 1.0
 
 
 def word_vector(text: str, dimension: int = 128) -> list[float]:

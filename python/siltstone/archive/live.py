@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import sqrt
 from operator import attrgetter, mul
@@ -16,7 +17,7 @@ from siltstone.archive.files import Said, SegmentArchive
 from siltstone.archive.lines import read_lines, write_lines
 from siltstone.archive.records import Segment, fact_fields
 from siltstone.archive.vectors import Stamp, append_vectors, merge_vectors, read_vectors, stamp_of
-from siltstone.documented import DIMENSION, bm25, hash_vector, hybrid_scores, passes, tokens
+from siltstone.documented import DIMENSION, bm25_of, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
@@ -79,7 +80,7 @@ class ContextArchive:
         self._vectors: dict[str, Sequence[float]] | None = None
         self._lengths: dict[str, float] = {}  # of the vectors
         self._stamp: Stamp | None = None  # of their file, as we wrote it last
-        self._words: dict[str, list[str]] = {}
+        self._words: dict[str, Counter[str]] = {}
         self._lines: dict[str, list[Segment]] = {}
         self._lock = RLock()
 
@@ -189,7 +190,7 @@ class ContextArchive:
                 for each in self.timeline(session_id)
                 if (topic is None or topic in each.topics) and (entity is None or entity in each.entities)
             ]
-            words = self._best(bm25(query, [self._tokens(each) for each in segments]), limit)
+            words = self._best(bm25_of(tokens(query), [self._counts(each) for each in segments]), limit)
             asked = self._vector_of(query)
             kept = self._loaded()
             similar = self._cosines(asked, [(each.id, kept.get(each.id)) for each in segments])
@@ -262,11 +263,12 @@ class ContextArchive:
         places.sort(key=lambda place: -scores[place])
         return {place: scores[place] for place in places[: 2 * limit]}
 
-    def _tokens(self, segment: Segment) -> list[str]:
+    def _counts(self, segment: Segment) -> Counter[str]:
+        """How often each token stands in a segment; kept, as the vectors are."""
         if segment.id not in self._words:
             if len(self._words) > 2 * len(self.segments) + 64:
                 self._words.clear()
-            self._words[segment.id] = tokens(segment.content)
+            self._words[segment.id] = Counter(tokens(segment.content))
         return self._words[segment.id]
 
     def _vector_of(self, text: str) -> Sequence[float]:

@@ -13,6 +13,12 @@ from collections.abc import Sequence
 __all__ = ["documented_scores", "documented_tokens"]
 
 K1, B = 1.2, 0.75
+#: What becomes of a character of ASCII: white space and punctuation part words, symbols and controls go.
+_ASCII = {
+    code: " " if chr(code).isspace() or unicodedata.category(chr(code)).startswith("P") else None
+    for code in range(128)
+    if not chr(code).isalnum()
+}
 
 
 def documented_tokens(text: str) -> list[str]:
@@ -20,6 +26,8 @@ def documented_tokens(text: str) -> list[str]:
 
     Blank space and punctuation part words; other symbols are left out without parting one.
     """
+    if text.isascii():
+        return text.lower().translate(_ASCII).split()
     tokens: list[str] = []
     word: list[str] = []
     before = ""
@@ -48,12 +56,12 @@ def documented_scores(texts: Sequence[str], query: str) -> list[float]:
     lengths = [sum(count.values()) for count in counts]
     average = sum(lengths) / len(lengths) if lengths else 0.0
     scores = [0.0] * len(texts)
-    for term in documented_tokens(query):
+    for term, times in Counter(documented_tokens(query)).items():
         having = [at for at, count in enumerate(counts) if term in count]
         idf = math.log((len(texts) - len(having) + 0.5) / (len(having) + 0.5) + 1)
         for at in having:
             tf = counts[at][term]
-            scores[at] += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * lengths[at] / average))
+            scores[at] += times * idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * lengths[at] / average))
     return scores
 
 

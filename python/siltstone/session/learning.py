@@ -352,9 +352,9 @@ def _learn_patterns(core: SessionCore) -> None:
     unread = minus(discarded, progress.patterns)
     if unread:
         batch = _batch(core, unread, most=MOST)
-        facts = list(pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text))
-        if not config.patterns:
-            facts = []
+        facts: list[Fact] = []
+        if config.patterns:
+            facts += pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text)
         if config.tool_facts:
             facts += _tool_facts(core, batch.messages)
         model = progress.model
