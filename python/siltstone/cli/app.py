@@ -38,7 +38,7 @@ app = typer.Typer(
     name="siltstone",
     help="Long-horizon memory for LLM agents: compaction, archive, search.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its tables cut what is wider than the terminal
 )

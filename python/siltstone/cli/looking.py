@@ -12,6 +12,8 @@ import typer
 
 from siltstone import tokens
 from siltstone.cli.console import AsJson, choice, line, print_json, refusals, refuse
+from siltstone.cli.difference import difference, show_difference
+from siltstone.cli.filling import categories, draw
 from siltstone.cli.stores import opened, opened_session, require_session
 from siltstone.compaction import breakdown
 from siltstone.memory import Ranker
@@ -100,20 +102,27 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
     limit: Annotated[int, typer.Option(min=0, help="Hits at most.")] = 5,
     ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search what a session has in memory: what was compacted away, and what was indexed by hand."""
+    """Search what a session has in memory: what was compacted away, and what was indexed by hand.
+
+    Example: siltstone search agent-data chat-1 "door code" --explain
+    """
     choice("--ranker", ranker, _RANKERS)
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
-        hits = held.search(session, query, limit, ranker)  # type: ignore[arg-type]
+        hits = held.search(session, query, limit, ranker, explain=explain)  # type: ignore[arg-type]
     if as_json:
         print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
         return
     for hit in hits:
         start, end = hit.source_range
         line(f"{hit.score:.3f}  messages {start}-{end - 1}, {hit.role}, {_moment(hit.created_at)}", "dim")
-        line(f"{hit.content}\n")
+        line(hit.content)
+        for said in explained(hit.explain or {}):
+            line(f"  {said}", "dim")
+        line("")
     line(f"{len(hits)} hits")
 
 
@@ -141,9 +150,23 @@ def compactions(
     store: StorePath,
     session: SessionId,
     undone: Annotated[bool, typer.Option("--undone", help="Those that were taken back as well.")] = False,
+    diff: Annotated[
+        int | None, typer.Option("--diff", help="The id of one: what it kept, summarised and archived.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the compactions and branches of a session, oldest first, with what each came to."""
+    """List the compactions and branches of a session, oldest first, with what each came to.
+
+    Example: siltstone compactions agent-data chat-1 --diff 2
+    """
+    if diff is not None:
+        with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+            change = difference(held, memory, diff)
+        if as_json:
+            print_json({"session": session, **change.to_json()})
+        else:
+            show_difference(change)
+        return
     with refusals(), opened_session(store, session, read_only=True) as (_, held):
         records = held.compactions(undone=undone)
     if as_json:
@@ -162,7 +185,9 @@ def context(
     estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
     as_json: AsJson = False,
 ) -> None:
-    """Tell what fills the context of a session, in tokens.
+    """Tell what fills the context of a session, in tokens, by category.
+
+    Example: siltstone context agent-data chat-1 --window 200000
 
     Exit code 1 tells that it is larger than the window.
     """
@@ -170,6 +195,7 @@ def context(
         rule = tokens.rule(estimator)
         view = read_history(held.history())
         full = breakdown(view, window, estimator=rule, messages_seen=memory.stats(session).messages)
+        bands = categories(view, rule)
     shown: dict[str, Any] = {
         "summary_tokens": full.summary_tokens,
         "message_tokens": full.message_tokens,
@@ -184,8 +210,9 @@ def context(
             "percent": full.percent,
         }
     if as_json:
-        print_json({"session": session, "estimator": estimator, **shown})
+        print_json({"session": session, "estimator": estimator, **shown, "categories": bands})
     else:
+        draw(bands, window or full.total_tokens, full.remaining_tokens if window else None)
         for name, value in shown.items():
             line(f"{name.replace('_', ' ')}: {value:,}")
     raise typer.Exit(1 if window is not None and full.total_tokens > window else 0)
@@ -283,6 +310,23 @@ def _row(row: LogRow) -> dict[str, Any]:
 
 def _text(row: LogRow) -> str:
     return in_words(read_message(decode(row.raw), row.seq))
+
+
+def explained(explain: dict[str, Any]) -> Iterator[str]:
+    """How a score came about, a part a line; the terms of the query by what they are worth."""
+    terms = explain.get("terms", ())
+    for term in terms:
+        said = ", ".join(f"{key} {_figure(value)}" for key, value in term.items() if key != "term")
+        yield f"{term['term']}: {said}"
+    for key, value in explain.items():
+        if key not in ("terms", "neighbors") and value is not None:
+            yield f"{key.replace('_', ' ')}: {_figure(value)}"
+    for neighbour in explain.get("neighbors", ()):
+        yield "beside: " + ", ".join(f"{key} {_figure(value)}" for key, value in neighbour.items())
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def heading(record: CompactionRecord) -> str:

@@ -14,7 +14,8 @@ from siltstone.values import asdict, dataclass
 
 __all__ = ["Mark", "TurnTokens", "timeline", "told"]
 
-_BAR = 40  # columns of the longest bar
+_BAR, _LEAST_BAR = 40, 8  # columns of the longest bar, by the width of the terminal
+_SAID = 66  # columns of what stands before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,13 @@ def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> N
         return
     most = max((turn.context for turn in turns), default=0)
     waiting = list(marks)
+    widest = _SAID if output.is_terminal else 0
+    longest = max(_LEAST_BAR, min(_BAR, output.width - widest - 2))
     for turn in turns:
-        bar = "█" * round(_BAR * turn.context / most) if output.is_terminal and most else ""
         span = f"messages {turn.start}-{turn.end - 1}"
-        line(f"turn {turn.turn}, {span}: {turn.tokens:,} tokens, {turn.context:,} in context  {bar}".rstrip())
+        said = f"turn {turn.turn}, {span}: {turn.tokens:,} tokens, {turn.context:,} in context"
+        bar = "█" * round(longest * turn.context / most) if output.is_terminal and most else ""
+        line(f"{said:<{widest}}  {bar}".rstrip())
         while waiting and waiting[0].seq <= turn.end:
             mark = waiting.pop(0)
             change = f"{mark.tokens_before:,} to {mark.tokens_after:,} tokens"

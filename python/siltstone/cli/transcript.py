@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from siltstone.cli.foreign import as_chatgpt, as_claude_code
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import detect, read_message
 from siltstone.values import dataclass
@@ -42,7 +43,7 @@ def read_transcripts(path: Path, *, whole: bool = False) -> list[Transcript]:
     A line is a message (``role``, ``content`` as text or blocks, or OpenAI chat form; other keys are
     ignored, but with *whole*), an item of the Responses API, or an object with ``messages``, the list of
     them: a session of its own. Lines that are messages form sessions with their neighbours. A JSON array of
-    messages is read too.
+    messages is read too, and so are transcripts of Claude Code and the export of ChatGPT.
 
     Raises:
         InvalidMessageError: a line is neither, and its number is in the error; or there is no message in the
@@ -71,14 +72,36 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidMessageError(f"{path}: not UTF-8 text: {error}", where=str(path)) from error
+    found = list(_written(text, path))
+    records = [record for _, record in found]
+    sessions = as_claude_code(records) or as_chatgpt(records)
+    yield from found if sessions is None else ((f"{path}, {each['id']}", each) for each in sessions)
+
+
+def _written(text: str, path: Path) -> Iterator[tuple[str, Any]]:
+    """The records of a file: an array, one object over several lines, or lines."""
     if text.lstrip().startswith("["):
         for index, record in enumerate(_parsed(text, str(path))):
             yield f"{path}, message {index}", record
+        return
+    if (whole := _object(text)) is not None:
+        yield str(path), whole
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
             yield where, _parsed(line, where)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The one object that *text* is, where it is written over several lines."""
+    if not text.lstrip().startswith("{") or "\n" not in text.strip():
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _parsed(text: str, where: str) -> Any:

@@ -1,0 +1,133 @@
+"""What the commands draw and tell of a session, and which transcripts of other tools are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conversations import small, turns
+from siltstone import Compacted, Session
+from siltstone.cli.app import app
+from siltstone.cli.transcript import read_transcripts
+from siltstone.testing import ScriptedModel
+
+
+def told(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def answer(*arguments: object, code: int = 0) -> Any:
+    return json.loads(told(*arguments, "--json", code=code))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session that was compacted twice."""
+    place = tmp_path_factory.mktemp("looking")
+    with Session.open(place, "work", policy=small(), model=ScriptedModel()) as session:
+        session.append({"role": "system", "content": "Be brief."})
+        for _ in range(2):
+            session.append(*(message for turn in turns(8) for message in turn))
+            assert isinstance(session.compact(), Compacted)
+    return place
+
+
+def test_the_context_is_told_by_category_and_the_sum_is_the_whole(path: Path) -> None:
+    shown = answer("context", path, "work", "--window", 100_000)
+    bands = shown["categories"]
+    assert [*bands][:2] == ["system", "summaries, level 2"]
+    assert {"user", "tool calls", "tool results"} <= bands.keys()
+    assert abs(sum(bands.values()) - shown["total_tokens"]) <= len(bands)
+    piped = told("context", path, "work", "--window", 100_000)
+    assert "█" not in piped
+    assert "free" in piped
+
+
+def test_a_compaction_is_told_message_by_message(path: Path) -> None:
+    first, second = (each["id"] for each in answer("compactions", path, "work")["compactions"])
+    one = answer("compactions", path, "work", "--diff", first)
+    two = answer("compactions", path, "work", "--diff", second)
+    seqs = {each["seq"] for each in one["summarised"]}
+    assert not seqs & {each["seq"] for each in one["kept"]}
+    assert 0 in {each["seq"] for each in one["kept"]}  # the system prompt
+    assert set(one["archived"]) <= seqs
+    assert (one["summarised_earlier"], two["summarised_earlier"]) == (0, len(seqs))
+    assert not seqs & {each["seq"] for each in two["summarised"]}
+    shown = told("compactions", path, "work", "--diff", first)
+    assert shown.count("- archived") == len(one["archived"])
+    assert shown.count("\n  kept") == len(one["kept"])
+    assert "reason manual" in shown
+    told("compactions", path, "work", "--diff", 99, code=2)
+
+
+def test_a_hit_says_how_its_score_came_about(path: Path) -> None:
+    (hit,) = answer("search", path, "work", "question", "--limit", 1, "--explain")["hits"]
+    assert hit["explain"]["terms"]
+    (plain,) = answer("search", path, "work", "question", "--limit", 1)["hits"]
+    assert plain["explain"] is None
+    assert "idf" in told("search", path, "work", "question", "--limit", 1, "--explain")
+
+
+def claude(kind: str, content: Any, **more: Any) -> dict[str, Any]:
+    message = {"role": kind, "content": content, **({"id": more.pop("id")} if "id" in more else {})}
+    return {"type": kind, "sessionId": "s-1", "uuid": "u", "message": message, **more}
+
+
+def test_a_transcript_of_claude_code_is_a_session_of_whole_answers(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "README.md"}
+    lines = [
+        {"type": "summary", "summary": "Listing", "leafUuid": "u"},
+        claude("user", "What is there?"),
+        claude("user", "<caveat>", isMeta=True),
+        claude("assistant", [{"type": "text", "text": "I look."}], id="msg_1"),
+        claude("assistant", [call], id="msg_1"),
+        claude("user", [{"type": "text", "text": "of a sub-agent"}], isSidechain=True),
+        claude("user", [result]),
+        claude("assistant", [{"type": "text", "text": "A README."}], id="msg_2"),
+    ]
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    (session,) = read_transcripts(file, whole=True)
+    assert session.name == "s-1"
+    assert session.messages == [
+        {"role": "user", "content": "What is there?"},
+        {"role": "assistant", "content": [{"type": "text", "text": "I look."}, call]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": [{"type": "text", "text": "A README."}]},
+    ]
+    assert answer("import", file, tmp_path / "store")["sessions"] == [{"session": "s-1", "messages": 4}]
+
+
+def test_an_export_of_chatgpt_is_read_along_the_branch_that_was_open_last(tmp_path: Path) -> None:
+    def node(parent: str | None, role: str, text: str) -> dict[str, Any]:
+        content = {"content_type": "text", "parts": [text]}
+        return {"parent": parent, "message": {"author": {"role": role}, "content": content}}
+
+    mapping = {
+        "root": {"parent": None, "message": None},
+        "a": node("root", "user", "Hello"),
+        "b": node("a", "assistant", "An answer that was made anew"),
+        "c": node("a", "assistant", "Hello, Ann"),
+    }
+    file = tmp_path / "conversations.json"
+    file.write_text(
+        json.dumps([{"conversation_id": "c-1", "mapping": mapping, "current_node": "c"}], indent=1), "utf-8"
+    )
+    (session,) = read_transcripts(file)
+    assert (session.name, [each["content"] for each in session.messages]) == ("c-1", ["Hello", "Hello, Ann"])
+
+
+def test_a_request_of_openai_over_several_lines_is_one_session(tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(
+        json.dumps({"id": "r", "messages": [{"role": "user", "content": "Hi"}]}, indent=2), "utf-8"
+    )
+    (session,) = read_transcripts(file)
+    assert (session.name, session.messages) == ("r", [{"role": "user", "content": "Hi"}])
