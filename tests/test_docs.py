@@ -21,7 +21,9 @@ MOST_NOT_RUN = 3  #: examples of the whole project that may be excused; an examp
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<word>\w*)")
 _EXCUSE = re.compile(r"<!-- not run: \S.* -->")
-_NEEDS = re.compile(r"<!-- needs: (?P<module>\w+) -->")  # a framework, in whose environment the page is run
+_NEEDS = re.compile(
+    r"^<!-- needs: (?P<module>\w+) -->$", re.MULTILINE
+)  # a framework, in whose environment the page is run
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<reference>\S+)", re.MULTILINE)
 
 
