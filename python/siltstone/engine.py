@@ -163,7 +163,7 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
 
 
 def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
-    """What an :func:`attempt` would do: a rehearsal, which calls nothing of the caller's."""
+    """What an :func:`attempt` would do: a dry run, which calls nothing of the caller's."""
     before = policy.token_rule.count(history)
     requests, result = dry_run(policy, history, trigger)
     if not isinstance(result, Compaction):

@@ -64,7 +64,7 @@ class CompletionRequest:
         delay: Seconds to wait before the call: the same one has just failed.
         rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
         curator: A function of the caller's that answers in the place of every model, and costs nothing.
-            A rehearsal calls it no more than a model.
+            A dry run calls neither it nor a model.
         stop: Texts at which the provider shall end the answer; none by default. A model that cannot may
             leave them out.
         temperature: How freely the answer is sampled, 0..2; None leaves it to the provider.

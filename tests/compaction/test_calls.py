@@ -194,7 +194,7 @@ def test_a_plan_calls_no_curator_and_counts_none_as_a_request():
 
 @pytest.mark.anyio
 async def test_a_hook_before_a_compaction_does_not_make_a_curator_write_twice():
-    """The plan that the hook is told is a rehearsal."""
+    """The plan that the hook is told is that of a dry run."""
     calls: list[int] = []
     told: list[Plan] = []
 

@@ -1,4 +1,4 @@
-"""How is what nobody has rendered yet handed out by its size?
+"""Messages that are not rendered yet, handed out by their size.
 
 A stretch is as few messages as can be parted from the rest without parting a group. The core knows what
 each would be as lines, so a piece of a thousand stretches is found by its sum, and nothing is rendered
