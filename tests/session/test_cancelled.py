@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from conversations import small, turns, user
+from conversations import exchange, small, turns, user
 from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore
 from siltstone.memory.base import Store
 
@@ -114,7 +114,15 @@ async def forgetting(session: AsyncSession) -> Call:
     return lambda: session.forget(text="question 1")
 
 
-CALLS = [appending, preparing, compacting, undoing, observing, branching, pinning, forgetting]
+async def offloading(session: AsyncSession) -> Call:
+    call, result = exchange(7, "a line of output\n" * 300)
+    await session.append(*said(1), call)
+    return lambda: session.offload(result, 100)
+
+
+CALLS = [
+    appending, preparing, compacting, undoing, observing, branching, pinning, forgetting, offloading,
+]  # fmt: skip
 
 
 def plain(messages: Any) -> Any:
