@@ -187,7 +187,7 @@ RUST_FAMILIES = {
         "reader",
         "analyser",
         "terms",
-        "fields window",
+        "fields near window",
     ],
     "bm25": [
         "chain params scored spare terms",
@@ -195,7 +195,7 @@ RUST_FAMILIES = {
         "norms scratch",
         "index once",
         "scorer",
-        "best days neighbours",
+        "best correct days neighbours",
         "lexical",
         "arrays removal search",
     ],

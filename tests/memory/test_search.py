@@ -210,7 +210,7 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
         unique_by=lambda row: row[:3],  # the same text of the same messages is one entry
     ),
     query=generated(),
-    named=st.sampled_from(["", "Ann", "Zoë", "Ann and Zoë", "the river", "Bash"]),
+    named=st.sampled_from(["", "Ann", "Zoë", "Ann and Zoë", "the river", "Bash", "rivre", "dellta settled"]),
 )
 def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
     tmp_path_factory: pytest.TempPathFactory,
@@ -244,6 +244,24 @@ def test_the_reply_beside_what_was_asked_is_found(tmp_path: Path) -> None:
         store.index("a", entries(*said))
         assert contents(store.search("a", "name of the dog"))[:2] == ["What is the dog called?", "Rex!"]
         assert contents(store.search("a", "dog")) == said[:5]  # those up to four places away
+
+
+def test_a_word_with_a_typo_finds_what_was_meant(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", entries("The mountain is steep.", "A fountain of silt", "the river"))
+        (hit,) = (hit for hit in store.search("a", "steep mountian", explain=True) if "steep" in hit.content)
+        assert hit.explain is not None
+        terms = {term["term"]: term for term in hit.explain["terms"]}
+        assert terms["mountain"]["instead_of"] == "mountian"
+        assert "instead_of" not in terms["steep"]
+        assert terms["mountain"]["score"] == pytest.approx(0.8 * terms["steep"]["score"])
+        clean = store.search("a", "steep mountain", explain=True)[0].explain
+        assert clean is not None
+        assert all("instead_of" not in term for term in clean["terms"])
+        # A word that entries have is what was meant; a short one, and a number, is near too many.
+        assert contents(store.search("a", "fountain"))[0] == "A fountain of silt"
+        assert store.search("a", "slit rive 12345") == []
+        assert store.search("a", "steep mountian", ranker="hybrid")[0].content == "The mountain is steep."
 
 
 def test_what_the_speaker_whom_a_query_names_said_comes_first(tmp_path: Path) -> None:

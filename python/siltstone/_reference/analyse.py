@@ -1,4 +1,4 @@
-"""Text to terms, by the analyser ``lexical-2``."""
+"""Text to terms, by the analyser ``lexical-3``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ import snowballstemmer
 
 from siltstone._reference.english import IRREGULAR, STOP_WORDS
 from siltstone._reference.han import FUNCTION_CHARACTERS, is_han
+from siltstone._reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS
+from siltstone._reference.scripts import stem
 from siltstone._reference.tokenize import kind, lower, repaired
 
-__all__ = ["date_words", "is_person", "name_of", "passages", "terms", "words"]
+__all__ = [
+    "date_words",
+    "is_person",
+    "is_stop_word",
+    "name_of",
+    "normal",
+    "passages",
+    "telling_words",
+    "terms",
+    "words",
+]
 
 PASSAGE = 160  # terms of a passage
 OVERLAP = 40  # terms that it has in common with the next
@@ -33,17 +45,26 @@ _stem = snowballstemmer.stemmer("english").stemWord
 
 def terms(text: str) -> list[str]:
     """The terms of *text*: its words without those that say nothing, unless there is nothing else."""
-    found = _read_all(text)
-    telling = [word for word, says in found if says]
-    return [normal(word) for word in telling or [word for word, _ in found]]
+    return [normal(word) for word in telling_words(text)]
 
 
 def normal(word: str) -> str:
-    """The base of an irregular form, with an ``s`` or not; then the stem of a word of ASCII letters."""
+    """The base of an irregular form, with an ``s`` or not; then its English stem, or that of its script."""
     word = IRREGULAR.get(word) or IRREGULAR.get(word.removesuffix("s"), word)
-    if len(word) > LONGEST or not re.fullmatch("[a-z]+", word):
+    if len(word) > LONGEST:
         return word
-    return str(_stem(word))
+    return str(_stem(word)) if re.fullmatch("[a-z]+", word) else stem(word)
+
+
+def telling_words(text: str) -> list[str]:
+    """The words of *text* that say something, or all where none does."""
+    found = _read_all(text)
+    return [word for word, says in found if says] or [word for word, _ in found]
+
+
+def is_stop_word(word: str) -> bool:
+    """Whether a word in lower case says nothing."""
+    return word in STOP_WORDS or word in STOP_WORDS_OF_SCRIPTS
 
 
 def words(text: str) -> list[str]:
@@ -62,8 +83,8 @@ def _read_all(text: str) -> list[tuple[str, bool]]:
 
 
 def fold(piece: str) -> str:
-    """Without accents: compatible composition without combining diacritical marks."""
-    bare = "".join(c for c in unicodedata.normalize("NFKD", piece) if not "\u0300" <= c <= "\u036f")
+    """Without accents: compatible composition without combining diacritical marks; ``й`` is no ``и``."""
+    bare = re.sub("(?<![иИ])\u0306|[\u0300-\u0305\u0307-\u036f]", "", unicodedata.normalize("NFKD", piece))
     return unicodedata.normalize("NFC", bare)
 
 
@@ -129,7 +150,7 @@ def _read_compound(rest: str, found: list[tuple[str, bool]]) -> str:
         joint, next_rest = _joint(last, rest)
     if len(parts) > 1:
         parts.append(whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole)
-    found += [(part, part not in STOP_WORDS) for part in parts]
+    found += [(part, not is_stop_word(part)) for part in parts]
     return rest
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["K1", "B", "parts", "sums", "total"]
 
@@ -32,11 +32,18 @@ def parts(
     k1: float = K1,
     k3: float | None = None,
     ceiling: float = CEILING,
+    factors: Mapping[int, float] | None = None,
 ) -> tuple[list[list[float]], float]:
-    """For each document the part of each term, in ascending order of hash; and the ceiling."""
+    """For each document the part of each term, in ascending order of hash; and the ceiling.
+
+    *factors* has what the weights of some terms are multiplied by.
+    """
     average = sum(document.total() for document in documents) / len(documents) if documents else 0.0
     terms = sorted(wanted)
-    weights = {term: _saturated(wanted[term], k3) * _idf(term, documents) for term in terms}
+    by = factors or {}
+    weights = {
+        term: _saturated(wanted[term], k3) * _idf(term, documents) * by.get(term, 1.0) for term in terms
+    }
     found = []
     for document in documents:
         length = 1 - B + B * document.total() / average if document else 1.0

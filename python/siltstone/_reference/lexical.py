@@ -12,6 +12,8 @@ The formula, ``t`` being the terms of the query, BM25 with ``k3`` 2 and a ceilin
 Neighbours follow each other in the order of the messages they came from, with at most two messages
 missing between them; those up to four places away count. Entries whose ``near`` is 0 are not found.
 
+A word of the query that no entry has stands for one that entries have, one typo away, and weighs 0.8 of that.
+
 A query names a speaker by a term that is in no other name. Speakers are people: a name that also stands for a
 tool, or for what an assistant said, is none.
 """
@@ -24,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from siltstone._reference import analyse, bm25
+from siltstone._reference.correct import corrections
 from siltstone._reference.embed import word_hash
 
 __all__ = ["Entry", "neighbors", "own", "search"]
@@ -34,6 +37,7 @@ K3 = 2.0  # how soon a repeated term of a query stops counting for more
 CEILING = 1.2  # what scores 1, in parts of the most that a passage can have of the query by itself
 K1_OF_DAYS = 2.0
 SPEAKER = 1.5
+NEAR = 0.8  # what a word near an unknown one weighs
 MILLISECONDS_OF_DAY = 86_400_000
 
 
@@ -57,15 +61,19 @@ def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[
     names = [frozenset(analyse.terms(analyse.name_of(entry.role, entry.name))) for entry in entries]
     telling = {name: _telling(name, names) for name in _people(entries, names)}
     found = []
+    frequencies = Counter(term for each in passages for passage in each for term in passage)
     for query in queries:
-        terms = analyse.terms(query)
+        known = corrections(query, frequencies)
+        terms = [known.get(term, term) for term in analyse.terms(query)]
         named = [name for name in telling if not telling[name].isdisjoint(terms)]
-        found.append(_search(_bag(terms), entries, passages, beside, days, names, named))
+        factors = dict.fromkeys(map(word_hash, known.values()), NEAR)
+        found.append(_search(_bag(terms), factors, entries, passages, beside, days, names, named))
     return found
 
 
 def _search(
     query: Counter[int],
+    factors: dict[int, float],
     entries: Sequence[Entry],
     passages: Sequence[list[Counter[int]]],
     beside: Sequence[tuple[list[int], list[int]]],
@@ -74,9 +82,9 @@ def _search(
     named: Sequence[frozenset[str]],
 ) -> list[tuple[int, float]]:
     every = [passage for each in passages for passage in each]
-    rows, ceiling = bm25.parts(query, every, k3=K3, ceiling=CEILING)
+    rows, ceiling = bm25.parts(query, every, k3=K3, ceiling=CEILING, factors=factors)
     parts = _best(rows, passages)
-    of_days = _sums_of_days(query, days)
+    of_days = _sums_of_days(query, days, factors)
     found = []
     for place, entry in enumerate(entries):
         near = bm25.total(math.sqrt(_square(term, parts, place, beside[place])) for term in range(len(query)))
@@ -142,11 +150,13 @@ def _days(entries: Sequence[Entry], passages: Sequence[list[Counter[int]]]) -> d
     return days
 
 
-def _sums_of_days(query: Counter[int], days: dict[int, Counter[int]]) -> dict[int, float]:
+def _sums_of_days(
+    query: Counter[int], days: dict[int, Counter[int]], factors: dict[int, float]
+) -> dict[int, float]:
     """The sum of BM25 of each day; none where all was said on one."""
     if len(days) < 2:
         return {}
-    rows, _ = bm25.parts(query, list(days.values()), k1=K1_OF_DAYS, k3=K3)
+    rows, _ = bm25.parts(query, list(days.values()), k1=K1_OF_DAYS, k3=K3, factors=factors)
     return {day: bm25.total(row) for day, row in zip(days, rows, strict=True)}
 
 

@@ -82,6 +82,9 @@ fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResu
     for ExplainedTerm { part, fields } in lexical.terms {
         let term = PyDict::new(py);
         term.set_item("term", part.term)?;
+        if let Some(word) = part.instead_of {
+            term.set_item("instead_of", word)?;
+        }
         term.set_item("tf", part.tf)?;
         term.set_item("idf", part.idf)?;
         term.set_item("score", part.score)?;

@@ -27,7 +27,7 @@ pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<Strin
     guard(py, || Ok(tokenize::whitespace::words(&text).collect()))
 }
 
-/// The terms of `lexical-2`, in order.
+/// The terms of `lexical-3`, in order.
 #[pyfunction]
 pub(crate) fn terms(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     guard(py, || {

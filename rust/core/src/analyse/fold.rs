@@ -1,4 +1,6 @@
 //! Letters without their accents, and one form for what looks alike.
+//!
+//! `й` is a letter of its own, and no `и` with an accent: endings of Russian words are known by it.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -17,8 +19,15 @@ pub(super) fn fold_into(folded: &mut Vec<char>, text: &str) {
     }
 }
 
+const BREVE: char = '\u{306}';
+
 fn by_the_rule(folded: &mut Vec<char>, text: &str) {
-    let bare = text.nfkd().filter(|c| !('\u{300}'..='\u{36F}').contains(c));
+    let mut before = ' ';
+    let bare = text.nfkd().filter(|&c| {
+        let is_of_letter = c == BREVE && matches!(before, 'и' | 'И');
+        before = c;
+        is_of_letter || !('\u{300}'..='\u{36F}').contains(&c)
+    });
     folded.clear();
     folded.extend(bare.nfc());
 }
@@ -79,7 +88,7 @@ mod tests {
 
     #[test]
     fn accents_go_and_voicing_stays() {
-        assert_eq!(fold("Café naïve Ａﬁ² ёй"), "Cafe naive Afi2 еи");
+        assert_eq!(fold("Café naïve Ａﬁ² ёй"), "Cafe naive Afi2 ей");
         assert_eq!(fold("か\u{3099} ｶﾞ 각 हिन्दी"), "が ガ 각 हिन्दी");
     }
 }

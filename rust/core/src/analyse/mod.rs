@@ -1,4 +1,4 @@
-//! `lexical-2`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
+//! `lexical-3`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
 //!
 //! A text becomes words (`words`); words that say nothing are left out (`stop`); each that is left
 //! becomes its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries go
@@ -12,6 +12,7 @@ mod fold;
 mod irregular;
 mod key;
 mod memo;
+mod near;
 mod normal;
 mod order;
 mod passages;
@@ -22,9 +23,10 @@ mod window;
 mod words;
 
 pub use fields::{Fields, Speaker, for_each_passage};
-pub use normal::hash;
+pub use near::{edits, for_each_correctable};
+pub use normal::{Normalizer, hash};
 pub use terms::{for_each_term, terms, terms_into, with_sorted_terms};
 pub use window::best_window;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
-pub const ID: &str = "lexical-2";
+pub const ID: &str = "lexical-3";

@@ -117,11 +117,8 @@ struct Terms {
 impl Terms {
     /// The term of a word in lower case.
     fn term(&mut self, memo: &mut Memo, word: &str) -> u64 {
-        // Irregular forms are of letters, and stems are taken of letters alone.
-        if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            return hash(word);
-        }
-        if word.len() > SHORT {
+        // Words of other letters are remembered by their clusters alone.
+        if word.len() > SHORT || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
             return hash(&self.normalizer.normal(word));
         }
         let key = short_key(word.as_bytes(), 0, word.len());

@@ -1,4 +1,4 @@
-//! Stop words of English, and characters of Chinese grammar: they tell nothing about the subject of a text.
+//! Stop words, and characters of Chinese grammar: they tell nothing about the subject of a text.
 //!
 //! Question words are among them: what asks is not what answers. `may` is not: it is a month.
 //! Apostrophes were dropped before, so `dont` stands for `don't`.
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashSet;
 
-/// In ascending order. Frozen: part of the definition of `lexical-2`.
+/// Those of English, in ascending order. Frozen: part of the definition of `lexical-3`.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 189] = [
     "a", "about", "above", "after", "again", "against", "all", "also", "although", "am", "an",
@@ -30,6 +30,47 @@ const STOP_WORDS: [&str; 189] = [
     "yours", "yourself", "yourselves", "youve",
 ];
 
+/// The same of Russian, Greek, Arabic and Hindi, whose scripts tell them, as words are after folding. Frozen, too.
+#[rustfmt::skip]
+const OF_OTHER_SCRIPTS: [&str; 454] = [
+    "α", "ακομα", "αλλα", "αν", "αντι", "απο", "αυτα", "αυτεσ", "αυτη", "αυτο", "αυτοι", "αυτοσ",
+    "αυτουσ", "αυτων", "για", "δε", "δεν", "εαν", "εγω", "ειμαι", "ειναι", "εκει", "εμεισ", "εν",
+    "ενα", "ενασ", "ενω", "εσεισ", "εσυ", "εχει", "εχεισ", "εχουν", "εχω", "η", "ηταν", "θα",
+    "ισωσ", "και", "κατα", "κι", "μασ", "με", "μεσα", "μετα", "μη", "μην", "μια", "μου", "να", "ο",
+    "οι", "ομωσ", "οποια", "οποιο", "οποιοσ", "οπου", "οπωσ", "οσο", "οταν", "οτι", "παρα", "ποια",
+    "ποιεσ", "ποιο", "ποιοι", "ποιον", "ποιοσ", "ποιουσ", "ποσα", "ποσεσ", "ποση", "ποσο", "ποσοι",
+    "ποσουσ", "ποτε", "που", "προσ", "πωσ", "σασ", "σε", "στα", "στη", "στην", "στισ", "στο",
+    "στον", "στουσ", "στων", "συ", "τα", "τη", "την", "τησ", "τι", "τισ", "το", "τον", "του",
+    "τουσ", "των", "ωσ", "а", "без", "бы", "был", "была", "были", "было", "быть", "в", "вам", "вас",
+    "весь", "во", "вот", "все", "всего", "всех", "вы", "где", "да", "даже", "для", "до", "его",
+    "ее", "если", "есть", "еще", "же", "за", "зачем", "здесь", "и", "из", "или", "им", "их", "к",
+    "как", "какая", "какие", "какого", "какой", "каком", "какую", "ко", "когда", "кого", "кому",
+    "которая", "которого", "которое", "которой", "которые", "который", "которых", "кто", "куда",
+    "ли", "мне", "может", "можно", "мой", "моя", "мы", "на", "над", "надо", "нам", "нас", "наш",
+    "не", "него", "нее", "ней", "нет", "ни", "них", "но", "о", "об", "обо", "он", "она", "они",
+    "оно", "от", "откуда", "очень", "по", "под", "почему", "при", "про", "с", "сам", "свой", "себя",
+    "сколько", "со", "так", "также", "такой", "там", "те", "тебе", "тебя", "тем", "то", "тогда",
+    "того", "тоже", "той", "только", "том", "тот", "ту", "ты", "у", "уже", "чего", "чей", "чем",
+    "через", "что", "чтобы", "чье", "эта", "эти", "этих", "это", "этого", "этой", "этом", "этот",
+    "эту", "я", "أن", "أنا", "أنت", "أنه", "أو", "أي", "أية", "أين", "إذا", "إلا", "إلى", "إن",
+    "إنه", "التي", "الذي", "الذين", "اللذان", "ب", "بعد", "بل", "بها", "بهذا", "بين", "تلك", "تم",
+    "ثم", "حتى", "حيث", "خلال", "ذلك", "سوف", "على", "عليه", "عليها", "عن", "عند", "عندما", "غير",
+    "ف", "في", "فيه", "فيها", "قبل", "قد", "كان", "كانت", "كانوا", "كل", "كم", "كما", "كيف", "ل",
+    "لا", "لدى", "لقد", "لكن", "لم", "لماذا", "لن", "له", "لها", "لهذا", "ليس", "ما", "ماذا", "متى",
+    "مع", "من", "منذ", "منه", "منها", "هذا", "هذه", "هل", "هم", "هنا", "هناك", "هو", "هي", "و",
+    "وقد", "وكان", "ولا", "ولم", "وما", "ومن", "وهو", "وهي", "يا", "يتم", "अन्य", "अपना", "अपनी",
+    "अपने", "अब", "आदि", "आप", "इन", "इस", "इसका", "इसकी", "इसके", "इसमें", "इसे", "उन", "उनका",
+    "उनकी", "उनके", "उन्हें", "उन्होंने", "उस", "उसका", "उसकी", "उसके", "उसने", "उसे", "एक", "एवं",
+    "और", "कई", "कब", "कर", "करता", "करते", "करना", "करने", "कहा", "कहाँ", "कहां", "का", "कि",
+    "किए", "कितना", "कितनी", "कितने", "किन", "किया", "किस", "किसका", "किसकी", "किसके", "किसने",
+    "किसी", "किसे", "की", "कुछ", "के", "कैसे", "को", "कोई", "कौन", "क्या", "क्यों", "क्योंकि", "गई",
+    "गए", "गया", "जब", "जा", "जाता", "जाती", "जाते", "जो", "तक", "तथा", "तब", "तुम", "तो", "था",
+    "थी", "थीं", "थे", "दिया", "द्वारा", "न", "नहीं", "ने", "पर", "भी", "मुझे", "में", "मैं",
+    "मैंने", "यदि", "यह", "यहां", "या", "ये", "रहा", "रही", "रहे", "लिए", "लेकिन", "वह", "वहां",
+    "वाला", "वाली", "वाले", "वे", "सकता", "सकते", "साथ", "से", "हम", "ही", "हुआ", "हुई", "हुए",
+    "हूं", "है", "हैं", "हो", "होता", "होती", "होते", "होने",
+];
+
 /// Pronouns, particles and measure words of Chinese, in both scripts. In ascending order. Frozen, too.
 ///
 /// Only what is hardly ever part of a noun: `在`, `有` or `地` would be grammar as well.
@@ -41,11 +82,18 @@ const FUNCTION_CHARACTERS: [char; 26] = [
 
 /// Bytes of the longest of them.
 const LONGEST: usize = 10;
+const LONGEST_OF_OTHERS: usize = 24;
 
 /// Whether a word in lower case is one of them.
 pub(super) fn is_stop_word(word: &str) -> bool {
     static KNOWN: LazyLock<FxHashSet<&str>> = LazyLock::new(|| STOP_WORDS.into_iter().collect());
-    word.len() <= LONGEST && KNOWN.contains(word)
+    static OTHERS: LazyLock<FxHashSet<&str>> =
+        LazyLock::new(|| OF_OTHER_SCRIPTS.into_iter().collect());
+    match word.as_bytes().first() {
+        Some(0..=0x7F) => word.len() <= LONGEST && KNOWN.contains(word),
+        Some(_) => word.len() <= LONGEST_OF_OTHERS && OTHERS.contains(word),
+        None => false,
+    }
 }
 
 /// Whether a character carries grammar, and no meaning of its own.
@@ -62,6 +110,10 @@ mod tests {
         assert!(STOP_WORDS.is_sorted_by(|one, next| one < next));
         assert!(FUNCTION_CHARACTERS.is_sorted_by(|one, next| one < next));
         assert_eq!(STOP_WORDS.map(str::len).into_iter().max(), Some(LONGEST));
+        assert!(OF_OTHER_SCRIPTS.is_sorted_by(|one, next| one < next));
+        let longest = OF_OTHER_SCRIPTS.map(str::len).into_iter().max();
+        assert_eq!(longest, Some(LONGEST_OF_OTHERS));
+        assert!(OF_OTHER_SCRIPTS.into_iter().all(is_stop_word));
         assert!(STOP_WORDS.into_iter().all(is_stop_word));
         assert!(is_stop_word("when") && !is_stop_word("may"));
         assert!(is_function_character('的') && !is_function_character('地'));

@@ -39,7 +39,7 @@ pub fn with_sorted_terms<T>(text: &str, read: impl FnOnce(&[u64]) -> T) -> T {
 }
 
 /// Calls `visit` with each word of `text` that says something, in order; with each at all where none does.
-fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
+pub(super) fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
     let mut scanner = Scanner::default();
     let says_something = text.split_whitespace().any(|piece| {
         let mut found = false;

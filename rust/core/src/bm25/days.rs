@@ -103,7 +103,7 @@ impl Days {
             if days == 0 {
                 continue;
             }
-            let weight = Weighing::Lexical.weight(term.count, collection.idf(days));
+            let weight = Weighing::Lexical.weight_of(*term, collection.idf(days));
             for ((sum, norm), count) in sums.iter_mut().zip(&norms).zip(&mut counts) {
                 if *count > 0 {
                     *sum += Collection::part_by(Bm25Params::OF_DAYS, weight, *count, *norm);

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use crate::analyse::Speaker;
 use crate::bm25::chain::{Chain, REACH};
+use crate::bm25::correct::corrected;
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
 use crate::bm25::neighbours::{Parts, Why, shares};
@@ -154,14 +155,17 @@ impl LexicalIndex {
     /// How the score of entry `id` came about.
     #[must_use]
     pub fn why(&self, query: &Query, id: u32) -> Why {
-        let scorer = self.scorer(query);
+        self.with_scorer(query, |query, scorer| self.explained(query, scorer, id))
+    }
+
+    fn explained(&self, query: &Query, scorer: &Scorer<'_>, id: u32) -> Why {
         let factor = self.speakers.named(query).factor(id);
         let ceiling = scorer.ceiling() / factor;
         let best = |entry| self.best(entry, |passage| scorer.sum(passage));
-        let mut found = Parts::new(&scorer);
+        let mut found = Parts::new(scorer);
         let (own, neighbors) = shares(&mut found, &self.chain, id, best);
         let mut own = own.into_iter().filter(|&share| share > 0.0);
-        let mut why = self.alone(&scorer, id);
+        let mut why = self.alone(scorer, id);
         why.speaker = factor;
         for part in &mut why.parts {
             part.score = own.next().unwrap_or(0.0) / ceiling;
@@ -172,7 +176,7 @@ impl LexicalIndex {
         for neighbor in &mut why.neighbors {
             neighbor.score /= ceiling;
         }
-        let days = self.days.sums(query, &scorer);
+        let days = self.days.sums(query, scorer);
         why.day = self.days.share(&days, id) / scorer.ceiling();
         why
     }
@@ -184,9 +188,21 @@ impl LexicalIndex {
         self.alone(&self.passages.scorer(query), id)
     }
 
-    /// What a query is held against here.
-    pub(super) fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
-        Scorer::new(&self.passages, query, Weighing::Lexical)
+    /// What `work` makes of a query and of what it is held against here: its unknown words are corrected.
+    pub(super) fn with_scorer<T>(
+        &self,
+        query: &Query,
+        work: impl FnOnce(&Query, &Scorer<'_>) -> T,
+    ) -> T {
+        let scorer = Scorer::new(&self.passages, query, Weighing::Lexical);
+        let Some(query) = corrected(&self.passages, query, &scorer) else {
+            return work(query, &scorer);
+        };
+        drop(scorer);
+        work(
+            &query,
+            &Scorer::new(&self.passages, &query, Weighing::Lexical),
+        )
     }
 
     fn alone(&self, scorer: &Scorer<'_>, id: u32) -> Why {

@@ -3,6 +3,7 @@
 mod arrays;
 mod best;
 mod chain;
+mod correct;
 mod days;
 mod index;
 mod lexical;

@@ -25,9 +25,13 @@
 //! best hit in a hundred is cut at 1, and a lower one would make more of them equal.
 
 use crate::bm25::params::Bm25Params;
+use crate::bm25::terms::QueryTerm;
 
 /// How soon a repeated term of a query stops counting for more.
 const K3: f64 = 2.0;
+
+/// What a term weighs that stands for a word near it.
+pub(super) const NEAR: f64 = 0.8;
 
 /// How a query is weighed.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,12 @@ impl Weighing {
             Self::Plain => count * idf,
             Self::Lexical => count * (K3 + 1.0) / (count + K3) * idf,
         }
+    }
+
+    /// `w` of a term of a query.
+    pub(super) fn weight_of(self, term: QueryTerm, idf: f64) -> f64 {
+        let weight = self.weight(term.count, idf);
+        if term.is_near { NEAR * weight } else { weight }
     }
 
     /// What a sum is divided by; `weights` is the sum of `w`.

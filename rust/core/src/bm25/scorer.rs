@@ -21,6 +21,8 @@ pub struct Part {
     pub hash: u64,
     /// The term itself.
     pub term: String,
+    /// The word of the query that it stands for, where that is another one.
+    pub instead_of: Option<String>,
     /// How often the passage has it.
     pub tf: u32,
     /// How telling it is in this index.
@@ -57,6 +59,8 @@ pub(super) struct Newest {
 #[derive(Debug)]
 struct Known {
     hash: u64,
+    /// How many passages have it.
+    df: usize,
     idf: f64,
     /// `w` of the formula.
     weight: f64,
@@ -97,10 +101,11 @@ impl<'a> Scorer<'a> {
         let mut terms = Vec::with_capacity(query.terms.len());
         for (term, &df) in query.terms.iter().zip(&df) {
             let idf = collection.idf(df);
-            let weight = weighing.weight(term.count, idf);
+            let weight = weighing.weight_of(*term, idf);
             weights += weight;
             terms.push(Known {
                 hash: term.hash,
+                df,
                 idf,
                 weight,
                 above: above(index.params(), weight),
@@ -266,12 +271,39 @@ impl<'a> Scorer<'a> {
             parts.push(Part {
                 hash: known.hash,
                 term: words[place].clone(),
+                instead_of: self.query.instead_of(known.hash).map(str::to_owned),
                 tf,
                 idf: known.idf,
                 score: addend / self.ceiling,
             });
         });
         parts
+    }
+
+    /// Whether passages have every term of the query.
+    pub(super) fn knows_all(&self) -> bool {
+        self.terms.iter().all(|known| known.df > 0)
+    }
+
+    /// Whether the query has a term.
+    pub(super) fn has(&self, hash: u64) -> bool {
+        self.find(hash).is_some()
+    }
+
+    /// Whether the query has a term that no passage has.
+    pub(super) fn lacks(&self, hash: u64) -> bool {
+        self.find(hash).is_some_and(|known| known.df == 0)
+    }
+
+    /// The term that most passages have, the first of equal ones; None where none has any.
+    pub(super) fn most_frequent(&self) -> Option<u64> {
+        let best = self.terms.iter().rev().max_by_key(|known| known.df);
+        best.filter(|known| known.df > 0).map(|known| known.hash)
+    }
+
+    fn find(&self, hash: u64) -> Option<&Known> {
+        let place = self.terms.binary_search_by_key(&hash, |known| known.hash);
+        place.ok().map(|place| &self.terms[place])
     }
 
     /// How many terms the query has.

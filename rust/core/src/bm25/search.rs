@@ -34,8 +34,9 @@ pub struct Match {
 impl LexicalIndex {
     /// Calls `visit` once for each entry with a score above 0, in ascending order of number.
     pub fn for_each_match(&self, query: &Query, visit: impl FnMut(Match)) {
-        let scorer = self.scorer(query);
-        Search::new(self, query, &scorer).for_each_match(visit);
+        self.with_scorer(query, |query, scorer| {
+            Search::new(self, query, scorer).for_each_match(visit);
+        });
     }
 
     /// Calls `visit` with entries, each at most once and with a score above 0: with all that score what
@@ -49,8 +50,9 @@ impl LexicalIndex {
         admits: impl Fn(u32) -> bool,
         visit: impl FnMut(Match) -> f64,
     ) {
-        let scorer = self.scorer(query);
-        Search::new(self, query, &scorer).for_each_best(admits, visit);
+        self.with_scorer(query, |query, scorer| {
+            Search::new(self, query, scorer).for_each_best(admits, visit);
+        });
     }
 }
 

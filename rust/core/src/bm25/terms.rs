@@ -51,6 +51,19 @@ pub struct QueryTerm {
     pub hash: u64,
     /// How often the query has it (`qtf`).
     pub count: u32,
+    /// Whether the query has a word near it instead, that no entry has.
+    pub is_near: bool,
+}
+
+/// A term that stands in a query for a word that no entry has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Correction {
+    /// The term of the word, and the word.
+    pub(super) unknown: u64,
+    pub(super) word: String,
+    /// The term that stands for it.
+    pub(super) hash: u64,
+    pub(super) normal: String,
 }
 
 /// A query: its terms in ascending order of hash, which is the order of every sum over them.
@@ -59,6 +72,7 @@ pub struct Query {
     pub(super) terms: Vec<QueryTerm>,
     /// What it was made of: the words of its terms are looked up there when they are asked for.
     text: String,
+    corrections: Vec<Correction>,
 }
 
 impl Query {
@@ -72,16 +86,67 @@ impl Query {
     pub fn of(text: &str) -> Self {
         Self {
             terms: analyse::with_sorted_terms(text, |terms| {
-                count(terms, |hash, count| QueryTerm { hash, count })
+                count(terms, |hash, count| QueryTerm {
+                    hash,
+                    count,
+                    is_near: false,
+                })
             }),
             text: text.to_owned(),
+            corrections: Vec::new(),
         }
+    }
+
+    /// A query of terms alone, which ascend.
+    pub(super) fn of_hashes(hashes: impl Iterator<Item = u64>) -> Self {
+        let one = |hash| QueryTerm {
+            hash,
+            count: 1,
+            is_near: false,
+        };
+        Self {
+            terms: hashes.map(one).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// What it was made of.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The same with terms in the place of others; none of them is in it yet.
+    pub(super) fn corrected(&self, corrections: Vec<Correction>) -> Self {
+        let mut corrected = Self {
+            corrections,
+            ..self.clone()
+        };
+        for each in &corrected.corrections {
+            let unknown = corrected.terms.iter_mut();
+            for term in unknown.filter(|term| term.hash == each.unknown) {
+                (term.hash, term.is_near) = (each.hash, true);
+            }
+        }
+        corrected.terms.sort_unstable_by_key(|term| term.hash);
+        corrected
+    }
+
+    /// The word that a term stands for, where the query has another one.
+    pub(super) fn instead_of(&self, hash: u64) -> Option<&str> {
+        let found = self.corrections.iter().find(|each| each.hash == hash);
+        found.map(|each| each.word.as_str())
     }
 
     /// The terms themselves, words in their normal forms, in ascending order of hash.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let mut words = vec![None; self.terms.len()];
+        for each in &self.corrections {
+            let place = |term: &QueryTerm| term.hash;
+            if let Ok(place) = self.terms.binary_search_by_key(&each.hash, place) {
+                words[place] = Some(each.normal.clone());
+            }
+        }
         analyse::for_each_term(&self.text, |word| {
             let hash = analyse::hash(word);
             if let Ok(place) = self.terms.binary_search_by_key(&hash, |term| term.hash) {
@@ -96,7 +161,7 @@ impl Query {
 pub(super) struct Hint([u64; Hint::WORDS]);
 
 impl Hint {
-    const WORDS: usize = 8;
+    const WORDS: usize = 128;
 
     pub(super) fn of(query: &Query) -> Self {
         let mut hint = Self([0; Self::WORDS]);

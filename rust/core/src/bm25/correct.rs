@@ -1,0 +1,55 @@
+//! A word of a query that no entry has stands for one at a typo's distance that entries have.
+//!
+//! Nothing is kept for it: the words at one edit are few hundred, and are looked up as any term of a query. Words
+//! that entries have cost nothing.
+
+use crate::analyse::{Normalizer, edits, for_each_correctable, hash};
+use crate::bm25::index::Bm25Index;
+use crate::bm25::score::Weighing;
+use crate::bm25::scorer::Scorer;
+use crate::bm25::terms::{Correction, Query};
+
+/// Unknown words of a query that are corrected, the first ones.
+const MOST: usize = 4;
+
+/// Terms of the longest query that is corrected: a longer text is no question with a typo.
+const LONGEST: usize = 20;
+
+/// `query` with its unknown words corrected; None where it has none that could be. `scorer` is that of the query.
+pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -> Option<Query> {
+    if scorer.len() > LONGEST || scorer.knows_all() {
+        return None;
+    }
+    let mut unknown: Vec<(u64, String)> = Vec::new();
+    for_each_correctable(query.text(), |word, hash| {
+        let is_new = unknown.len() < MOST && unknown.iter().all(|(known, _)| *known != hash);
+        if is_new && scorer.lacks(hash) {
+            unknown.push((hash, word.to_owned()));
+        }
+    });
+    let normalizer = Normalizer::default();
+    let mut corrections: Vec<Correction> = Vec::new();
+    for (unknown, word) in unknown {
+        let edits = edits(&word);
+        let term = |edit: &String| hash(&normalizer.normal(edit));
+        let mut near: Vec<(u64, &String)> = edits.iter().map(|edit| (term(edit), edit)).collect();
+        near.sort_unstable_by_key(|&(hash, _)| hash);
+        near.dedup_by_key(|&mut (hash, _)| hash);
+        let is_used = |hash: u64| corrections.iter().any(|each| each.hash == hash);
+        near.retain(|&(hash, _)| !scorer.has(hash) && !is_used(hash));
+        let terms = Query::of_hashes(near.iter().map(|&(hash, _)| hash));
+        let known = Scorer::new(index, &terms, Weighing::Plain);
+        // The most frequent one, of equal ones that of the smallest hash.
+        if let Some(found) = known.most_frequent()
+            && let Some((hash, edit)) = near.iter().find(|&&(hash, _)| hash == found)
+        {
+            corrections.push(Correction {
+                unknown,
+                word,
+                hash: *hash,
+                normal: normalizer.normal(edit).into_owned(),
+            });
+        }
+    }
+    (!corrections.is_empty()).then(|| query.corrected(corrections))
+}
