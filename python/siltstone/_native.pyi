@@ -40,6 +40,7 @@ __all__ = [
     "Unread",
     "__version__",
     "_panic",
+    "begins_alike",
     "best_window",
     "bm25_scores",
     "bucket",
@@ -47,6 +48,7 @@ __all__ = [
     "condense",
     "embed_batch",
     "embed_sparse",
+    "json_digests",
     "json_size",
     "matching_lines",
     "redaction_rules",
@@ -277,6 +279,28 @@ class Outline:
         Raises:
             ValueError: *measure* is none of these, or *odd* has another length.
         """
+
+def begins_alike(values: list[Any], objects: list[Any], digests: bytes | None = None) -> bool:
+    """Whether *values* begins with *objects*: with the same objects, or with values of the same digests.
+
+    A value that cannot be written as JSON is like none but itself.
+
+    Args:
+        values: What to look at.
+        objects: What it should begin with. None of them is read.
+        digests: The answer of :func:`json_digests` for *objects*; None: only the same objects count.
+    """
+
+def json_digests(values: list[Any]) -> bytes:
+    """Of each value 16 bytes: a digest of its JSON text, the one that :func:`json_size` measures.
+
+    Two values have the same digest if and only if they have the same text, but for a chance of 1 in 2**128.
+    Texts that hold halves of a surrogate pair apart differ from texts that hold the whole pair. Digests are
+    for comparisons within one process: another version may make others.
+
+    Raises:
+        TypeError, ValueError: those of :func:`json_size`.
+    """
 
 def json_size(value: object) -> tuple[int, int]:
     """Bytes of UTF-8 and code points of *value* as compact JSON, without writing it.

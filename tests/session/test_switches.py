@@ -16,6 +16,7 @@ from siltstone import (
     MemoryStore,
     RecallConfig,
     Session,
+    SimpleMemoryStore,
     Skipped,
     ThresholdCompactor,
 )
@@ -107,6 +108,12 @@ def test_a_switch_that_cannot_be_is_refused_by_name(
 def test_a_session_without_a_path_needs_a_store() -> None:
     with pytest.raises(ConfigError, match="needs a path"):
         Session.open(None, "s")
+
+
+def test_a_store_in_the_place_of_the_path_is_refused_and_told_where_it_goes() -> None:
+    store: Any = SimpleMemoryStore()
+    with pytest.raises(ConfigError, match=r"Session.open\(None, 's', memory=store\)"):
+        Session.open(store, "s")
 
 
 def test_instructions_and_usage_are_there(tmp_path: Path) -> None:

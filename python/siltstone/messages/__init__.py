@@ -1,7 +1,7 @@
 """What was said: messages of any dialect, annotated and never translated."""
 
 from siltstone.late import names_of
-from siltstone.messages.canonical import canonical_bytes, canonical_digest
+from siltstone.messages.canonical import DIGEST, begins_alike, canonical_bytes, canonical_digest, text_digests
 from siltstone.messages.check import broken_tool_groups
 from siltstone.messages.condensed import condensed
 from siltstone.messages.escapes import holds
@@ -55,6 +55,7 @@ else:
     __getattr__ = names_of(__name__, {"conversion": "Converted Loss convert", "repairs": "Repaired repair"})
 
 __all__ = [
+    "DIGEST",
     "FORGOTTEN",
     "MAX_MESSAGE_BYTES",
     "OWN_TOOLS",
@@ -86,6 +87,7 @@ __all__ = [
     "SummaryMessage",
     "Turn",
     "as_history",
+    "begins_alike",
     "broken_tool_groups",
     "canonical_bytes",
     "canonical_digest",
@@ -118,6 +120,7 @@ __all__ = [
     "rendered_tokens",
     "repair",
     "summary_level",
+    "text_digests",
     "tombstone",
     "turns",
     "unmarked",

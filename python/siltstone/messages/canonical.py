@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
+from siltstone._native import begins_alike, json_digests
 from siltstone.messages.json_text import decode, encode
 from siltstone.messages.message import RawMessage
 
-__all__ = ["canonical_bytes", "canonical_digest"]
+__all__ = ["DIGEST", "begins_alike", "canonical_bytes", "canonical_digest", "text_digests"]
+
+DIGEST = 16  #: bytes of one of the digests of :func:`text_digests`
 
 _MARK: Final = "cache_control"  # of a message, a block, or a block in a tool's result: it moves every turn
 
@@ -39,6 +42,17 @@ def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
     """
     return blake2b(canonical_bytes(raw), digest_size=16, key=salt).digest()
+
+
+def text_digests(raws: list[RawMessage]) -> bytes | None:
+    """Of each message a digest of its JSON text, one behind the other: :func:`begins_alike` compares by it.
+
+    None where one cannot be written as JSON.
+    """
+    try:
+        return json_digests(raws)
+    except (TypeError, ValueError):
+        return None
 
 
 def _unmarked(block: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice, takewhile
-from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 from siltstone.memory.log import Derived, LogRow
 from siltstone.messages import (
@@ -29,34 +28,15 @@ from siltstone.messages import (
     tombstone,
     without_own_key,
 )
+from siltstone.session.last_list import LastList, Seen
 from siltstone.session.range_set import RangeSet, numbers, union
 from siltstone.values import dataclass, field, replace
 
-__all__ = ["HostList", "Seen"]
+__all__ = ["HostList"]
 
 _RULES = frozenset({"system", "developer"})
 _FRAME = "[Context compacted]"  # how the summaries of most policies begin
 _MARK = "cache_control"  # of a message, of a block, and of a block in a tool's result
-
-
-class Seen(NamedTuple):
-    """A message of a host's list.
-
-    Attributes:
-        place: Its place in the list.
-        raw: The host's own object.
-        digest: Its digest when it was first seen.
-        stands_for: The digest of the message of the log that it stands for; most stand for themselves.
-        was: The numbers of messages that said this before they were forgotten.
-        is_tied: Of these: others are tied to it, as a result is to its call, so it leaves its tombstone.
-    """
-
-    place: int
-    raw: RawMessage
-    digest: bytes
-    stands_for: bytes
-    was: tuple[int, ...] = ()
-    is_tied: bool = False
 
 
 def digest(text: str) -> bytes:
@@ -83,6 +63,7 @@ class HostList:
     Attributes:
         length: How many messages of the log are known.
         is_outdated: The log is to be read: it was not yet, or something of it was forgotten since.
+        last: The list that was seen last, where all of it is in the log.
         clean: What takes the secrets out of a message before it is logged, where the session redacts: the
             host's messages are compared as they would be logged.
     """
@@ -90,6 +71,7 @@ class HostList:
     length: int = 0
     is_outdated: bool = True
     clean: Callable[[RawMessage], RawMessage] | None = None
+    last: LastList | None = None
     _log: list[bytes] = field(default_factory=list)
     _known: set[bytes] = field(default_factory=set)  # the digests in _log
     _injected: set[bytes] = field(default_factory=set)  # what hooks have added: a list may have it, or not
@@ -103,9 +85,6 @@ class HostList:
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # by their texts, those that were asked for
     _asked: set[bytes] = field(default_factory=set)  # digests of messages that are known to stand for none
     _seen: dict[int, Seen] = field(default_factory=dict)  # by the object's id; the object is held with it
-    _last: tuple[object, list[RawMessage]] | None = (
-        None  # where the session stood after a list, and that list
-    )
 
     def learned(self, rows: Iterable[LogRow]) -> HostList:
         """With the next messages of the log."""
@@ -251,37 +230,35 @@ class HostList:
                 best = begins + run, start + run
         return best
 
-    def kept(self, host: Sequence[Seen], told: Iterable[Seen] = ()) -> HostList:
+    def kept(self, host: Sequence[Seen], told: Iterable[Seen] = (), last: LastList | None = None) -> HostList:
         """With *host* as the list that was seen last: what a host has dropped is not held for it.
 
         *told* are forgotten messages in it that a hook is told of now.
         """
         known = self._told | set(_counted(told))
-        return replace(self, _seen={id(each.raw): each for each in host}, _told=known)
+        return replace(self, _seen={id(each.raw): each for each in host}, _told=known, last=last)
 
-    def since(self, raws: Sequence[RawMessage], at: object) -> list[RawMessage] | None:
-        """What *raws* has after the list that was seen last, where it begins with the objects of that list.
+    def gone_on(self, last: LastList) -> HostList:
+        """With *last*, which goes on from the last list."""
+        return replace(self, _seen={}, last=last)
 
-        None where it does not, and where the session stood elsewhere then than *at*.
-        """
-        if self.is_outdated or self._last is None or self._last[0] != at:
-            return None
-        last = self._last[1]
-        if len(raws) < len(last) or not all(map(is_, last, raws)):
-            return None
-        return list(raws[len(last) :])
+    def recognised(self) -> HostList:
+        """With the objects of the last list as those that are known."""
+        return self if self._seen or self.last is None else replace(self, _seen=self.last.by_id())
 
-    def remembered(self, raws: Sequence[RawMessage], at: object) -> HostList:
-        """With *raws* as the last list, after which the session stood *at*."""
-        return replace(self, _last=(at, list(raws)))
+    def listed(
+        self, raws: Sequence[RawMessage], fresh: int, seen: list[Seen], head: int | None, end: int
+    ) -> LastList:
+        """*raws* as the last list, of which those from place *fresh* on were logged just now."""
+        if self.last is None and any(id(raw) in self._seen for raw in raws[:fresh]):
+            return LastList(list(raws), None, seen, head, end)  # what they said first is not known
+        return LastList.of(raws, fresh, self.last, seen, head, end)
 
-    def gone_on(self, seen: Sequence[Seen]) -> HostList:
-        """With *seen* behind the list that was seen last."""
-        behind = 0 if self._last is None else len(self._last[1])
-        return replace(
-            self,
-            _seen=self._seen | {id(each.raw): each._replace(place=behind + each.place) for each in seen},
-        )
+    def is_plain(self, raw: RawMessage) -> bool:
+        """Whether *raw* is no summary. :meth:`unknown` was asked of it before."""
+        if isinstance(raw, SummaryMessage) or self._covers_of_gone(raw) is not None:
+            return False
+        return _summary_text(raw) not in self._summaries
 
     def returned(self, host: Iterable[Seen]) -> list[Seen]:
         """Those of *host* that say what was forgotten, and what no message of the log says any more."""
@@ -321,6 +298,15 @@ class HostList:
         known = self._seen.get(id(raw))
         if known is not None:  # an object that was changed in place is still itself
             return known._replace(place=place)
+        return self._looked_at(place, raw)
+
+    def logged(self, seen: Iterable[Seen]) -> list[Seen]:
+        """*seen* after they were logged as they say now: an object may have said something else before."""
+        return [
+            self._looked_at(each.place, each.raw) if id(each.raw) in self._seen else each for each in seen
+        ]
+
+    def _looked_at(self, place: int, raw: RawMessage) -> Seen:
         logged = raw if self.clean is None else self.clean(raw)
         own = message_digest(encode(logged))
         was = self._former.get(canonical_digest(logged, self._salt), ()) if self._former else ()

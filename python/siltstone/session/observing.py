@@ -13,7 +13,7 @@ from siltstone.recall import is_recalled, may_be_recalled
 from siltstone.session import branches
 from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
-from siltstone.session.host_list import Seen
+from siltstone.session.last_list import Seen
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, count, minus, union, within
 from siltstone.session.rewriting import rewrite
@@ -49,10 +49,9 @@ def _observe(
 ) -> tuple[int, list[Any]]:
     core.check_open()
     state = core.followed()
-    new_since = state.host.since(raws, _place(state)) if state.own_end == state.end else None
-    if new_since is not None and (told := _go_on(core, raws, new_since, usage)) is not None:
-        return told, []
-    state = _learn(core, core.followed(), raws)
+    if (more := _gone_on(core, state, raws, usage)) is not None:
+        return more, []
+    state = _learn(core, replace(state, host=state.host.recognised()), raws)
     host, events = state.host, list[Any]()
     summaries = host.summaries(raws)
     all_seen = host.originals(raws, {*summaries, *_recalled(raws)})
@@ -86,35 +85,40 @@ def _observe(
         events.append(ForgottenReturned(core.session_id, tuple(each.place for each in untold)))
     after = core.state
     learned = after.host.learned(core.learned_rows(after.host.length, after.end))
-    kept = learned.kept([each for each in seen if each.place not in out], returned)
-    core.state = replace(after, host=kept.remembered(raws, _place(after)))
+    said_now = [each for each in seen[:start] + learned.logged(seen[start:]) if each.place not in out]
+    last = None
+    if not returned and all(summaries.values()):
+        fresh = seen[start].place if start < len(seen) else len(raws)
+        last = host.listed(raws, fresh, said_now, after.version.head, after.end)
+    core.state = replace(after, host=learned.kept(said_now, returned, last))
     return len(new), events
 
 
-def _go_on(
-    core: SessionCore, raws: Sequence[RawMessage], new: Sequence[RawMessage], usage: Any
-) -> int | None:
-    """Appends *new*, the end of *raws*, whose beginning is the list that was seen last; how many they are.
+def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
+    """Takes in a list that begins with the last one; how many messages were new, or None for another list.
 
-    It looks at *new* alone. None, and nothing is done, where one of them may stand for something else.
+    The log has all of the last one, so that only what follows it is read. What follows has to be new: a
+    summary, a substitute or something that was forgotten says something of what stands before it.
     """
-    state = _learn(core, core.state, new)
-    host = state.host
-    seen = host.originals(new, ())
-    plain = len(seen) == len(new) and all(each.stands_for == each.digest and not each.was for each in seen)
-    if not plain or host.summaries(new) or _recalled(new):
+    last = state.host.last
+    if last is None or state.host.is_outdated or state.own_end != state.end:
         return None
-    if new:
-        core.append_now(new, usage)
+    listed = raws if type(raws) is list else list(raws)
+    if not last.begins(listed, state.version.head, state.end):
+        return None
+    start = len(last.raws)
+    more = listed[start:]
+    host = _learn(core, state, more).host if more else state.host
+    if not all(map(host.is_plain, more)):
+        return None
+    seen = [each._replace(place=start + each.place) for each in host.originals(more, _recalled(more))]
+    if any(each.was or each.stands_for != each.digest for each in seen):
+        return None
+    if seen:
+        core.append_now([each.raw for each in seen], usage)
     after = core.state
-    learned = after.host.learned(core.learned_rows(after.host.length, after.end))
-    core.state = replace(after, host=learned.gone_on(seen).remembered(raws, _place(after)))
-    return len(new)
-
-
-def _place(state: SessionState) -> object:
-    """Where the log and the view stand: both change it, and the clock does not."""
-    return state.end, state.version.head, state.version.redactions
+    core.state = replace(after, host=after.host.gone_on(last.grown(listed, seen, after.end)))
+    return len(seen)
 
 
 def _recalled(raws: Sequence[RawMessage]) -> list[int]:

@@ -378,6 +378,13 @@ def _store(
         return memory, False
     if path is None:
         raise ConfigError("a session needs a path, or a store as memory=", field="path", value=path)
+    if hasattr(path, "open_log"):
+        raise ConfigError(
+            "the path of a session must be one of a file; a store that is open is given as memory=, "
+            f"with None as the path: Session.open(None, {session_id!r}, memory=store)",
+            field="path",
+            value=path,
+        )
     if preset is None:
         return open_store(path), True
     try:

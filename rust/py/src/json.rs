@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::iter::Zip;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::list::BoundListIterator;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use siltstone_core::json::{Node, Tree, size_of};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use siltstone_core::json::{Node, Tree, digest_of, size_of};
 
 use crate::error::guard_attached;
 use crate::text::{exactly, utf8};
@@ -22,6 +22,55 @@ pub(crate) fn json_size(value: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
     guard_attached(value.py(), || {
         let size = size_of(&Dumped(value.clone()), MAX_DEPTH)?;
         Ok((size.bytes, size.code_points))
+    })
+}
+
+/// Bytes of one digest.
+const DIGEST: usize = 16;
+
+/// One digest after the other: of each of `values` as the JSON text that `json_size` measures.
+#[pyfunction]
+pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
+    guard_attached(values.py(), || {
+        let mut digests = Vec::with_capacity(values.len() * DIGEST);
+        for value in values {
+            digests.extend(digest_of(&Dumped(value), MAX_DEPTH)?.to_le_bytes());
+        }
+        Ok(PyBytes::new(values.py(), &digests))
+    })
+}
+
+/// Whether `values` begins with `objects`: the same objects, or values with the same digests.
+///
+/// A value that cannot be written is like none.
+#[pyfunction]
+#[pyo3(signature = (values, objects, digests=None))]
+pub(crate) fn begins_alike(
+    values: &Bound<'_, PyList>,
+    objects: &Bound<'_, PyList>,
+    digests: Option<&[u8]>,
+) -> PyResult<bool> {
+    guard_attached(values.py(), || {
+        let mut digests = digests.map(|all| all.chunks_exact(DIGEST));
+        let mut rest = values.iter();
+        for object in objects {
+            let Some(value) = rest.next() else {
+                return Ok(false);
+            };
+            let known = digests.as_mut().and_then(Iterator::next);
+            if value.is(&object) {
+                continue;
+            }
+            let alike = match digest_of(&Dumped(value), MAX_DEPTH) {
+                Ok(digest) => known.is_some_and(|known| known == digest.to_le_bytes()),
+                Err(error) if error.is_instance_of::<PyException>(values.py()) => false,
+                Err(error) => return Err(error),
+            };
+            if !alike {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     })
 }
 

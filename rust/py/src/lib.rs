@@ -44,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use crate::exact::HashedTfIndex;
     #[pymodule_export]
-    use crate::json::json_size;
+    use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]
     use crate::outline::{Outline, render_messages, rendered_tokens};
     #[pymodule_export]
