@@ -3,8 +3,9 @@
 One session over a ``MemoryStore`` on disk; entries are sentences of Python's help pages. For each query a
 user message is appended and the request prepared without recall; then ``prepare()`` is timed, which has
 nothing left to do but to recall: right after a write, as in a session. It is timed twice: the first call
-works the block of the turn out, the second one is a step of the same turn's tool loop. ``warm`` is the block
-for the same query by hand, directly after. Of each query the least of all rounds counts.
+works the block of the turn out, the second one is a step of the same turn's tool loop. ``adds`` is the first
+call less such a call without recall. ``warm`` is the block for the same query by hand, directly after. Of
+each query the least of all rounds counts.
 
     python benches/python/bench_recall.py [--rounds 5] [--facts 0]
 """
@@ -12,6 +13,7 @@ for the same query by hand, directly after. Of each query the least of all round
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
@@ -23,7 +25,12 @@ from bench_search import QUERIES, SESSION, SIZES, sentences
 
 from siltstone import Entry, MemoryStore, Session, _native
 
-WAYS = {"first": "first call of a turn", "step": "a step of its tool loop", "warm": "warm"}
+WAYS = {
+    "adds": "adds to a turn",
+    "first": "first call of a turn",
+    "step": "a step of its tool loop",
+    "warm": "warm",
+}
 BATCH = 10_000
 
 Times = dict[str, list[float]]
@@ -82,6 +89,9 @@ def timed(store: MemoryStore, queries: list[str], rounds: int, facts: int) -> tu
             for place, query in enumerate(queries):
                 session.append({"role": "user", "content": query})
                 session.prepare(recall=False)
+                start = time.perf_counter()
+                session.prepare(recall=False)
+                idle = time.perf_counter() - start
                 marks = [time.perf_counter()]
                 answer = session.prepare()
                 marks.append(time.perf_counter())
@@ -89,8 +99,9 @@ def timed(store: MemoryStore, queries: list[str], rounds: int, facts: int) -> tu
                 marks.append(time.perf_counter())
                 session.recall(query)
                 marks.append(time.perf_counter())
-                for way, start, end in zip(WAYS, marks, marks[1:], strict=False):
-                    least[way][place] = min(least[way][place], (end - start) * 1e6)
+                spent = [end - start for start, end in itertools.pairwise(marks)]
+                for way, seconds in zip(WAYS, [spent[0] - idle, *spent], strict=True):
+                    least[way][place] = min(least[way][place], seconds * 1e6)
                 blocks += bool(answer.recalled)
     return least, blocks / (rounds * len(queries))
 

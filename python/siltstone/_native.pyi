@@ -9,7 +9,8 @@ as ``siltstone.errors.InternalError``.
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-from siltstone._native_indexes import Bm25Index, Flat, HashedTfIndex, Hnsw
+from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
+from siltstone._native_recall import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
 from siltstone._native_search import Found, Hit, SearchOptions
 from siltstone._native_store import (
     Finding,
@@ -22,7 +23,10 @@ from siltstone._native_store import (
 )
 
 __all__ = [
+    "BlockOptions",
+    "BlockWriter",
     "Bm25Index",
+    "DocumentedBm25",
     "Finding",
     "Flat",
     "Forgotten",
@@ -32,6 +36,9 @@ __all__ = [
     "Hnsw",
     "Outline",
     "Page",
+    "RecallContext",
+    "RecallQuery",
+    "Recalled",
     "Redactor",
     "SearchOptions",
     "Stage",
@@ -48,6 +55,7 @@ __all__ = [
     "condense",
     "embed_batch",
     "embed_sparse",
+    "facts_revision",
     "json_digests",
     "json_size",
     "matching_lines",
@@ -365,6 +373,9 @@ class Unread:
     def session_id(self) -> str: ...
     @property
     def rows(self) -> list[tuple[Any, ...]]: ...
+
+def facts_revision(store: Store) -> str | None:
+    """What is another text after every change of a fact of the store; None where that cannot be told."""
 
 def search_across(
     store: Store, session: str, query: str, options: SearchOptions, vector: tuple[int, bytes] | None

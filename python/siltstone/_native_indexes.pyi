@@ -6,7 +6,19 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["Bm25Index", "Flat", "HashedTfIndex", "Hnsw"]
+__all__ = ["Bm25Index", "DocumentedBm25", "Flat", "HashedTfIndex", "Hnsw"]
+
+@final
+class DocumentedBm25:
+    """Texts as lists of words, by the documented BM25. What it was made of never changes."""
+
+    def __new__(cls, texts: Sequence[Sequence[str]]) -> DocumentedBm25: ...
+    def __len__(self) -> int: ...
+    def scores(self, query: Sequence[str]) -> list[float]:
+        """The score of each text. A word that the query has twice counts twice."""
+
+    def best(self, query: Sequence[str], least: int, limit: int) -> list[tuple[int, float]]:
+        """The best texts with *least* different words of the query or more: place, score; ties by place."""
 
 @final
 class Flat:

@@ -15,12 +15,14 @@ from hashlib import sha256
 from math import ceil, log, sqrt
 from typing import Final
 
+from siltstone._native import DocumentedBm25
 from siltstone.errors import ConfigError
 
 __all__ = [
     "DIMENSION",
     "K1",
     "B",
+    "DocumentedBm25",
     "bm25",
     "bm25_of",
     "cosine",
@@ -89,7 +91,7 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     ``idf = ln((N - n + 0.5) / (n + 0.5) + 1)``, a term scores ``idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 *
     length / average))``.
     """
-    return bm25_of(tokens(query), [Counter(document) for document in documents])
+    return DocumentedBm25(documents).scores(tokens(query))
 
 
 def bm25_of(asked: Sequence[str], documents: Sequence[Mapping[str, int]]) -> list[float]:

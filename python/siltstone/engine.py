@@ -217,6 +217,7 @@ def attempt(
     history: Sequence[Message],
     trigger: Trigger,
     *,
+    clean: Callable[[Compaction], Compaction] | None = None,
     commit: Callable[[Compaction, int, int], int | None] | None = None,
     hooks: Sequence[Hook] = (),
     guards: Guards = NO_GUARDS,
@@ -234,6 +235,7 @@ def attempt(
         policy: What to give up, and how.
         history: The view to rewrite.
         trigger: Why.
+        clean: Takes out of a rewrite what nobody may be shown: of its summaries, whoever wrote them.
         commit: Makes the rewrite durable before it counts: ``(compaction, tokens before, tokens
             after) -> compaction id``. What it raises makes the attempt fail.
         hooks: Called with each event.
@@ -257,6 +259,8 @@ def attempt(
         run.start()
         validate(history, result, _content(result), trigger)
         result = replace(result, usage=tuple(run.usage))
+        if clean is not None:
+            result = clean(result)
         after = policy.token_rule.count(result.messages)
         if guards.after:
             told = run.compacted(result, after, None)

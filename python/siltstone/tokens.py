@@ -41,6 +41,7 @@ __all__ = [
     "IMAGE_TOKENS",
     "VIDEO_TOKENS_PER_SECOND",
     "RuleName",
+    "TextMeasure",
     "TokenRule",
     "estimate_tokens",
     "message_bytes",
@@ -67,6 +68,10 @@ FLAT_RESULT = 100
 _BY_JSON = frozenset({"assistant", "system", "developer"})  #: roles that ``blocks`` counts by their JSON
 
 
+TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
+"""What of a text is counted, by how much that is divided, whether it is rounded up, and the least."""
+
+
 class TokenRule(ABC):
     """A way to estimate tokens: units that add up, and one conversion of their sum.
 
@@ -75,6 +80,9 @@ class TokenRule(ABC):
 
     name: str  #: As in ``estimate_tokens(..., rule=name)``.
     measure: Literal["bytes", "code_points", "blocks"] | None = None  #: the core's size that ``units`` is
+    text_measure: TextMeasure | None = (
+        None  #: what ``count_text`` does, for the core; None where only it knows
+    )
 
     @abstractmethod
     def units(self, message: Message) -> int:
@@ -150,6 +158,7 @@ def estimate_tokens(
 class _JsonBytes(TokenRule):
     name = "bytes/4"
     measure = "bytes"
+    text_measure = ("bytes", 4, False, 0)
 
     def units(self, message: Message) -> int:
         return message_size(message.raw)[0]
@@ -164,6 +173,7 @@ class _JsonBytes(TokenRule):
 class _JsonChars(TokenRule):
     name = "chars/3"
     measure = "code_points"
+    text_measure = ("code_points", 3, True, 0)
 
     def units(self, message: Message) -> int:
         return message_size(message.raw)[1]
@@ -177,6 +187,7 @@ class _JsonChars(TokenRule):
 
 class _Utf16Thirds(TokenRule):
     name = "chars/3-utf16"
+    text_measure = ("utf16", 3, True, 1)
 
     def units(self, message: Message) -> int:
         length = _utf16_units(message.text)
@@ -197,6 +208,7 @@ class _Utf16Thirds(TokenRule):
 class _Blocks(TokenRule):
     name = "blocks"
     measure = "blocks"
+    text_measure = ("bytes", 4, False, 1)
 
     def units(self, message: Message) -> int:
         if message.role in _BY_JSON:
@@ -215,6 +227,7 @@ class _Blocks(TokenRule):
 
 class _BytesTotal(TokenRule):
     name = "bytes_total"
+    text_measure = ("bytes", 4, True, 0)
 
     def units(self, message: Message) -> int:
         return sum(map(_flat_bytes, message.parts))
@@ -228,6 +241,7 @@ class _BytesTotal(TokenRule):
 
 class _FlatTools(TokenRule):
     name = "flat_tools"
+    text_measure = ("bytes", 4, False, 0)
 
     def units(self, message: Message) -> int:
         text = flat = 0

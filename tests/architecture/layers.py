@@ -67,7 +67,7 @@ FAMILIES = {
         "checkpoint checks clip prompts refusal tiered_cut tiered_prompts",
         "base chronicle_config",
         "breaker chronicle_state clamp",
-        "chronicle_text breakdown config documented_bm25 estimate fallback guard dry_run query render select",
+        "chronicle_text breakdown config estimate fallback guard dry_run query render select",
         "smart_trim_config tiered_config waterfall_config waterfall_prompts window_config",
         "calls mechanical rewrite tool_results transcript_reader",
         "cheap_config compress keeping material tiered_stack validate",
@@ -113,8 +113,8 @@ FAMILIES = {
 
 # Who calls the core.
 NATIVE = {
-    "__init__", "embedding", "index", "memory", "messages", "models", "redaction", "stores", "tokens",
-    "tools",
+    "__init__", "documented", "embedding", "index", "memory", "messages", "models", "recall", "redaction",
+    "stores", "tokens", "tools",
 }  # fmt: skip
 EXTRAS = {
     "typer": {"cli"},
@@ -142,8 +142,9 @@ TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard libra
 # Rust: a module of the core uses modules of lower floors, and its own.
 RUST_FLOORS = {
     "error": 0, "fork": 0, "simd": 0, "cache": 0, "whole_file": 0,
-    "id": 1, "condense": 1, "grep": 1, "tokens": 1, "tokenize": 1, "index_file": 1,
+    "id": 1, "condense": 1, "documented": 1, "grep": 1, "tokens": 1, "tokenize": 1, "index_file": 1,
     "json": 2, "vector": 2, "top_k": 2, "fusion": 2, "postings": 2, "sqlite": 2, "analyse": 2, "redact": 2,
+    "recall": 2,
     "embed": 3, "bm25": 3, "outline": 3,
     "index": 4,
     "memory": 5,
@@ -218,7 +219,7 @@ RUST_FAMILIES = {
         "rank scope_map",
         "explain store",
         "cache_writer entries examine facts listing log registry search staging vectors",
-        "across forget handle rewrite",
+        "across forget handle recall rewrite",
     ],
     "postings": [
         "dictionary pool",

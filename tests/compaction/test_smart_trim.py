@@ -13,7 +13,6 @@ from compacting import Raw, assistant, exchange, filler, system, user
 from playing import Play, shown
 from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import Trigger, smart_trim
-from siltstone.compaction.documented_bm25 import documented_scores, documented_tokens
 from siltstone.compaction.query import recent_query, without_prefixes
 from siltstone.messages import History, SummaryMessage, broken_tool_groups
 
@@ -258,21 +257,6 @@ def test_an_overhead_that_fills_the_safe_limit_is_refused():
     SmartTrim().check_overhead(10_399, 16_000)
     with pytest.raises(ConfigError, match="reserved_tokens, got 10400"):
         SmartTrim().check_overhead(10_400, 16_000)
-
-
-def test_oc_73_the_documented_tokenizer():
-    assert documented_tokens("C++ costs $5, don't!") == ["c", "costs", "5", "don", "t"]
-    assert documented_tokens("数据库 ok") == ["数", "据", "数据", "库", "据库", "ok"]
-
-
-def test_oc_73_the_documented_bm25_worked_out_by_hand():
-    texts = ["red red blue", "red green", "green green green green"]
-    scores = documented_scores(texts, "red red")
-    average = 3.0
-    idf = math.log((3 - 2 + 0.5) / (2 + 0.5) + 1)
-    first = idf * 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / average))
-    second = idf * 1 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / average))
-    assert scores == pytest.approx([2 * first, 2 * second, 0.0])
 
 
 def test_oc_75_the_query_is_the_last_three_requests_without_prefixes():

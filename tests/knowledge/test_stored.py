@@ -59,6 +59,9 @@ class Table:
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         return [row for _, row in self.rows.values() if row[1] == namespace and state in (None, row[2])]
 
+    def facts_revision(self) -> str | None:
+        return str(self.writes)
+
 
 def test_oc_41_facts_come_back_with_all_their_fields_in_one_write() -> None:
     table = Table()
@@ -205,6 +208,9 @@ class Overtaken:
 
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         return self._store.namespace_facts(namespace, state)
+
+    def facts_revision(self) -> str | None:
+        return self._store.facts_revision()
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3])

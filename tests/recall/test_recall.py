@@ -140,7 +140,9 @@ words = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @given(
     st.lists(st.builds(FactLine, words, words, st.floats(0, 1)), max_size=6),
-    st.lists(st.builds(Detail, words, st.floats(0, 1), words, st.just(NOON)), max_size=6),
+    st.lists(
+        st.builds(Detail, words, st.floats(0, 1), words, st.just(NOON), st.integers(0, 2**63 - 1)), max_size=6
+    ),
     st.integers(0, 400),
     st.booleans(),
     st.booleans(),

@@ -219,7 +219,7 @@ def test_a_failure_leaves_the_request_as_it_was_and_is_told(
         raise StoreIoError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(session.store), "search", broken)
+        patch.setattr(type(session.store), "recall", broken)
         answer = session.prepare()
         assert answer.messages == bare.messages
         assert all(one is other for one, other in zip(answer.messages, bare.messages, strict=True))
@@ -235,7 +235,7 @@ def test_an_interrupt_is_no_failure_of_recall(session: Session, monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(session.store), "search", interrupted)
+        patch.setattr(type(session.store), "recall", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.prepare()
     assert EVIDENCE in session.prepare().recalled

@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -21,8 +21,10 @@ from siltstone import (
     Session,
     SimpleMemoryStore,
 )
+from siltstone.compaction.registry import make_policy, policy_names
 from siltstone.llm import CompletionRequest
-from siltstone.redaction import Redactor, SecretRule
+from siltstone.messages import RecalledMessage, SummaryMessage
+from siltstone.redaction import Redactor, SecretRule, rule_names
 
 KEY = "sk-proj-Zk3v9QpL2mXw8RtY5nBaZk3v9QpL2mXw8RtY5nBa"
 TOKEN = "ghp_Zk3v9QpL2mXw8RtY5nBaJc7dHs1fKu4eVo6i"
@@ -120,6 +122,54 @@ def test_no_byte_of_the_store_has_a_secret_whatever_is_written(tmp_path: Path) -
         session.prepare()
         session.close()
     assert found_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("action", ["redact", "block"])
+def test_what_a_compaction_hands_back_has_no_secret_that_its_model_repeats(
+    tmp_path: Path, action: Literal["redact", "block"]
+) -> None:
+    """Nor has what a hook is told; and a rule that refuses messages refuses no compaction."""
+    told: list[Compacted] = []
+    config = RedactionConfig(actions=dict.fromkeys(rule_names(), action))
+    options: dict[str, Any] = {"model": leaks, "redaction": config, "on_after_compact": told.append}
+    with opened(tmp_path, **options) as session:
+        for turn in turns(8):
+            session.append(*turn)
+        outcome = session.compact()
+        assert isinstance(outcome, Compacted)
+        for handed in (outcome, *told):
+            shown = json.dumps([handed.messages, handed.summary, handed.summaries, handed.state])
+            assert [secret for secret in SECRETS if secret in shown] == []
+            assert "[REDACTED]" in handed.summary
+        assert len(told) == 1
+        assert outcome.messages == session.history() == session.prepare().messages
+        assert outcome.tokens_after == session.prepare().tokens
+        session.close()
+    assert found_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_no_policy_leaves_a_secret_in_the_store_or_in_the_view(tmp_path: Path, name: str) -> None:
+    """A model that repeats every secret, in as many runs as come."""
+    outcomes: list[Any] = []
+    options = {"policy": make_policy(name), "model": leaks, "context_window": 9_000, "recall": True}
+    with opened(tmp_path, **options) as session:
+        for number in range(15):
+            for message in said():
+                session.append(message)
+            outcomes += session.prepare().outcomes
+            session.append(user(f"and what of step {number}?"))
+            prepared = session.prepare()
+            outcomes += prepared.outcomes
+            made = [raw for raw in prepared.messages if isinstance(raw, SummaryMessage | RecalledMessage)]
+            assert [secret for secret in SECRETS if secret in json.dumps(made)] == []
+        session.wait_for_compaction()
+        outcomes += session.prepare().outcomes
+        session.close()
+    assert found_in(tmp_path) == []
+    summaries = [outcome.summaries for outcome in outcomes if isinstance(outcome, Compacted)]
+    assert summaries
+    assert [secret for secret in SECRETS if secret in json.dumps(summaries)] == []
 
 
 def test_every_form_of_a_secret_is_kept_out_of_the_store(tmp_path: Path) -> None:

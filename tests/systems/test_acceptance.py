@@ -13,6 +13,7 @@ import pytest
 from recorded_agent import SESSION, Scripted, Told, killed_and_reopened, losses, session_of
 from siltstone import (
     Chain,
+    ClearConfig,
     ClearToolResults,
     Compacted,
     Completion,
@@ -21,6 +22,8 @@ from siltstone import (
     ExtractionFailed,
     MemoryStore,
     Session,
+    SmartTrim,
+    SmartTrimConfig,
     presets,
 )
 from siltstone.archive import ContextArchive
@@ -354,10 +357,46 @@ def test_what_openclaw_trims_is_recalled_in_the_next_turn_once_and_within_its_ca
     assert not any(secret.encode() in path.read_bytes() for path in files)
 
 
-def test_oc_77_pruning_of_tool_results_comes_before_the_trim(tmp_path: Path) -> None:
-    """Steps of a chain in their order: what is cheap first, and the trim only where that was not enough."""
-    steps = [ClearToolResults(), presets.openclaw().policy]
-    assert [step.name for step in Chain(*steps).steps] == ["clear-tool-results", "smart-trim"]
+def looked_up(number: int, question: str, result: str) -> Messages:
+    """A turn in which a tool has given *result*."""
+    name = f"c{number}"
+    call = {"id": name, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return [
+        {"role": "user", "content": question},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": name, "content": f"shelf-{number} " + result},
+        {"role": "assistant", "content": f"Answer {number}."},
+    ]
+
+
+@pytest.mark.parametrize(("padding", "is_trimmed"), [(40, False), (1_200, True)])
+def test_oc_77_results_are_pruned_before_the_trim_and_where_that_is_enough_nothing_is_trimmed(
+    tmp_path: Path, padding: int, is_trimmed: bool
+) -> None:
+    """Micro before macro: what is large and old first, and of what was said only what still has to leave."""
+    clear = ClearToolResults(ClearConfig(keep_results=1))
+    policy = Chain(clear, SmartTrim(SmartTrimConfig(estimator="blocks")))
+    words = [f"Question {number} about crates. " + "pad " * padding for number in range(12)]
+    with Session.open(
+        tmp_path, "s", policy=policy, model=None, context_window=16_000, memory=True, recall=True
+    ) as session:
+        outcomes: list[Any] = []
+        for number, text in enumerate(words):
+            for message in looked_up(number, text, "crate " * 900):
+                session.append(message)
+                if message["role"] != "assistant":
+                    outcomes += session.prepare().outcomes
+        outcomes = [outcome for outcome in outcomes if isinstance(outcome, Compacted)]
+        assert outcomes[0].substituted
+        assert not outcomes[0].discarded
+        shown = json.dumps(session.history())
+        said = [text for text in words if text in shown]
+        assert (len(said) < len(words)) is is_trimmed
+        assert any(outcome.discarded for outcome in outcomes) is is_trimmed
+        assert "shelf-11 crate" in shown
+        assert "shelf-0 crate" not in shown
+        found = session.search("shelf-0", 3)
+        assert any("shelf-0 crate" in hit.content for hit in found)
 
 
 def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:

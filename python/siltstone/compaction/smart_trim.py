@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
-from siltstone.compaction.documented_bm25 import documented_scores
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
 from siltstone.compaction.query import recent_query
 from siltstone.compaction.render import render
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
+from siltstone.documented import bm25, tokens
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history, render_messages
@@ -250,7 +250,7 @@ class _Trim:
 
     def _scores(self, texts: list[str]) -> list[float]:
         if self._config.documented:
-            return documented_scores(texts, self._query())
+            return bm25(self._query(), [tokens(text) for text in texts])
         from siltstone.index.bm25 import bm25_scores
 
         return bm25_scores(texts, self._query())

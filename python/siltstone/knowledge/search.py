@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from siltstone.documented import bm25, matching, tokens
+from siltstone.documented import DocumentedBm25, least_matches, tokens
 from siltstone.knowledge.base import Fact, FactStore, now_ms
 
-__all__ = ["find_facts", "find_text", "history_of"]
+__all__ = ["Held", "HeldStore", "WordStore", "find_facts", "find_text", "history_of", "words_of"]
 
 
 @runtime_checkable
@@ -17,6 +18,46 @@ class WordStore(Protocol):
 
     def words(self, fact: Fact) -> Sequence[str]:
         """The documented tokens of what *fact* says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The facts that hold at a time, and an index over what they say.
+
+    Attributes:
+        facts: The facts, newest first; of one time by id.
+        index: Of the same places.
+        since: From when on these are the facts that hold, in milliseconds since 1970; None for ever.
+        until: And when that ends.
+    """
+
+    facts: Sequence[Fact]
+    index: DocumentedBm25
+    since: int | None = None
+    until: int | None = None
+
+    @classmethod
+    def at(cls, store: FactStore, moment: int, fits: Callable[[Fact], bool] | None = None) -> Held:
+        """What *store* holds at *moment*; of that what *fits*, where it is given."""
+        known = store.facts()
+        held = [fact for fact in known if fact.holds_at(moment) and (fits is None or fits(fact))]
+        held.sort(key=lambda fact: (-fact.created_at, fact.id))
+        changes = [change for fact in known for change in _changes(fact)]
+        since = max((change for change in changes if change <= moment), default=None)
+        until = min((change for change in changes if change > moment), default=None)
+        return cls(held, DocumentedBm25(words_of(store, held)), since, until)
+
+    def is_at(self, moment: int) -> bool:
+        """Whether these are the facts that hold at *moment*."""
+        return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
+
+
+@runtime_checkable
+class HeldStore(Protocol):
+    """What has made an index of its facts, and keeps it until they change."""
+
+    def held(self, moment: int) -> Held:
+        """What holds at *moment*."""
 
 
 def find_facts(
@@ -46,22 +87,22 @@ def find_facts(
         any_overlap: One token in common is enough.
     """
     moment = now_ms() if as_of is None else as_of
-    held = [
-        fact
-        for fact in store.facts()
-        if fact.holds_at(moment)
-        and (not types or fact.type in types)
-        and (topic is None or topic in fact.topics)
-        and (entity is None or entity in fact.entities)
-    ]
-    texts = words_of(store, held)
-    scores = bm25(query, texts)
-    if any_overlap:
-        places = [place for place, score in enumerate(scores) if score > 0]
+
+    def fits(fact: Fact) -> bool:
+        return (
+            (not types or fact.type in types)
+            and (topic is None or topic in fact.topics)
+            and (entity is None or entity in fact.entities)
+        )
+
+    is_filtered = bool(types) or topic is not None or entity is not None
+    if isinstance(store, HeldStore) and not is_filtered:
+        held = store.held(moment)
     else:
-        places = matching(query, texts)
-    ranked = sorted(places, key=lambda place: (-scores[place], -held[place].created_at, held[place].id))
-    return [(held[place], scores[place]) for place in ranked[: max(0, limit)]]
+        held = Held.at(store, moment, fits if is_filtered else None)
+    asked = tokens(query)
+    least = 1 if any_overlap else least_matches(len(set(asked)))
+    return [(held.facts[place], score) for place, score in held.index.best(asked, least, max(0, limit))]
 
 
 def words_of(store: FactStore, facts: Sequence[Fact]) -> list[Sequence[str]]:
@@ -99,3 +140,9 @@ def history_of(store: FactStore, fact_id: str) -> list[Fact]:
         line.append(known[at])
         at = known[at].superseded_by
     return line
+
+
+def _changes(fact: Fact) -> Sequence[int]:
+    """When *fact* begins to hold, and when it ceases to."""
+    ends = (fact.superseded_at, fact.valid_until, fact.deleted_at)
+    return (fact.created_at, *(end for end in ends if end is not None))

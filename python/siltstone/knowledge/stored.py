@@ -56,6 +56,9 @@ class FactRows(Protocol):
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         """The rows of all sessions of the namespace."""
 
+    def facts_revision(self) -> str | None:
+        """What is another text after every change of a row; None where that cannot be told."""
+
 
 class StoredFacts:
     """A :class:`FactStore` over the rows of a store.
@@ -100,11 +103,23 @@ class StoredFacts:
         self.lock: Final = RLock()
         self.damaged = 0
         self._words: dict[str, tuple[str, Sequence[str]]] = {}
+        self._read: tuple[str | None, Sequence[Fact]] | None = None
         self._parsed: dict[int, tuple[str, Fact]] = {}  # of each row the body that was read, and its fact
 
     def facts(self) -> Sequence[Fact]:
         """All of them, superseded and deleted ones too, in the order in which they were first put."""
-        return list(self._read_facts(self._all()).values())
+        return list(self.read()[1])
+
+    def read(self) -> tuple[str | None, Sequence[Fact]]:
+        """The same, and of which state of the store they are: of the same one they are read once.
+
+        The state is None where it cannot be told.
+        """
+        revision = self._rows.facts_revision()  # before the rows: what changes in between is read again
+        known = self._read
+        if revision is None or known is None or known[0] != revision:
+            known = self._read = revision, tuple(self._read_facts(self._all()).values())
+        return known
 
     def vectors(self) -> dict[str, Sequence[float]]:
         """The vectors that were kept, by the ids of facts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
@@ -152,27 +152,25 @@ class RecallConfig:
         return min(self.hard_cap_tokens, max(0, context_window) // 10)
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(NamedTuple):
     """A stored text that may be recalled.
 
     Attributes:
         content: The text.
         score: 0..1, by the search that found it.
         role: Who said it.
-        created_at: When it was said. A datetime without a zone is UTC.
+        created_at: When it was said: a datetime, in UTC where it has no zone, or milliseconds since 1970.
         entry_id: Its id in the store; 0 where there is none.
     """
 
     content: str
     score: float
     role: str
-    created_at: datetime
+    created_at: datetime | int
     entry_id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FactLine:
+class FactLine(NamedTuple):
     """A fact that may be recalled: its type, its text, and how well it fits, higher is better."""
 
     type: str

@@ -5,31 +5,47 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2s
-from typing import Final, TypeVar
+from typing import Final
 
+from siltstone._native import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
 from siltstone.recall.base import Detail, FactLine, RecallBlock
+from siltstone.tokens import TextMeasure
 
-__all__ = ["CUT", "KNOWLEDGE_PERCENT", "OPEN", "build_block", "frame", "parse_block", "safe"]
+__all__ = [
+    "OPEN",
+    "WRITER",
+    "BlockOptions",
+    "BlockWriter",
+    "RecallContext",
+    "RecallQuery",
+    "Recalled",
+    "block_of",
+    "block_options",
+    "build_block",
+    "frame",
+    "lines",
+    "parse_block",
+    "safe",
+    "written",
+]
 
-KNOWLEDGE_PERCENT: Final = 30  #: of the cap; details have the rest
-CUT: Final = " [… cut]"  #: where an entry was too large
-
-_T = TypeVar("_T")
-_Item = TypeVar("_Item", FactLine, Detail)
+_KNOWLEDGE_PERCENT: Final = 30  #: of the cap; details have the rest
 
 OPEN: Final = '<recalled-context source="memory-context">'  #: how every block begins
 _CLOSE: Final = "</recalled-context>"
 _TAGS: Final = ("recalled-context", "knowledge", "detail")
-_MINUTES: Final = len("2026-02-10 14:31")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
 _LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
 #: A text without any of these can do nothing: nearly all are so.
-_SPECIAL: Final = re.compile("[<＜﹤‹⟨〈〈˂ᐸ❮❰\\[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_ANY_SPECIAL: Final = re.compile(f"[{re.escape(_SPECIAL)}]")
 _WORD: Final = re.compile(r"[^\w-]+")
 #: Letters of other scripts that are drawn as letters of our tags.
 _LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
@@ -59,23 +75,51 @@ def build_block(
         framed: A sentence before the block says what it is, within the cap.
         cut: A detail that is larger than the details' budget by itself is cut there, and marked.
     """
-    budget = cap * KNOWLEDGE_PERCENT // 100
-    known = _fill([(_fact(fact), fact) for fact in _ranked(facts)], budget, count)
-    said = [(_detail(detail), detail) for detail in _ranked(details)]
-    if cut and said and count(said[0][0]) > cap - budget:
-        said[0] = (_shortened(said[0][1], cap - budget, count), said[0][1])
-        said = [each for each in said if each[0]]
-    chosen = _fill(said, cap - budget, count)
-    while known or chosen:
-        text = _written([line for line, _ in known], _oldest_first(chosen), framed=framed)
-        tokens = count(text)
-        if tokens <= cap:
-            return RecallBlock(text, tokens, len(known), len(chosen))
-        if chosen:
-            chosen = chosen[:-1]
-        else:
-            known = []
-    return RecallBlock(reason="no_room" if facts or details else "no_hits")
+    options = block_options(cap, count, framed=framed, cut=cut)
+    return written(facts, details, "", options)
+
+
+def block_options(
+    cap: int,
+    count: Callable[[str], int],
+    *,
+    framed: bool,
+    cut: bool,
+    measure: TextMeasure | None = None,
+    excerpt: Callable[[str, str, int], str] | None = None,
+) -> BlockOptions:
+    """The same arguments as the core takes them.
+
+    Args:
+        cap: Tokens.
+        count: The tokens of a text.
+        framed: A sentence before the block says what it is.
+        cut: A detail that is too large is cut.
+        measure: What *count* does, where the core can do it too.
+        excerpt: Of query, text and tokens the part that fits best. With it no detail takes more than half of
+            what those before it have left.
+    """
+    return BlockOptions(cap, cap * _KNOWLEDGE_PERCENT // 100, count, measure, excerpt, framed, cut)
+
+
+def written(
+    facts: Sequence[FactLine], details: Sequence[Detail], query: str, options: BlockOptions
+) -> RecallBlock:
+    """The block of *facts* and *details*, cut to what *query* asks where it must be."""
+    text, tokens, known, said = WRITER.write(query, lines(facts), [_row(each) for each in details], options)
+    return block_of(text, tokens, known, said, is_any=bool(facts or details))
+
+
+def block_of(text: str, tokens: int, known: int, said: int, *, is_any: bool) -> RecallBlock:
+    """What was written as a block; with *is_any* there was something to write."""
+    if text:
+        return RecallBlock(text, tokens, known, said)
+    return RecallBlock(reason="no_room" if is_any else "no_hits")
+
+
+def lines(facts: Sequence[FactLine]) -> list[str]:
+    """*facts* as lines of a block, the best first."""
+    return [_fact(fact) for fact in sorted(facts, key=lambda fact: -fact.score)]
 
 
 def parse_block(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]] | None:
@@ -124,7 +168,7 @@ def safe(content: str) -> str:
     A bracket before the name of one of our tags becomes ``&lt;``, however the name is disguised, and a line
     that begins as a detail does gets a backslash. Everything else stays.
     """
-    if _SPECIAL.search(content) is None:
+    if _ANY_SPECIAL.search(content) is None:
         return content
 
     def bracket(found: re.Match[str]) -> str:
@@ -145,58 +189,8 @@ def _names_a_tag(behind: str) -> bool:
     return seen.lstrip("/⁄∕\\").startswith(_TAGS)
 
 
-def _ranked(items: Sequence[_Item]) -> list[_Item]:
-    return sorted(items, key=lambda item: -item.score)
-
-
-def _fill(items: list[tuple[str, _T]], budget: int, count: Callable[[str], int]) -> list[tuple[str, _T]]:
-    taken: list[tuple[str, _T]] = []
-    used = 0
-    for item in items:
-        tokens = count(item[0])
-        if taken and used + tokens > budget:
-            break
-        taken.append(item)
-        used += tokens
-    return taken
-
-
-def _oldest_first(details: list[tuple[str, Detail]]) -> list[str]:
-    ordered = sorted(details, key=lambda each: (_utc(each[1].created_at), each[1].entry_id))
-    return [line for line, _ in ordered]
-
-
-def _written(facts: list[str], details: list[str], *, framed: bool) -> str:
-    sections = [OPEN]
-    if facts:
-        sections.append("<knowledge>\n" + "\n".join(facts) + "\n</knowledge>")
-    if details:
-        sections.append("<detail>\n" + "\n\n".join(details) + "\n</detail>")
-    block = "\n\n".join([*sections, _CLOSE])
-    return (frame(block) if framed else "") + block
-
-
 def _fact(fact: FactLine) -> str:
     return f"- [{_word(fact.type)}] {_LINES.sub(' ', safe(fact.content)).strip()}"
-
-
-def _detail(detail: Detail) -> str:
-    when = _utc(detail.created_at).isoformat(" ", "minutes")[:_MINUTES]
-    return f"[{when} {_word(detail.role)}] {safe(detail.content)}"
-
-
-def _shortened(detail: Detail, budget: int, count: Callable[[str], int]) -> str:
-    """The longest beginning of *detail* that fits, with a mark; empty where not even a word does."""
-    line = _detail(detail)
-    low, high = 0, len(line)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(line[:middle] + CUT) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    header = line.index("] ") + 2
-    return line[:low] + CUT if low > header else ""
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +198,13 @@ def _word(text: str) -> str:
     return _WORD.sub("_", text).strip("_") or "unknown"
 
 
-def _utc(moment: datetime) -> datetime:
-    if moment.tzinfo is UTC:
-        return moment
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def _row(detail: Detail) -> tuple[str, float, str, int, int]:
+    """*detail* with its time in milliseconds since 1970."""
+    content, score, role, moment, entry_id = detail
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        moment = (aware - _EPOCH) // _MILLISECOND
+    return content, score, role, moment, entry_id
+
+
+WRITER: Final = BlockWriter(_SPECIAL, safe, _word, frame)

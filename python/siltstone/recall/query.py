@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from siltstone.messages import Message, opens_turn
@@ -23,28 +24,30 @@ def query_of(history: Sequence[Message]) -> str:
     Of each, the run of lines at its beginning that a host has written is skipped; such lines further down
     are the user's, as in a pasted log.
     """
-    return " ".join(_asked(history))
+    return " ".join(reversed([*islice(_spoken(history), _MESSAGES)]))
 
 
-def queries_of(history: Sequence[Message]) -> list[str]:
+def queries_of(history: Sequence[Message]) -> Iterator[str]:
     """What to search for, one after the other until something is found: the newest message, then all three.
 
     The newest one by itself says best what is asked. Where it says too little ("and the second one?"), those
     before it help. Other words in a query would only lower the score of what answers it.
     """
-    texts = _asked(history)
-    return list(dict.fromkeys([texts[-1], " ".join(texts)])) if texts else []
+    spoken = _spoken(history)
+    newest = next(spoken, None)
+    if newest is None:
+        return
+    yield newest
+    before = [*islice(spoken, _MESSAGES - 1)]
+    if before:
+        yield " ".join(reversed([newest, *before]))
 
 
-def _asked(history: Sequence[Message]) -> list[str]:
-    """The words of the last user messages, three at most, oldest first."""
-    texts: list[str] = []
+def _spoken(history: Sequence[Message]) -> Iterator[str]:
+    """The words of the user's messages, the newest first."""
     for message in reversed(history):
         if opens_turn(message) and (text := without_prefix(message.text).strip()):
-            texts.append(text)
-            if len(texts) == _MESSAGES:
-                break
-    return texts[::-1]
+            yield text
 
 
 def without_prefix(text: str) -> str:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import ceil
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.messages import Message, opens_turn
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
-from siltstone.recall.block import KNOWLEDGE_PERCENT, build_block
+from siltstone.recall.block import BlockOptions, block_options, written
 from siltstone.recall.query import LEAST, queries_of, query_of
+from siltstone.tokens import TextMeasure
 from siltstone.values import dataclass, field
 
-__all__ = ["FACT_LIMIT", "Excerpt", "Recall", "Sources"]
+__all__ = ["FACT_LIMIT", "NEIGHBOUR", "WITH_THE_BEST", "BlockSources", "Excerpt", "Recall", "Sources"]
 
 FACT_LIMIT = 10  #: facts that are looked for
 _WITH_NEIGHBOURS: Final = 1  #: hits, the best ones, that those beside them come with: more find no more
 WITH_THE_BEST: Final = 0.5  #: of the least score: what comes with a hit that has it
-_NEIGHBOUR = 0.15  #: what a step away from a hit takes of its score
-_HEADER: Final = 12  #: tokens of what stands before the text of a detail
-_SHORTEST: Final = 240  #: tokens of a detail that is cut, where there is room for them
+NEIGHBOUR: Final = 0.15  #: what a step away from a hit takes of its score
 
 Excerpt: TypeAlias = Callable[[str, str, int], str]
-"""Of a text the stretch that says most of what a query asks, in so many tokens at most."""
+"""The stretch of a text that says most of what a query asks: of the query, the text, and the most tokens."""
 
 
 class Sources(Protocol):
@@ -39,6 +38,19 @@ class Sources(Protocol):
 
     def facts(self, query: str, limit: int) -> Sequence[FactLine]:
         """What is known that fits *query*, best first."""
+
+
+@runtime_checkable
+class BlockSources(Protocol):
+    """Sources that search and write in one step, by the measured rule."""
+
+    def block(
+        self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions
+    ) -> RecallBlock | None:
+        """The block of *facts*, of those of *limit* hits that are relevant, and of what is beside the best.
+
+        None where each is to be asked for.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class Recall:
         count: The tokens of a text, by the session's own counter.
         excerpt: How a detail is cut that is larger than its share, where ``config.cut`` says so. Without it
             its beginning stays.
+        measure: What *count* does, where the core can do it too.
     """
 
     def __init__(
@@ -67,12 +80,15 @@ class Recall:
         sources: Sources,
         count: Callable[[str], int],
         excerpt: Excerpt | None = None,
+        measure: TextMeasure | None = None,
     ) -> None:
         self.config = config
         self._sources = sources
         self._count = count
-        self._excerpt = excerpt
+        self._excerpt, self._measure = excerpt, measure
         self._worked: _Worked | None = None
+        self._made: tuple[int, BlockOptions] | None = None
+        self._writes = sources if isinstance(sources, BlockSources) else None
 
     def block(
         self,
@@ -119,25 +135,41 @@ class Recall:
         cap = self.config.cap(context_window)
         if not self.config.enabled or cap == 0:
             return RecallBlock(reason="off")
-        queries = [each for each in self._queries(history, query) if len(each.strip()) >= LEAST]
-        if not queries:
-            return RecallBlock(reason="short_query")
         limit = max(8, ceil(cap / 500))
-        for asked in queries:
-            hits = self._relevant(self._sources.details(asked, limit))
-            facts = self._sources.facts(asked, FACT_LIMIT)
-            if hits or facts:
-                break
-        return build_block(
-            facts,
-            self._fitted(self._with_neighbours(hits), asked, cap),
-            cap,
-            self._count,
-            framed=self.config.recall_frame,
-            cut=self.config.cut,
-        )
+        options = self._options(cap)
+        block = RecallBlock(reason="short_query")
+        for asked in self._queries(history, query):
+            if len(asked.strip()) >= LEAST:
+                facts = self._sources.facts(asked, FACT_LIMIT)
+                block = self._block(asked, limit, facts, options)
+                if block.reason != "no_hits":
+                    break
+        return block
 
-    def _queries(self, history: Sequence[Message], query: str | None) -> Sequence[str]:
+    def _block(self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions) -> RecallBlock:
+        sources = self._sources
+        if self._writes is not None:
+            block = self._writes.block(query, limit, facts, options)
+            if block is not None:
+                return block
+        found = self._with_neighbours(self._relevant(sources.details(query, limit)))
+        return written(facts, found, query, options)
+
+    def _options(self, cap: int) -> BlockOptions:
+        known = self._made
+        if known is None or known[0] != cap:
+            options = block_options(
+                cap,
+                self._count,
+                framed=self.config.recall_frame,
+                cut=self.config.cut,
+                measure=self._measure,
+                excerpt=self._excerpt if self.config.cut else None,
+            )
+            known = self._made = cap, options
+        return known[1]
+
+    def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[str]:
         if query is not None:
             return [query]
         return [query_of(history)] if self.config.score_filter == "documented" else queries_of(history)
@@ -159,36 +191,16 @@ class Recall:
     def _with_neighbours(self, hits: Sequence[Detail]) -> list[Detail]:
         if not self.config.expand_neighbors:
             return list(hits)
+        if not hits:
+            return []
         best = {hit.entry_id or -place: hit for place, hit in enumerate(hits, 1)}  # 0 is that of many
         for hit in hits[:_WITH_NEIGHBOURS]:
             for distance, near in self._sources.neighbours(hit, self.config.expand_neighbors):
-                score = hit.score * max(0.0, 1 - _NEIGHBOUR * distance)
+                score = hit.score * max(0.0, 1 - NEIGHBOUR * distance)
                 known = best.get(near.entry_id)
                 if known is None or known.score < score:
-                    best[near.entry_id] = _scored(near, near.content, score)
+                    best[near.entry_id] = near._replace(score=score)
         return list(best.values())
-
-    def _fitted(self, details: Sequence[Detail], query: str, cap: int) -> Sequence[Detail]:
-        """*details*, the best first: none takes more than half of what those before it have left."""
-        if self._excerpt is None or not self.config.cut:
-            return details
-        room = cap - cap * KNOWLEDGE_PERCENT // 100
-        fitted: list[Detail] = []
-        for detail in sorted(details, key=lambda each: -each.score):
-            if room <= _HEADER:
-                break
-            share = max(room // 2, min(room, _SHORTEST))
-            size = self._count(detail.content) + _HEADER
-            if size > share:
-                cut = self._excerpt(detail.content, query, share - _HEADER)
-                detail, size = _scored(detail, cut, detail.score), share
-            fitted.append(detail)
-            room -= size
-        return fitted
-
-
-def _scored(detail: Detail, content: str, score: float) -> Detail:
-    return Detail(content, score, detail.role, detail.created_at, detail.entry_id)
 
 
 def _turn(history: Sequence[Message], query: str | None, version: Hashable) -> Hashable:

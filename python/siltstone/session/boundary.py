@@ -383,6 +383,7 @@ def _attempt(
             policy,
             read.messages(),
             trigger,
+            clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit,
             hooks=hooks or core.hooks,
             guards=NO_GUARDS if is_net else core.guards,

@@ -76,8 +76,6 @@ def _commit(
     if not read.begins(state.view):
         raise _stale(core)
     _check_pins(compaction, state)
-    if core.redacting is not None:
-        compaction = core.redacting.compaction(compaction)
     created_at = core.milliseconds()
     end = len(compaction.messages) - len(compaction.injected)
     view = state.view.rewritten(compaction.messages[:end], len(read), created_at)

@@ -340,8 +340,10 @@ class SessionCore:
         if spans:
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
-    def tell_damage(self) -> None:
-        """Tells which entries a search leaves out, when that has changed. Never in silence."""
+    def tell_damage(self, count: int | None = None) -> None:
+        """Tells which entries a search leaves out, when that, or their *count*, has changed."""
+        if count == len(self._damaged):
+            return
         damaged = self.store.quarantined(self.session_id)
         if damaged != self._damaged:
             self._damaged = damaged

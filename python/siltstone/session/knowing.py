@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact, FactRows, KnowledgeConfig, Marked, StoredFacts
+from siltstone.knowledge.search import Held
 from siltstone.memory.base import Store
 from siltstone.session.range_set import RangeSet, common, minus, union
 from siltstone.session.slot import Slot
@@ -89,6 +90,7 @@ class Knowing:
     ) -> None:
         self.config: Final = config or KnowledgeConfig()
         self.is_learning: Final = config is not None
+        self._session_id = session_id
         self.slot: Final = Slot()  # for the one who asks a model
         self.is_due = False  # a model has something to read
         if self.config.scope == "namespace" and not namespace:
@@ -99,6 +101,7 @@ class Knowing:
                 value="namespace",
             )
         self._facts: StoredFacts | None = None
+        self._on_line: tuple[object, OnLine] | None = None
         if isinstance(store, FactRows):
             self._facts = StoredFacts(
                 store,
@@ -128,6 +131,13 @@ class Knowing:
             raise _no_rows(None)
         return self._facts
 
+    def on_line(self, at: object, line: Callable[[], RangeSet]) -> OnLine:
+        """The facts of the session on its *line*, which is another one where *at* is."""
+        known = self._on_line
+        if known is None or known[0] != at:
+            known = self._on_line = at, OnLine(self.facts, self._session_id, line())
+        return known[1]
+
     @property
     def progress(self) -> Progress:
         """How far the session has been read."""
@@ -138,27 +148,45 @@ class Knowing:
         return Marked(self.facts, progress.kept)
 
 
-@dataclass(frozen=True, slots=True)
 class OnLine:
     """The facts as the current line of a session has them.
 
     What was said on a branch that was left, or in messages that were undone, is not known on this line; and
     what it had superseded holds again. Facts without a place, and those of other sessions, are known on all.
+    While no fact changes, they are read and indexed once.
+
+    Args:
+        store: The facts of the session, and of whoever shares with it.
+        session_id: The session.
+        line: What was said on the way to its view.
     """
 
-    store: StoredFacts
-    session_id: str
-    line: RangeSet
+    def __init__(self, store: StoredFacts, session_id: str, line: RangeSet) -> None:
+        self.store, self.session_id, self.line = store, session_id, line
+        self._known: tuple[str | None, Sequence[Fact]] | None = None
+        self._held: tuple[Sequence[Fact], Held] | None = None
 
     def facts(self) -> Sequence[Fact]:
         """Those that are known on the line."""
-        found = self.store.facts()
+        revision, found = self.store.read()
+        known = self._known
+        if known is not None and known[0] == revision is not None:
+            return known[1]
         hidden = {fact.id for fact in found if not self._is_known(fact)}
-        return [
+        facts = [
             replace(fact, superseded_by=None, superseded_at=None) if fact.superseded_by in hidden else fact
             for fact in found
             if fact.id not in hidden
         ]
+        self._known = revision, facts
+        return facts
+
+    def held(self, moment: int) -> Held:
+        """Those of them that hold at *moment*, with their index."""
+        facts, made = self.facts(), self._held
+        if made is None or made[0] is not facts or not made[1].is_at(moment):
+            made = self._held = facts, Held.at(self, moment)
+        return made[1]
 
     def put(self, facts: Sequence[Fact]) -> None:
         """Writes *facts*."""
@@ -184,7 +212,8 @@ def _ranges(kept: Any) -> RangeSet:
 
 def _no_rows(store: Any) -> ConfigError:
     return ConfigError(
-        "the store keeps no facts: use a MemoryStore, or any store with put_facts, facts and namespace_facts",
+        "the store keeps no facts: use a MemoryStore, or any store with put_facts, facts, namespace_facts "
+        "and facts_revision",
         field="memory",
         value=store,
     )

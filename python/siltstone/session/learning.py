@@ -40,7 +40,7 @@ from siltstone.knowledge import (
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.hybrid import MAX_RESULTS
 from siltstone.llm import Steps, ToolCall
-from siltstone.memory.convert import datetime_from, milliseconds
+from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
 from siltstone.messages.own_tools import names_own_tool
@@ -48,7 +48,9 @@ from siltstone.session import rows
 from siltstone.session.archiving import write_facts
 from siltstone.session.core import SessionCore
 from siltstone.session.knowing import TRIES, OnLine, Progress
+from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.session.state import SessionState
 from siltstone.tools.memory_save import MAX_SAVES, read_memory
 from siltstone.tools.memory_save import NAME as MEMORY_SAVE
 from siltstone.values import dataclass, replace
@@ -135,9 +137,15 @@ def check_due(core: SessionCore) -> None:
         core.knowing.is_due = bool(minus(_discarded(core), core.knowing.progress.model))
 
 
-def known(core: SessionCore) -> OnLine:
-    """The facts that are known on the current line."""
-    return OnLine(core.knowing.facts, core.session_id, core.line())
+def known(core: SessionCore, state: SessionState | None = None) -> OnLine:
+    """The facts that are known on the current line, or on that of *state*.
+
+    Whatever is said behind the newest compaction is on the line, however much that becomes.
+    """
+    state = core.follow() if state is None else state
+    content = content_of(state.head)
+    at = (None if state.head is None else state.head.compaction_id, state.version.redactions)
+    return core.knowing.on_line(at, lambda: line_of(core.rows, content, MAX_INTEGER))
 
 
 def find(

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
+from siltstone.memory.base import Store
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.entry import SearchScope, SourceRange
-from siltstone.messages import RawMessage, RecalledMessage, indexable_texts, read_history, read_message
+from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
+from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
+from siltstone.recall.block import (
+    WRITER,
+    BlockOptions,
+    BlockWriter,
+    RecallContext,
+    Recalled,
+    RecallQuery,
+    block_of,
+    lines,
+)
+from siltstone.recall.turn import NEIGHBOUR, WITH_THE_BEST
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
 from siltstone.session.documented_search import DocumentedSearch
@@ -40,11 +52,11 @@ class Recalling:
     def __init__(self, core: SessionCore, config: RecallConfig) -> None:
         count = core.view.rule.count_text
 
-        def excerpt(text: str, query: str, tokens: int) -> str:
+        def excerpt(query: str, text: str, tokens: int) -> str:
             return best_part(text, query[-MOST_QUERY:], tokens, count)
 
         self._core, self._config = core, config
-        self._recall = Recall(config, _Shelf(core, config), count, excerpt)
+        self._recall = Recall(config, _Shelf(core, config), count, excerpt, core.view.rule.text_measure)
         self._told: RecallBlock | None = None
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
         self._around = _size(core.view, RecalledMessage("")) + 1  # the sum of two estimates is rounded twice
@@ -110,9 +122,42 @@ class Recalling:
         return block, replace(prepared, messages=messages, tokens=tokens, recalled=block.text)
 
 
-def _size(view: View, raw: RawMessage) -> int:
+@runtime_checkable
+class BlockStore(Protocol):
+    """A store that searches, takes what is beside the best hit, and has the block written in one step."""
+
+    def recall(
+        self,
+        session_id: str,
+        query: str,
+        limit: int,
+        asked: RecallQuery,
+        writer: BlockWriter,
+        facts: Sequence[str],
+        options: BlockOptions,
+    ) -> Recalled:
+        """The block of what a session recalls."""
+
+
+def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list[tuple[int, StoredEntry]]:
+    """The entries stored directly before and after one, each with how far away it is."""
+    found: list[tuple[int, StoredEntry]] = []
+    for step in (-1, 1):
+        for away in range(1, distance + 1):
+            try:
+                entry = store.get(entry_id + step * away)
+            except (EntryNotFoundError, StoreCorruptError):
+                break
+            if entry.session_id != session_id:
+                break
+            found.append((away, entry))
+    return found
+
+
+def _size(view: View, raw: RecalledMessage) -> int:
     """The tokens of *raw*, as *view* counts."""
-    return view.rule.tokens(view.rule.units(read_message(raw, 0)))
+    part = Part("text", raw["content"])
+    return view.rule.tokens(view.rule.units(Message(0, "user", (part,), raw, "any", "recalled_context")))
 
 
 class _Shelf:
@@ -125,6 +170,8 @@ class _Shelf:
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
         self._homes: dict[int, str] = {}  # of what was found last: the session that said it
         self._left: tuple[int | None, RangeSet, frozenset[int]] | None = None
+        self._context: tuple[int | None, RecallContext] | None = None
+        self._recaller = core.store if isinstance(core.store, BlockStore) else None
 
     def details(self, query: str, limit: int) -> list[Detail]:
         """What was said that fits *query* and is not in context, best first."""
@@ -142,6 +189,30 @@ class _Shelf:
             for hit in hits
             if not self._is_shown(hit.session_id, hit.source_range)
         ]
+
+    def block(
+        self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions
+    ) -> RecallBlock | None:
+        """The block in one step of the store; None where that cannot do it."""
+        core, config = self._core, self._config
+        if self._recaller is None or self._documented is not None or config.cross_session:
+            return None
+        covers, substituted = self._left_now()
+        left = self._left and self._left[0]
+        if self._context is None or self._context[0] != left:
+            self._context = left, RecallContext(covers, sorted(substituted))
+        session, text = core.session_id, query[-MOST_QUERY:]
+        asked = RecallQuery(
+            session,
+            text,
+            (config.min_score, WITH_THE_BEST, NEIGHBOUR),
+            config.expand_neighbors,
+            self._context[1],
+            core.state.end,
+        )
+        found = self._recaller.recall(session, text, limit, asked, WRITER, lines(facts), options)
+        core.tell_damage(found.damaged)
+        return block_of(found.text, found.tokens, found.known, found.said, is_any=found.is_any)
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
         """The same over the files of the archive, whose vectors are kept: a restart embeds nothing."""
@@ -174,33 +245,28 @@ class _Shelf:
 
     def neighbours(self, detail: Detail, distance: int) -> list[tuple[int, Detail]]:
         """The entries of the session that were stored directly before and after *detail*."""
-        found: list[tuple[int, Detail]] = []
         home = self._homes.get(detail.entry_id, self._core.session_id)
-        for step in (-1, 1) if detail.entry_id else ():
-            for away in range(1, distance + 1):
-                near = self._entry(detail.entry_id + step * away, home)
-                if near is None:
-                    break
-                found.append((away, near))
+        found, ended = list[tuple[int, Detail]](), set[bool]()
+        for away, entry in (
+            _beside(self._core.store, home, detail.entry_id, distance) if detail.entry_id else ()
+        ):
+            side = entry.entry_id < detail.entry_id
+            if side in ended or self._is_shown(home, entry.source_range):
+                ended.add(side)
+                continue
+            near = Detail(entry.content, 0.0, entry.role, entry.created_at, entry.entry_id)
+            found.append((away, near))
         return found
 
     def facts(self, query: str, limit: int) -> list[FactLine]:
         """What is known that fits *query*, best first."""
         if not self._core.knowing.keeps_facts:
             return []
-        if not self._core.knowing.facts.facts():
+        held = known(self._core, self._core.state)
+        if not held.facts():
             return []
-        found = find_facts(known(self._core), query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
+        found = find_facts(held, query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
         return [FactLine(fact.type, fact.content, score) for fact, score in found]
-
-    def _entry(self, entry_id: int, session_id: str) -> Detail | None:
-        try:
-            entry = self._core.store.get(entry_id)
-        except (EntryNotFoundError, StoreCorruptError):
-            return None
-        if entry.session_id != session_id or self._is_shown(session_id, entry.source_range):
-            return None
-        return Detail(entry.content, 0.0, entry.role, entry.created_at, entry.entry_id)
 
     def _is_shown(self, session_id: str, source_range: SourceRange) -> bool:
         """Whether the view has one of these messages of a session as it was said."""

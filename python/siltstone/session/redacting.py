@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from siltstone.compaction.base import Compaction
 from siltstone.events import RedactedSpan
@@ -77,12 +78,21 @@ class Redacting:
         return message if raw is message.raw else _anew(message, raw)
 
     def compaction(self, compaction: Compaction) -> Compaction:
-        """*compaction* with summaries and substitutes that may be written; it shows them, too."""
+        """*compaction* with summaries and substitutes that may be written; it shows them, too.
+
+        So nothing of a secret that a model repeats is in what is committed, shown, told to a hook or handed
+        back, nor in what the policy has kept for its next run.
+        """
         made = [self._made(message) for message in compaction.messages]
-        asides = tuple(self.message(message) for message in compaction.asides)
         if all(one is other for one, other in zip(made, compaction.messages, strict=True)):
-            return replace(compaction, asides=asides)
-        return replace(compaction, messages=made, asides=asides)
+            made = list(compaction.messages)
+        return replace(
+            compaction,
+            messages=made,
+            summary=self.text(compaction.summary),
+            asides=tuple(self.message(message) for message in compaction.asides),
+            state=None if compaction.state is None else self._values(compaction.state),
+        )
 
     def entry_of(self, item: Item, own: Collection[int] | None) -> tuple[Item, Collection[int] | None]:
         """*item* as it may be indexed, and the places *own* among its parts.
@@ -97,6 +107,16 @@ class Redacting:
         before, after = _spoken(item.message), _spoken(message)
         moved = dict(zip(before, after, strict=True)) if len(before) == len(after) else {}
         return replace(item, message=message), {moved.get(place, place) for place in own}
+
+    def _values(self, value: Any) -> Any:
+        """*value*, as JSON can hold it, with every text as it may be written."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {key: self._values(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._values(each) for each in value]
+        return value
 
     def _made(self, message: Message) -> Message:
         made = message.provenance in ("compaction_summary", "substitute")

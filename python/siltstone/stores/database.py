@@ -218,6 +218,13 @@ class DatabaseStore(Store):
         """The facts of every session of the namespace, as :meth:`facts` gives those of one."""
         return self._native.namespace_facts(namespace, state)
 
+    def facts_revision(self) -> str | None:
+        """What is another text after every change of a fact of the store, whoever made it.
+
+        None where that cannot be told, and facts must be read.
+        """
+        return _native.facts_revision(self._native)
+
     def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
         rows, next_offset = self._native.sessions(
             namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Literal, Self, TypeAlias, Unpack
+from typing import Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native
+from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import SearchDegraded, StoreHook, notify
@@ -38,7 +39,8 @@ from siltstone.stores.database import DatabaseStore
 
 __all__ = ["MemoryStore"]
 
-_Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _native.Found]
+_Found = TypeVar("_Found", _native.Found, Recalled)
+_Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
 DENSE = ("dense", "fused")  # the rankers that need an embedder
 
 
@@ -244,6 +246,42 @@ class MemoryStore(DatabaseStore):
         hits = [search_hit(hit, session_id) for hit in found.hits]
         return with_filters(hits, wanted) if explain else hits
 
+    def recall(
+        self,
+        session_id: str,
+        query: str,
+        limit: int,
+        asked: RecallQuery,
+        writer: BlockWriter,
+        facts: Sequence[str],
+        options: BlockOptions,
+    ) -> Recalled:
+        """The block of what a session recalls, in one step: a search, and what is beside the best hit.
+
+        Args:
+            session_id: The session.
+            query: Any text.
+            limit: The most hits, those in context included.
+            asked: Both, and what may be recalled.
+            writer: Writes the block.
+            facts: Lines of facts.
+            options: What the block may hold.
+        """
+        self._limits.check_query(query)
+        search = _native.SearchOptions(
+            self._options, limit=min(limit, self._limits.hits), now=milliseconds(None)
+        )
+
+        def find(
+            _session: str, _query: str, search: _native.SearchOptions, vector: tuple[int, bytes] | None
+        ) -> Recalled:
+            return writer.recall(self._native, asked, search, vector, facts, options)
+
+        found = self._find(find, session_id, query, search)
+        if found.lacking:
+            self._wake()
+        return found
+
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until the embedder has seen every entry; at once without an embedder.
 
@@ -300,8 +338,8 @@ class MemoryStore(DatabaseStore):
         return [None if entry is None else new_entry(entry) for entry in found]
 
     def _find(
-        self, find: _Find, session_id: str, query: str, options: _native.SearchOptions
-    ) -> _native.Found:
+        self, find: _Find[_Found], session_id: str, query: str, options: _native.SearchOptions
+    ) -> _Found:
         """What the core finds, with the vector of the query where the ranker wants one."""
         vector = self._vector(session_id, query, options) if options.wants_vector else None
         try:

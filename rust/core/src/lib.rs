@@ -2,7 +2,7 @@
 //!
 //! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
 //! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
-//! [`redact`], `sqlite` (parts); [`error`], [`fork`], [`id`], [`condense`], [`tokens`], [`json`], [`tokenize`], [`outline`],
+//! [`recall`], [`redact`], `sqlite` (parts); [`error`], [`fork`], [`id`], [`condense`], [`documented`], [`tokens`], [`json`], [`tokenize`], [`outline`],
 //! [`simd`], [`cache`], [`index_file`], `whole_file` (ground).
 //!
 //! ```
@@ -20,6 +20,7 @@ pub mod analyse;
 pub mod bm25;
 pub mod cache;
 pub mod condense;
+pub mod documented;
 pub mod embed;
 pub mod error;
 pub mod fork;
@@ -32,6 +33,7 @@ pub mod json;
 pub mod memory;
 pub mod outline;
 pub mod postings;
+pub mod recall;
 pub mod redact;
 pub mod simd;
 mod sqlite;

@@ -1,4 +1,5 @@
-//! Searches of a namespace, and the messages that such a search has to have read first.
+//! Searches of a namespace, and the messages that such a search has to have read first; and whether facts of the
+//! store have changed.
 
 use pyo3::prelude::*;
 use siltstone_core::memory::{self, Across};
@@ -55,6 +56,16 @@ pub(crate) fn search_across(
             Ok((None, unread.map(|inner| Unread { inner }).collect()))
         }
     }
+}
+
+/// What is another text after every change of a fact of the store; None where that cannot be told.
+#[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands arguments over by value"
+)]
+pub(crate) fn facts_revision(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Option<String>> {
+    store.run(py, memory::Store::facts_revision)
 }
 
 /// Takes in the texts of those messages.

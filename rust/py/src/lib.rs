@@ -4,6 +4,7 @@ mod across;
 mod arrays;
 mod bm25;
 mod dense;
+mod documented;
 mod embed;
 mod entries;
 mod error;
@@ -15,6 +16,7 @@ mod json;
 mod log;
 mod outline;
 mod reading;
+mod recall;
 mod redact;
 mod rows;
 mod search;
@@ -30,11 +32,13 @@ mod _native {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
-    use crate::across::{Unread, search_across, take_said};
+    use crate::across::{Unread, facts_revision, search_across, take_said};
     #[pymodule_export]
     use crate::bm25::{Bm25Index, bm25_scores};
     #[pymodule_export]
     use crate::dense::{Flat, Hnsw};
+    #[pymodule_export]
+    use crate::documented::DocumentedBm25;
     #[pymodule_export]
     use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
     #[pymodule_export]
@@ -49,6 +53,8 @@ mod _native {
     use crate::outline::{Outline, render_messages, rendered_tokens};
     #[pymodule_export]
     use crate::reading::{best_window, condense, matching_lines};
+    #[pymodule_export]
+    use crate::recall::{BlockOptions, BlockWriter, RecallContext, RecallQuery, Recalled};
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]

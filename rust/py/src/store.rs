@@ -38,7 +38,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// What `work` makes of the store, with the interpreter released.
-    fn run<T: Send>(
+    pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&memory::Store) -> CoreResult<T> + Send,

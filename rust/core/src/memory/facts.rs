@@ -41,6 +41,17 @@ impl Store {
             })
     }
 
+    /// What is another text after every change of a fact, whoever made it; empty before the first one. None where
+    /// that cannot be told, and facts must be read.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn facts_revision(&self) -> Result<Option<String>> {
+        self.database
+            .read(|transaction| fact::revision(transaction))
+    }
+
     /// The facts of all sessions of the namespace, as [`facts`](Self::facts) gives those of one.
     ///
     /// # Errors

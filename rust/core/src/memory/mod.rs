@@ -54,6 +54,7 @@ mod log;
 mod namespace;
 mod options;
 mod rank;
+mod recall;
 mod registry;
 mod required_indexes;
 mod rewrite;
@@ -80,6 +81,7 @@ pub use log::{Append, Committed, LogState, Undone, Write};
 pub use options::{
     Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,
 };
+pub use recall::{InContext, RecallFound, RecallOptions};
 pub use registry::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use rewrite::Rewrite;
 pub use scope::IndexSizes;

@@ -39,6 +39,16 @@ pub struct Found {
     pub lacking: usize,
 }
 
+/// What a search came to, and the state of the database that it was of.
+pub(super) struct Looked<'a, 'b> {
+    pub(super) transaction: &'a Transaction<'b>,
+    /// The key of the session.
+    pub(super) session: i64,
+    /// Entries of it that do not match their checksums: those that were met.
+    pub(super) damaged: usize,
+    pub(super) found: Found,
+}
+
 impl Store {
     /// The entries of the session most like `query`: the best first, of equal scores the newer, then by id.
     ///
@@ -71,22 +81,34 @@ impl Store {
         vector: Option<&QueryVector>,
         options: &SearchOptions,
     ) -> Result<Found> {
-        let options = &options.of_filter();
-        let limit = options.check(query)?;
-        let nothing = || Found {
+        let found = self.look(session, query, vector, options, |looked| Ok(looked.found))?;
+        Ok(found.unwrap_or_else(|| Found {
             hits: Vec::new(),
             ranker: options.ranker,
             lacking: 0,
-        };
+        }))
+    }
+
+    /// The same, and `then` with it; None for a session that does not exist, and where nothing was asked for.
+    pub(super) fn look<T>(
+        &self,
+        session: &SessionId,
+        query: &str,
+        vector: Option<&QueryVector>,
+        options: &SearchOptions,
+        then: impl Fn(Looked<'_, '_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let options = &options.of_filter();
+        let limit = options.check(query)?;
         if limit == 0 {
-            return Ok(nothing());
+            return Ok(None);
         }
         let vector = match vector {
             Some(vector) if options.ranker.is_dense() => self.comparable(vector)?,
             _ => None,
         };
         let analysis = Analysis::of(query, vector, options.ranker, self.hash_rule());
-        let found = self.with_scope(
+        self.with_scope(
             session,
             analysis.embedder(),
             options.needs(),
@@ -108,14 +130,19 @@ impl Store {
                         session: None,
                     });
                 }
-                Ok(Found {
-                    hits,
-                    ranker: ranking.ranker,
-                    lacking: ranking.lacking,
+                drop(entries);
+                then(Looked {
+                    transaction,
+                    session: row.id,
+                    damaged: scope.damaged().len(),
+                    found: Found {
+                        hits,
+                        ranker: ranking.ranker,
+                        lacking: ranking.lacking,
+                    },
                 })
             },
-        )?;
-        Ok(found.unwrap_or_else(nothing))
+        )
     }
 
     /// The vector, if the store's are of the same embedder.

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
+use crate::sqlite::meta;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
 
@@ -119,7 +120,18 @@ pub(crate) fn put(
             row.changed_at,
             checksum(&row).finish()
         ])?;
+    meta::renew(transaction, meta::FACTS)?;
     Ok(row.id)
+}
+
+/// What is another text after every change of a fact of the store, empty where there never was one. None where
+/// that cannot be told.
+pub(crate) fn revision(connection: &Connection) -> Result<Option<String>> {
+    match meta::find(connection, meta::FACTS) {
+        Ok(found) => Ok(Some(found.unwrap_or_default())),
+        Err(error) if error.kind() == ErrorKind::StoreCorrupt => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The facts of the session, in the order of their first writes; those of one state, where it is given.
@@ -169,6 +181,9 @@ pub(crate) fn forget(
         )?;
         let count = statement.execute(params![id, session.id, session.namespace])?;
         gone += i64::from(count > 0);
+    }
+    if gone > 0 {
+        meta::renew(transaction, meta::FACTS)?;
     }
     Ok(gone)
 }

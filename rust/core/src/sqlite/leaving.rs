@@ -8,7 +8,7 @@ use crate::id::EntryId;
 use crate::sqlite::entry::{Listed, NewEntry, for_each_after};
 use crate::sqlite::ranges::Range;
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::stage;
+use crate::sqlite::{meta, stage};
 
 /// Deletes the entries that `compaction` brought; the caller saves `session`, whose figures move.
 pub(crate) fn withdraw(
@@ -90,6 +90,7 @@ pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Re
     ] {
         transaction.prepare_cached(sql)?.execute([row.id])?;
     }
+    meta::renew(transaction, meta::FACTS)?;
     stage::drop_all(transaction, row.id)?;
     let tombstone = SessionRow {
         id: row.id,

@@ -27,6 +27,9 @@ pub(crate) const DUE: &str = "due";
 /// Whatever was forgotten is gone from the files.
 pub(crate) const DONE: &str = "done";
 
+/// Key of what changes whenever a fact does: 128 random bits, as text. Stores without facts lack it.
+pub(crate) const FACTS: &str = "facts";
+
 /// The value of `key`.
 pub(crate) fn get(connection: &Connection, key: &'static str) -> Result<String> {
     find(connection, key)?.ok_or_else(|| {
@@ -63,6 +66,11 @@ pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()>
         .prepare_cached("UPDATE meta SET value = ?2, checksum = ?3 WHERE key = ?1")?
         .execute(params![key, value, checksum(key, value).finish()])?;
     Ok(())
+}
+
+/// Gives `key` a value that it never had.
+pub(super) fn renew(connection: &Connection, key: &str) -> Result<()> {
+    put(connection, key, &random(connection)?)
 }
 
 /// 128 random bits, as text.

@@ -18,6 +18,11 @@ pub(crate) fn of(connection: &Connection, session: Option<&SessionId>) -> Result
             Some(row) => Some(row.id),
         },
     };
+    of_key(connection, key)
+}
+
+/// The same, of the session of that key.
+pub(crate) fn of_key(connection: &Connection, key: Option<i64>) -> Result<Vec<EntryId>> {
     let mut statement = connection
         .prepare_cached("SELECT id FROM quarantine WHERE ?1 IS NULL OR session = ?1 ORDER BY id")?;
     let ids = statement.query_map([key], |row| row.get(0).map(EntryId))?;

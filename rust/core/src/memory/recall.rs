@@ -1,0 +1,216 @@
+//! What a session has said that fits a query, is not in its context, and is worth bringing back.
+
+use rusqlite::Transaction;
+
+use crate::error::{ErrorKind, Result};
+use crate::id::{EntryId, SessionId};
+use crate::memory::options::{QueryVector, Ranker, SearchOptions};
+use crate::memory::search::{Found, Hit};
+use crate::memory::store::Store;
+use crate::recall::Detail;
+use crate::sqlite::{StoredEntry, entry, quarantine};
+
+/// What may be recalled.
+#[derive(Clone, Debug, Default)]
+pub struct RecallOptions {
+    /// How it is searched for.
+    pub search: SearchOptions,
+    /// The score that the best one must have, else there is none.
+    pub least: f64,
+    /// What the others must have of that score.
+    pub share: f64,
+    /// How far before and after the best one is looked.
+    pub distance: i64,
+    /// What each step away takes of its score.
+    pub step: f64,
+    /// What is in context.
+    pub context: InContext,
+}
+
+/// Which messages of its session stand in the context of who asks.
+#[derive(Clone, Debug, Default)]
+pub struct InContext {
+    /// Where its log ends.
+    pub end: i64,
+    /// The messages that have left, as ranges that ascend and are disjoint.
+    pub left: Vec<(i64, i64)>,
+    /// Messages that are shown in part, ascending.
+    pub cut: Vec<i64>,
+}
+
+impl InContext {
+    /// Whether one of the messages `start..end` is shown as it was said.
+    fn shows(&self, start: i64, end: i64) -> bool {
+        if end - start == 1 && self.cut.binary_search(&start).is_ok() {
+            return false;
+        }
+        let (mut at, end) = (start, end.min(self.end));
+        let first = self.left.partition_point(|&(_, end)| end <= start);
+        for &(from, to) in &self.left[first..] {
+            if from > at {
+                break;
+            }
+            at = to;
+        }
+        at < end
+    }
+}
+
+/// What a recall came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallFound {
+    /// What was found; each entry once.
+    pub details: Vec<Detail>,
+    /// Who ranked, as in [`Found`](super::Found).
+    pub ranker: Ranker,
+    /// Whether there was anything to rank.
+    pub is_any: bool,
+    /// Entries that have no vector yet, where vectors were looked at.
+    pub lacking: usize,
+    /// Entries that do not match their checksums, and are not found: those that were met, or set aside.
+    pub damaged: usize,
+}
+
+impl Store {
+    /// What fits `query` well enough; with what was stored directly beside the best of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`find`](Self::find).
+    pub fn recall(
+        &self,
+        session: &SessionId,
+        query: &str,
+        vector: Option<&QueryVector>,
+        options: &RecallOptions,
+    ) -> Result<RecallFound> {
+        let found = self.look(session, query, vector, &options.search, |looked| {
+            let Found {
+                hits,
+                ranker,
+                lacking,
+            } = looked.found;
+            let is_any = !hits.is_empty();
+            let mut details = options.relevant(hits);
+            if let Some(best) = details.first().map(|best| (best.id, best.score)) {
+                let near = beside(looked.transaction, looked.session, best.0, options.distance)?;
+                options.add(&mut details, best, near);
+            }
+            let aside = quarantine::of_key(looked.transaction, Some(looked.session))?;
+            Ok(RecallFound {
+                details,
+                ranker,
+                is_any,
+                lacking,
+                damaged: looked.damaged + aside.len(),
+            })
+        })?;
+        Ok(found.unwrap_or_else(|| RecallFound {
+            details: Vec::new(),
+            ranker: options.search.ranker,
+            is_any: false,
+            lacking: 0,
+            damaged: 0,
+        }))
+    }
+}
+
+impl RecallOptions {
+    fn shows(&self, stored: &StoredEntry) -> bool {
+        self.context.shows(stored.entry.start, stored.entry.end)
+    }
+
+    /// Those that are not in context: with the best of them decides whether there is any.
+    fn relevant(&self, hits: Vec<Hit>) -> Vec<Detail> {
+        let hits = hits.into_iter().filter(|hit| !self.shows(&hit.stored));
+        let mut details: Vec<Detail> = hits.map(|hit| detail(hit.stored, hit.score)).collect();
+        let mut least = self.least;
+        if details.iter().any(|detail| detail.score >= least) {
+            least *= self.share;
+        }
+        details.retain(|detail| detail.score >= least);
+        details
+    }
+
+    /// Adds what stands beside the best, up to what is in context on either side.
+    fn add(&self, details: &mut Vec<Detail>, best: (EntryId, f64), near: Vec<(i64, StoredEntry)>) {
+        let (id, score) = best;
+        let mut ended = [false; 2];
+        for (away, stored) in near {
+            let side = usize::from(stored.id > id);
+            ended[side] |= self.shows(&stored);
+            if ended[side] {
+                continue;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a handful of steps")]
+            let score = score * (1.0 - self.step * away as f64).max(0.0);
+            match details.iter_mut().find(|known| known.id == stored.id) {
+                Some(known) => known.score = known.score.max(score),
+                None => details.push(detail(stored, score)),
+            }
+        }
+    }
+}
+
+/// The entries of the session that were stored directly before and after `id`, each with how far that is: those
+/// before it first, the nearest first. A place without one, or with a damaged one, ends its side.
+fn beside(
+    transaction: &Transaction<'_>,
+    session: i64,
+    id: EntryId,
+    distance: i64,
+) -> Result<Vec<(i64, StoredEntry)>> {
+    let mut found = Vec::new();
+    let mut entries = entry::Reader::of(transaction)?;
+    for side in [-1, 1] {
+        for away in 1..=distance {
+            let near = id.0.checked_add(side * away).map(EntryId);
+            let stored = match near.map_or(Ok(None), |near| entries.get(near)) {
+                Err(error) if error.kind() == ErrorKind::StoreCorrupt => None,
+                stored => stored?,
+            };
+            let Some(stored) = stored.filter(|stored| stored.session == session) else {
+                break;
+            };
+            found.push((away, stored));
+        }
+    }
+    Ok(found)
+}
+
+fn detail(stored: StoredEntry, score: f64) -> Detail {
+    let StoredEntry {
+        id: EntryId(id),
+        entry,
+        ..
+    } = stored;
+    Detail {
+        id: EntryId(id),
+        text: entry.text,
+        role: entry.role,
+        created_at: entry.created_at,
+        score,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_left_is_not_shown() {
+        let context = InContext {
+            end: 20,
+            left: vec![(0, 4), (4, 6), (8, 10)],
+            cut: vec![12],
+        };
+        let shown = [(6, 7), (5, 7), (3, 9), (10, 11), (12, 14), (19, 25), (0, 7)];
+        let gone = [(0, 6), (2, 5), (8, 10), (12, 13), (20, 30), (5, 5), (3, 6)];
+        for (start, end) in shown {
+            assert!(context.shows(start, end), "{start}..{end}");
+        }
+        for (start, end) in gone {
+            assert!(!context.shows(start, end), "{start}..{end}");
+        }
+    }
+}

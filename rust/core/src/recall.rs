@@ -1,0 +1,364 @@
+//! The recalled block: lines of facts and details within a budget, between tags.
+//!
+//! How a text is made harmless, how a sentence is put before the block and how a large text is cut is the caller's
+//! business: see [`Hand`]. Everything that is counted is counted by the caller's rule.
+
+use crate::id::EntryId;
+
+/// How every block begins.
+const OPEN: &str = "<recalled-context source=\"memory-context\">";
+const CLOSE: &str = "</recalled-context>";
+/// Stands where an entry was cut by its beginning.
+const CUT: &str = " [… cut]";
+/// Tokens of what stands before the text of a detail.
+const HEADER: i64 = 12;
+/// Tokens of a detail that is cut, where there is room for them.
+const SHORTEST: i64 = 240;
+
+/// A stored text that may be recalled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detail {
+    /// Its id in the store; 0 where there is none.
+    pub id: EntryId,
+    /// What was said.
+    pub text: String,
+    /// Who said it.
+    pub role: String,
+    /// When: milliseconds since 1970, UTC.
+    pub created_at: i64,
+    /// 0 to 1.
+    pub score: f64,
+}
+
+/// How much may be written, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Tokens of the block.
+    pub cap: i64,
+    /// Of these at most for facts, and the rest for details.
+    pub known: i64,
+    /// A detail that is larger than the budget of details is cut there, and marked; else it is left out.
+    pub cut: bool,
+    /// No detail takes more than half of what those before it have left: it is cut to an excerpt.
+    pub fit: bool,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// The block with what stands before it; empty for none.
+    pub text: String,
+    /// What it counts.
+    pub tokens: i64,
+    /// Facts in it.
+    pub known: usize,
+    /// Details in it.
+    pub said: usize,
+}
+
+/// What the writer of a block has done for it.
+pub trait Hand {
+    /// Why it could not be done.
+    type Error;
+
+    /// The tokens of a text.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn count(&mut self, text: &str) -> Result<i64, Self::Error>;
+
+    /// A text of which nothing can be taken for a part of the block; None where that is the text itself.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn safe(&mut self, text: &str) -> Result<Option<String>, Self::Error>;
+
+    /// A name as a word.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn word(&mut self, name: &str) -> Result<String, Self::Error>;
+
+    /// The part of a text that fits the query best, of so many tokens at most.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn excerpt(&mut self, text: &str, tokens: i64) -> Result<String, Self::Error>;
+
+    /// The block with what stands before it.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn framed(&mut self, block: String) -> Result<String, Self::Error>;
+}
+
+/// The block of `facts`, lines with the best first, and `details`.
+///
+/// Each part is filled by score until the first that does not fit, and has one at least. Where the whole is over
+/// the cap, the details of the lowest scores leave, then all facts, then everything. Details stand oldest first.
+///
+/// # Errors
+///
+/// Those of the hand.
+pub fn write<H: Hand>(
+    facts: &[String],
+    mut details: Vec<Detail>,
+    budget: Budget,
+    hand: &mut H,
+) -> Result<Block, H::Error> {
+    details.sort_by(|one, other| other.score.total_cmp(&one.score));
+    let room = budget.cap - budget.known;
+    if budget.fit {
+        details = fitted(details, room, hand)?;
+    }
+    let mut known = 0;
+    let mut used = 0;
+    for line in facts {
+        used += hand.count(line)?;
+        if known > 0 && used > budget.known {
+            break;
+        }
+        known += 1;
+    }
+    let mut said: Vec<(String, i64, EntryId)> = Vec::new();
+    used = 0;
+    for detail in details {
+        let mut line = line_of(&detail, hand)?;
+        let mut tokens = hand.count(&line)?;
+        if said.is_empty() && budget.cut && tokens > room {
+            line = shortened(&line, room, hand)?;
+            if line.is_empty() {
+                continue;
+            }
+            tokens = hand.count(&line)?;
+        }
+        used += tokens;
+        if !said.is_empty() && used > room {
+            break;
+        }
+        said.push((line, detail.created_at, detail.id));
+    }
+    while known > 0 || !said.is_empty() {
+        let text = hand.framed(written(&facts[..known], &said))?;
+        let tokens = hand.count(&text)?;
+        if tokens <= budget.cap {
+            return Ok(Block {
+                text,
+                tokens,
+                known,
+                said: said.len(),
+            });
+        }
+        if said.pop().is_none() {
+            known = 0;
+        }
+    }
+    Ok(Block::default())
+}
+
+/// The details, the best first: none takes more than half of what those before it have left.
+fn fitted<H: Hand>(
+    details: Vec<Detail>,
+    mut room: i64,
+    hand: &mut H,
+) -> Result<Vec<Detail>, H::Error> {
+    let mut fitted = Vec::with_capacity(details.len());
+    for mut detail in details {
+        if room <= HEADER {
+            break;
+        }
+        let share = (room / 2).max(room.min(SHORTEST));
+        let mut size = hand.count(&detail.text)? + HEADER;
+        if size > share {
+            detail.text = hand.excerpt(&detail.text, share - HEADER)?;
+            size = share;
+        }
+        fitted.push(detail);
+        room -= size;
+    }
+    Ok(fitted)
+}
+
+fn line_of<H: Hand>(detail: &Detail, hand: &mut H) -> Result<String, H::Error> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let role = &detail.role;
+    let is_word = !role.is_empty() && role.bytes().all(is_plain);
+    let word = if is_word {
+        None
+    } else {
+        Some(hand.word(role)?)
+    };
+    let safe = hand.safe(&detail.text)?;
+    let text = safe.as_deref().unwrap_or(&detail.text);
+    let (when, word) = (minute(detail.created_at), word.as_deref().unwrap_or(role));
+    Ok(format!("[{when} {word}] {text}"))
+}
+
+/// The longest beginning of a line that fits, with a mark; empty where not even a word does.
+fn shortened<H: Hand>(line: &str, room: i64, hand: &mut H) -> Result<String, H::Error> {
+    let mut ends: Vec<usize> = line.char_indices().map(|(place, _)| place).collect();
+    ends.push(line.len());
+    let (mut low, mut high) = (0, ends.len() - 1);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        let part = format!("{}{CUT}", &line[..ends[middle]]);
+        if hand.count(&part)? <= room {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    let header = line.find("] ").map_or(0, |place| place + 2);
+    Ok(if ends[low] > header {
+        format!("{}{CUT}", &line[..ends[low]])
+    } else {
+        String::new()
+    })
+}
+
+fn written(facts: &[String], said: &[(String, i64, EntryId)]) -> String {
+    let mut oldest: Vec<&(String, i64, EntryId)> = said.iter().collect();
+    oldest.sort_by_key(|(_, created_at, id)| (*created_at, *id));
+    let mut text = String::from(OPEN);
+    text.push_str("\n\n");
+    if !facts.is_empty() {
+        text.push_str("<knowledge>\n");
+        text.push_str(&facts.join("\n"));
+        text.push_str("\n</knowledge>\n\n");
+    }
+    if !oldest.is_empty() {
+        text.push_str("<detail>\n");
+        for (place, (line, ..)) in oldest.iter().enumerate() {
+            if place > 0 {
+                text.push_str("\n\n");
+            }
+            text.push_str(line);
+        }
+        text.push_str("\n</detail>\n\n");
+    }
+    text.push_str(CLOSE);
+    text
+}
+
+/// `YYYY-MM-DD HH:MM` in UTC.
+fn minute(milliseconds: i64) -> String {
+    const MINUTE: i64 = 60_000;
+    const DAY: i64 = 24 * 60;
+    let minutes = milliseconds.div_euclid(MINUTE);
+    let (days, minute) = (minutes.div_euclid(DAY), minutes.rem_euclid(DAY));
+    // Years begin in March, so that a leap day is the last day of one; eras of 400 years have the same days.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}",
+        minute / 60,
+        minute % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    struct Plain;
+
+    impl Hand for Plain {
+        type Error = Infallible;
+
+        fn count(&mut self, text: &str) -> Result<i64, Infallible> {
+            Ok(i64::try_from(text.len() / 4).unwrap())
+        }
+
+        fn safe(&mut self, _: &str) -> Result<Option<String>, Infallible> {
+            Ok(None)
+        }
+
+        fn word(&mut self, _: &str) -> Result<String, Infallible> {
+            Ok("unknown".to_owned())
+        }
+
+        fn excerpt(&mut self, text: &str, tokens: i64) -> Result<String, Infallible> {
+            Ok(text
+                .chars()
+                .take(usize::try_from(tokens * 4).unwrap())
+                .collect())
+        }
+
+        fn framed(&mut self, block: String) -> Result<String, Infallible> {
+            Ok(block)
+        }
+    }
+
+    #[test]
+    fn times_are_minutes_of_utc() {
+        let minutes = [
+            (0, "1970-01-01 00:00"),
+            (1_770_733_860_000, "2026-02-10 14:31"),
+            (951_782_399_999, "2000-02-28 23:59"),
+            (951_782_400_000, "2000-02-29 00:00"),
+            (951_868_800_000, "2000-03-01 00:00"),
+            (-1, "1969-12-31 23:59"),
+            (-62_135_596_800_000, "0001-01-01 00:00"),
+            (253_402_300_799_999, "9999-12-31 23:59"),
+        ];
+        for (moment, expected) in minutes {
+            assert_eq!(minute(moment), expected);
+        }
+    }
+
+    #[test]
+    fn a_block_keeps_within_its_cap_and_stands_oldest_first() {
+        let detail = |id: i64, text: &str, score: f64, created_at: i64| Detail {
+            id: EntryId(id),
+            text: text.to_owned(),
+            role: "user".to_owned(),
+            created_at,
+            score,
+        };
+        let details = vec![
+            detail(1, "later", 0.9, 60_000),
+            detail(2, "earlier", 0.3, 0),
+        ];
+        let budget = Budget {
+            cap: 100,
+            known: 30,
+            cut: false,
+            fit: false,
+        };
+        let facts = ["- [config] port 3000".to_owned()];
+        let Ok(block) = write(&facts, details.clone(), budget, &mut Plain);
+        assert_eq!(
+            block.text,
+            "<recalled-context source=\"memory-context\">\n\n<knowledge>\n- [config] port 3000\n</knowledge>\n\n\
+             <detail>\n[1970-01-01 00:00 user] earlier\n\n[1970-01-01 00:01 user] later\n</detail>\n\n\
+             </recalled-context>"
+        );
+        for cap in 0..block.tokens {
+            let budget = Budget {
+                cap,
+                known: cap * 30 / 100,
+                ..budget
+            };
+            let Ok(smaller) = write(&facts, details.clone(), budget, &mut Plain);
+            assert!(smaller.tokens <= cap);
+            assert!(smaller.said < 2 || smaller.known == 0 || smaller.text.is_empty());
+        }
+    }
+}

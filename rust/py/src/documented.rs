@@ -1,0 +1,52 @@
+//! The documented BM25 over lists of words.
+
+use pyo3::prelude::*;
+use siltstone_core::documented::Documents;
+
+use crate::error::{guard, guard_short};
+use crate::text::Text;
+
+/// Texts as lists of words, by the documented BM25. What it was made of never changes.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct DocumentedBm25(Documents);
+
+#[pymethods]
+impl DocumentedBm25 {
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    fn new(py: Python<'_>, texts: Vec<Vec<Text>>) -> PyResult<Self> {
+        guard(py, || {
+            let mut documents = Documents::default();
+            for words in &texts {
+                documents.add(words.iter().map(|word| &**word));
+            }
+            Ok(Self(documents))
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The score of each text.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
+        guard_short(py, || Ok(self.0.scores(&words(&query))))
+    }
+
+    /// The best of the texts that have enough of the query, as pairs of number and score.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    fn best(
+        &self,
+        py: Python<'_>,
+        query: Vec<Text>,
+        least: usize,
+        limit: usize,
+    ) -> PyResult<Vec<(u32, f64)>> {
+        guard_short(py, || Ok(self.0.best(&words(&query), least, limit)))
+    }
+}
+
+fn words(query: &[Text]) -> Vec<&str> {
+    query.iter().map(|word| &**word).collect()
+}

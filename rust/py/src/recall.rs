@@ -1,0 +1,356 @@
+//! What a session recalls, and the block that is written of it. How a text is made harmless is said in Python.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use siltstone_core::id::EntryId;
+use siltstone_core::memory::{InContext, RecallOptions};
+use siltstone_core::recall::{Block, Budget, Detail, Hand, write};
+use siltstone_core::tokens::TextSize;
+
+use crate::error::guard_attached;
+use crate::search::{SearchOptions, VectorIn, vector_in};
+use crate::store::Store;
+use crate::text::Text;
+
+/// content, score, role, `created_at`, `entry_id`: `siltstone.recall.Detail`.
+type DetailIn = (Text, f64, Text, i64, i64);
+/// unit, divisor, whether it is rounded up, the least.
+type MeasureIn = (String, i64, bool, i64);
+
+/// Which messages of a session have left its context, or are shown in part.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct RecallContext(InContext);
+
+#[pymethods]
+impl RecallContext {
+    #[new]
+    fn new(left: Vec<(i64, i64)>, mut cut: Vec<i64>) -> Self {
+        cut.sort_unstable();
+        Self(InContext { end: 0, left, cut })
+    }
+}
+
+/// A block of what was recalled, and what came of the ranking.
+#[pyclass(frozen, get_all, module = "siltstone._native")]
+pub(crate) struct Recalled {
+    text: String,
+    tokens: i64,
+    known: usize,
+    said: usize,
+    /// Whether there was anything to write.
+    is_any: bool,
+    ranker: &'static str,
+    hits: bool,
+    lacking: usize,
+    damaged: usize,
+}
+
+/// What a block may hold, and how it is written.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct BlockOptions {
+    cap: i64,
+    known: i64,
+    count: Py<PyAny>,
+    measure: Option<Measure>,
+    /// Of the query and a text and so many tokens the part that fits best.
+    excerpt: Option<Py<PyAny>>,
+    is_framed: bool,
+    cut: bool,
+}
+
+#[pymethods]
+impl BlockOptions {
+    #[new]
+    fn new(
+        cap: i64,
+        known: i64,
+        count: Py<PyAny>,
+        measure: Option<MeasureIn>,
+        excerpt: Option<Py<PyAny>>,
+        is_framed: bool,
+        cut: bool,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            cap,
+            known,
+            count,
+            measure: measure.map(Measure::new).transpose()?,
+            excerpt,
+            is_framed,
+            cut,
+        })
+    }
+}
+
+/// What a session recalls for a query.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct RecallQuery {
+    session: Text,
+    query: Text,
+    /// The least score of the best, what share of it the others need, what a step away takes.
+    scores: (f64, f64, f64),
+    distance: i64,
+    context: Py<RecallContext>,
+    end: i64,
+}
+
+#[pymethods]
+impl RecallQuery {
+    #[new]
+    fn new(
+        session: Text,
+        query: Text,
+        scores: (f64, f64, f64),
+        distance: i64,
+        context: Py<RecallContext>,
+        end: i64,
+    ) -> Self {
+        Self {
+            session,
+            query,
+            scores,
+            distance,
+            context,
+            end,
+        }
+    }
+}
+
+/// Writes blocks: with functions that make a text harmless, a name a word, and a sentence before a block.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct BlockWriter {
+    /// The characters that a text can do harm with: of ASCII as bits, and the others in order.
+    ascii: u128,
+    others: Vec<char>,
+    safe: Py<PyAny>,
+    word: Py<PyAny>,
+    framed: Py<PyAny>,
+}
+
+#[pymethods]
+impl BlockWriter {
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    fn new(special: Text, safe: Py<PyAny>, word: Py<PyAny>, framed: Py<PyAny>) -> Self {
+        let ascii = special.bytes().filter(u8::is_ascii);
+        let mut others: Vec<char> = special.chars().filter(|char| !char.is_ascii()).collect();
+        others.sort_unstable();
+        Self {
+            ascii: ascii.fold(0, |bits, byte| bits | 1 << byte),
+            others,
+            safe,
+            word,
+            framed,
+        }
+    }
+
+    /// The block, what it counts, and how many facts and details it has.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    fn write(
+        &self,
+        py: Python<'_>,
+        query: Text,
+        facts: Vec<Text>,
+        details: Vec<DetailIn>,
+        options: PyRef<'_, BlockOptions>,
+    ) -> PyResult<(String, i64, usize, usize)> {
+        let details = details.into_iter().map(|detail| {
+            let (text, score, role, created_at, id) = detail;
+            Detail {
+                id: EntryId(id),
+                text: text.to_string(),
+                role: role.to_string(),
+                created_at,
+                score,
+            }
+        });
+        let block = self.block(py, &query, &facts, details.collect(), &options)?;
+        Ok((block.text, block.tokens, block.known, block.said))
+    }
+
+    /// The block of what the store has said that fits a query, is not in context, and scores enough.
+    #[expect(
+        clippy::needless_pass_by_value,
+        clippy::too_many_arguments,
+        reason = "PyO3 hands arguments over by value, one by one"
+    )]
+    fn recall(
+        &self,
+        py: Python<'_>,
+        store: PyRef<'_, Store>,
+        asked: PyRef<'_, RecallQuery>,
+        search: PyRef<'_, SearchOptions>,
+        vector: Option<VectorIn>,
+        facts: Vec<Text>,
+        options: PyRef<'_, BlockOptions>,
+    ) -> PyResult<Recalled> {
+        let (least, share, step) = asked.scores;
+        let recall = RecallOptions {
+            search: search.inner.clone(),
+            least,
+            share,
+            distance: asked.distance,
+            step,
+            context: InContext {
+                end: asked.end,
+                ..asked.context.get().0.clone()
+            },
+        };
+        let (session, query) = (&asked.session, &asked.query);
+        let found = store.run_of(py, session, |store, session| {
+            store.recall(session, query, vector_in(vector).as_ref(), &recall)
+        })?;
+        let is_any = !(facts.is_empty() && found.details.is_empty());
+        let (hits, ranker, lacking) = (found.is_any, found.ranker.name(), found.lacking);
+        let block = self.block(py, query, &facts, found.details, &options)?;
+        Ok(Recalled {
+            text: block.text,
+            tokens: block.tokens,
+            known: block.known,
+            said: block.said,
+            is_any,
+            ranker,
+            hits,
+            lacking,
+            damaged: found.damaged,
+        })
+    }
+}
+
+impl BlockWriter {
+    fn block(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        facts: &[Text],
+        details: Vec<Detail>,
+        options: &BlockOptions,
+    ) -> PyResult<Block> {
+        guard_attached(py, || {
+            let facts: Vec<String> = facts.iter().map(|line| line.to_string()).collect();
+            let budget = Budget {
+                cap: options.cap,
+                known: options.known,
+                cut: options.cut,
+                fit: options.excerpt.is_some(),
+            };
+            let mut hand = PythonHand {
+                py,
+                writer: self,
+                options,
+                query,
+            };
+            write(&facts, details, budget, &mut hand)
+        })
+    }
+}
+
+/// A rule that counts a text by its size.
+#[derive(Clone, Copy)]
+struct Measure {
+    unit: Unit,
+    divisor: i64,
+    rounds_up: bool,
+    least: i64,
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Bytes,
+    CodePoints,
+    Utf16,
+}
+
+impl Measure {
+    fn new((unit, divisor, rounds_up, least): MeasureIn) -> PyResult<Self> {
+        let unit = match &*unit {
+            "bytes" => Unit::Bytes,
+            "code_points" => Unit::CodePoints,
+            "utf16" => Unit::Utf16,
+            _ => return Err(PyTypeError::new_err(format!("no unit of a text: {unit:?}"))),
+        };
+        Ok(Self {
+            unit,
+            divisor: divisor.max(1),
+            rounds_up,
+            least,
+        })
+    }
+
+    fn count(self, text: &str) -> i64 {
+        let units = match self.unit {
+            Unit::Bytes => text.len(),
+            Unit::CodePoints => TextSize::of(text.as_bytes()).code_points,
+            Unit::Utf16 => text.encode_utf16().count(),
+        };
+        let units = i64::try_from(units).unwrap_or(i64::MAX / 2);
+        let more = if self.rounds_up { self.divisor - 1 } else { 0 };
+        let tokens = (units + more) / self.divisor;
+        if text.is_empty() {
+            tokens
+        } else {
+            tokens.max(self.least)
+        }
+    }
+}
+
+struct PythonHand<'a, 'py> {
+    py: Python<'py>,
+    writer: &'a BlockWriter,
+    options: &'a BlockOptions,
+    query: &'a str,
+}
+
+impl PythonHand<'_, '_> {
+    fn ask(&self, function: &Py<PyAny>, text: &str) -> PyResult<String> {
+        text_of(&function.bind(self.py).call1((text,))?)
+    }
+}
+
+impl Hand for PythonHand<'_, '_> {
+    type Error = PyErr;
+
+    fn count(&mut self, text: &str) -> PyResult<i64> {
+        match self.options.measure {
+            Some(measure) => Ok(measure.count(text)),
+            None => self.options.count.bind(self.py).call1((text,))?.extract(),
+        }
+    }
+
+    fn safe(&mut self, text: &str) -> PyResult<Option<String>> {
+        let BlockWriter { ascii, others, .. } = self.writer;
+        let is_special = |char: char| match u8::try_from(char) {
+            Ok(byte) if byte.is_ascii() => ascii >> byte & 1 == 1,
+            _ => others.binary_search(&char).is_ok(),
+        };
+        text.chars()
+            .any(is_special)
+            .then(|| self.ask(&self.writer.safe, text))
+            .transpose()
+    }
+
+    fn word(&mut self, name: &str) -> PyResult<String> {
+        self.ask(&self.writer.word, name)
+    }
+
+    fn excerpt(&mut self, text: &str, tokens: i64) -> PyResult<String> {
+        match &self.options.excerpt {
+            Some(excerpt) => text_of(&excerpt.bind(self.py).call1((self.query, text, tokens))?),
+            None => Ok(text.to_owned()),
+        }
+    }
+
+    fn framed(&mut self, block: String) -> PyResult<String> {
+        if self.options.is_framed {
+            let mut before = self.ask(&self.writer.framed, &block)?;
+            before.push_str(&block);
+            return Ok(before);
+        }
+        Ok(block)
+    }
+}
+
+fn text_of(text: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(Text::from_py(text.cast::<PyString>()?)?.to_string())
+}

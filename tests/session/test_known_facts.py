@@ -1,0 +1,54 @@
+"""Facts are read and indexed once: whoever changes them, and whatever time it is, what is found is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from conversations import small
+from siltstone import MemoryStore, Session
+from siltstone.knowledge import KnowledgeConfig
+from storing import sql
+
+
+def opened(path: Path | None, session_id: str = "s", **options: Any) -> Session:
+    return Session.open(path, session_id, **{"policy": small(), "knowledge": True, **options})
+
+
+def contents(session: Session, **options: Any) -> list[str]:
+    return [fact.content for fact in session.facts(**options)]
+
+
+def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: Path) -> None:
+    shared: dict[str, Any] = {"namespace": "team", "knowledge": KnowledgeConfig(scope="namespace")}
+    with MemoryStore.open(tmp_path) as store, MemoryStore.open(tmp_path) as other:
+        one = opened(None, "one", memory=store, **shared)
+        two = opened(None, "two", memory=other, **shared)
+        assert two.facts("API port") == []
+        fact = one.save("The API is on port 3000")
+        assert contents(two, query="API port") == [fact.content]
+        assert one.retract(fact.id)
+        assert two.facts("API port") == []
+        one.save("The API is on port 4000")
+        assert len(two.facts("API port")) == 1
+        other.delete_session("one")
+        assert two.facts("API port") == []
+
+
+def test_facts_are_found_while_they_hold_whatever_was_asked_before(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        now = session.save("The API is on port 3000").created_at / 1000
+        session.save("The API is down", valid_until=now + 3600)
+        both = ["The API is down", "The API is on port 3000"]
+        for seconds, found in ((60, both), (7200, both[1:]), (60, both), (-60, [])):
+            assert sorted(contents(session, query="API", as_of=now + seconds)) == found
+
+
+def test_facts_are_read_where_the_note_of_their_changes_is_damaged(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        session.save("The API is on port 3000")
+    sql(tmp_path, "UPDATE meta SET value = 'x' WHERE key = 'facts'")
+    with opened(tmp_path) as session:
+        assert len(session.facts("API port")) == 1
+        session.save("The API is on port 4000")
+        assert len(session.facts("API port")) == 2
