@@ -135,7 +135,7 @@ def test_a_file_of_two_names_is_only_read(tmp_path: Path) -> None:
     for path in ("store", "other"):
         with MemoryStore.open(tmp_path / path) as store:
             assert store.read_only
-            with pytest.raises(ReadOnlyStoreError):
+            with pytest.raises(ReadOnlyStoreError, match="more than one name"):
                 store.index("a", entries("two"))
             assert contents(store.search("a", "one")) == ["one"]
     database(tmp_path / "other").unlink()

@@ -67,7 +67,7 @@ pub fn write<T: Tree>(value: &T, depth: usize, json: &mut String) -> Result<(), 
     walk(value, depth, json)
 }
 
-/// A digest of what [`write`] would write: equal for values with the same text, lone surrogates apart.
+/// A digest of what [`write()`] would write: equal for values with the same text, lone surrogates apart.
 ///
 /// XXH3 with 128 bits, for comparisons within one process. Each string stands behind its length, so no
 /// value can pass for another.

@@ -277,8 +277,18 @@ impl Database {
                 ..
             } => Held::File(writer.lock(), place),
             Connections::File { writer: None, .. } => {
+                let why = if self
+                    .file
+                    .metadata()
+                    .is_ok_and(|file| place::names(&file) > 1)
+                {
+                    ": its file has more than one name (hard links), and writes under one would be missing \
+                     under the others; copy it with store.backup instead"
+                } else {
+                    ""
+                };
                 let message = format!(
-                    "the store '{}' is open for reading only",
+                    "the store '{}' is open for reading only{why}",
                     self.file.display()
                 );
                 return Err(Error::new(ErrorKind::ReadOnlyStore, message)
