@@ -299,8 +299,11 @@ def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
             for each in segments
             if 400 < len(each["content"]) < 2_000 and each["content"] not in shown
         )
-        session.append({"role": "user", "content": f"What was that about: {gone[:300]}"})
-        assert gone.splitlines()[0] in session.prepare().recalled, "what was trimmed comes back"
+        for part in (gone[:300], gone[100:400], gone[-300:]):  # a query is the last three user messages
+            session.append({"role": "user", "content": f"What was that about: {part}"})
+            recalled = session.prepare().recalled
+            session.append({"role": "assistant", "content": "Let me see."})
+        assert gone.splitlines()[0] in recalled, "what was trimmed comes back"
 
 
 def never(text: str) -> list[float]:
