@@ -30,7 +30,6 @@ from adapters.contract import (
     AdapterContract,
     Call,
     Case,
-    Hang,
     Refuse,
     Reply,
     Run,
@@ -40,43 +39,27 @@ from adapters.contract import (
     opened,
     signature,
 )
+from adapters.scripted_server import ScriptedServer
 from siltstone.adapters.anthropic import SiltstoneMiddleware
 from siltstone.tools import dispatch
 
 pytestmark = pytest.mark.anyio
 
 
-class Server:
-    """The API: answers by a script, and the run remembers what it was sent."""
+class Server(ScriptedServer):
+    """The Messages API."""
 
-    def __init__(self, script: Sequence[Reply], run: Run, turn: int = 0) -> None:
-        self.script, self.run, self.turn, self.place = list(script), run, turn, 0
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        reply = self._received(request)
-        assert not isinstance(reply, Hang)
-        return self._answer(reply, json.loads(request.content).get("stream", False))
-
-    async def answer_async(self, request: httpx2.Request) -> httpx2.Response:
-        reply = self._received(request)
-        if isinstance(reply, Hang):
-            await asyncio.Event().wait()
-        return self._answer(reply, json.loads(request.content).get("stream", False))
-
-    def _received(self, request: httpx2.Request) -> Reply:
-        body = json.loads(request.content)
+    def note(self, body: dict[str, Any]) -> None:
         self.run.sent.append(body["messages"])
         self.run.systems.append(body["system"])
         self.run.tools.append({tool["name"] for tool in body["tools"]})
-        self.place += 1
-        return self.script[self.place - 1]
 
-    def _answer(self, reply: Reply, stream: bool) -> httpx2.Response:
+    def answer(self, reply: Reply, body: dict[str, Any]) -> httpx2.Response:
         if isinstance(reply, Refuse):
             error = {"type": "invalid_request_error", "message": reply.text}
             return httpx2.Response(400, json={"type": "error", "error": error})
         message = self._message(reply)
-        if not stream:
+        if not body.get("stream", False):
             return httpx2.Response(200, json=message)
         text = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in _events(message))
         return httpx2.Response(200, text=text, headers={"content-type": "text/event-stream"})
@@ -89,11 +72,10 @@ class Server:
         if isinstance(reply, Say):
             blocks.append({"type": "text", "text": reply.text})
         elif isinstance(reply, Call):
-            turn = self.turn + (self.place - 1) // 2
             blocks += [
                 {
                     "type": "tool_use",
-                    "id": f"toolu_{topic}_{turn}",
+                    "id": self.call_id("toolu", topic),
                     "name": "look_up",
                     "input": {"topic": topic},
                 }

@@ -30,7 +30,6 @@ from adapters.contract import (
     AdapterContract,
     Call,
     Case,
-    Hang,
     Refuse,
     Reply,
     Run,
@@ -39,49 +38,32 @@ from adapters.contract import (
     look_up,
     opened,
 )
+from adapters.scripted_server import ScriptedServer
 from siltstone.adapters.openai import async_prepared, prepared
 from siltstone.tools import dispatch
 
 pytestmark = pytest.mark.anyio
 
 
-class Server:
-    """The API: answers by a script, and the run remembers what it was sent."""
+class Server(ScriptedServer):
+    """The API of chat completions."""
 
-    def __init__(self, script: Sequence[Reply], run: Run, turn: int = 0) -> None:
-        self.script, self.run, self.turn, self.place = list(script), run, turn, 0
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        reply = self._received(request)
-        assert not isinstance(reply, Hang)
-        return self._answer(reply)
-
-    async def answer_async(self, request: httpx2.Request) -> httpx2.Response:
-        reply = self._received(request)
-        if isinstance(reply, Hang):
-            await asyncio.Event().wait()
-        return self._answer(reply)
-
-    def _received(self, request: httpx2.Request) -> Reply:
-        body = json.loads(request.content)
+    def note(self, body: dict[str, Any]) -> None:
         system, *rest = body["messages"]
         self.run.systems.append(system["content"])
         self.run.sent.append(rest)
         self.run.tools.append({tool["function"]["name"] for tool in body["tools"]})
-        self.place += 1
-        return self.script[self.place - 1]
 
-    def _answer(self, reply: Reply) -> httpx2.Response:
+    def answer(self, reply: Reply, body: dict[str, Any]) -> httpx2.Response:
         if isinstance(reply, Refuse):
             return httpx2.Response(
                 400, json={"error": {"message": reply.text, "type": "invalid_request_error"}}
             )
         message: dict[str, Any] = {"role": "assistant", "content": getattr(reply, "text", None)}
         if isinstance(reply, Call):
-            turn = self.turn + (self.place - 1) // 2
             message["tool_calls"] = [
                 {
-                    "id": f"call_{topic}_{turn}",
+                    "id": self.call_id("call", topic),
                     "type": "function",
                     "function": {"name": "look_up", "arguments": json.dumps({"topic": topic})},
                 }

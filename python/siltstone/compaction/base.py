@@ -36,6 +36,7 @@ __all__ = [
     "Substitute",
     "Trigger",
     "check_pin_budget",
+    "check_shrunk",
     "request_rule_of",
     "rules_in_force",
     "summaries",
@@ -278,6 +279,27 @@ class CompactionError(SiltstoneError, RuntimeError):
 
 
 PIN_SHARE = 4  # of the window, pinned messages have at most a quarter
+
+
+def check_shrunk(
+    token_rule: TokenRule, history: Sequence[Message], compaction: Compaction, min_reduction: float = 0.0
+) -> None:
+    """Refuses a rewrite that is not smaller than *history*, by *min_reduction* (a share) of it at least.
+
+    Raises:
+        CompactionError: ``no_reduction``.
+    """
+    before, after = token_rule.count(history), token_rule.count(compaction.messages)
+    if after < before and before - after >= min_reduction * before:
+        return
+    least = f", and by {min_reduction:.0%} at least" if min_reduction else ""
+    raise CompactionError(
+        f"the rewrite has {after} tokens, the history {before}: it must be smaller{least}",
+        reason="no_reduction",
+        usage=compaction.usage,
+        before=before,
+        after=after,
+    )
 
 
 def check_pin_budget(

@@ -10,7 +10,15 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from siltstone.compaction.base import RULE_ROLES, Compaction, CompactionError, Skip, State, Trigger
+from siltstone.compaction.base import (
+    RULE_ROLES,
+    Compaction,
+    CompactionError,
+    Skip,
+    State,
+    Trigger,
+    check_shrunk,
+)
 from siltstone.compaction.calls import Calls
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.compaction.chronicle_state import ChronicleState, Known, key_of, listed
@@ -116,7 +124,7 @@ class ChronicleRun(TieredRun):
         yield from self._rolled_up(calls)
         compaction = self._compaction(end, degraded=calls.degraded)
         compaction = replace(compaction, usage=tuple(calls.usage), tool_calls=tuple(calls.tool_calls))
-        self.check_shrunk(compaction)
+        check_shrunk(self.rule, self.history, compaction)
         return compaction
 
     def marked(self, end: int, marker: str) -> Compaction | Skip:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger
+from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger, check_shrunk
 from siltstone.compaction.calls import Calls
 from siltstone.compaction.chronicle_state import chronicle_in
 from siltstone.compaction.keeping import kept_apart, layered
@@ -77,7 +77,7 @@ class RollingRun(TieredRun):
             usage=tuple(calls.usage),
             degraded=calls.degraded,
         )
-        self.check_shrunk(compaction)
+        check_shrunk(self.rule, self.history, compaction)
         suspect = self.rule.count(told) >= SUSPECT[0] and self.rule.count_text(text) < SUSPECT[1]
         folded = yield from self._folded(cut, made, text, stack, calls)
         return replace(

@@ -16,6 +16,7 @@ from siltstone.compaction.base import (
     Skip,
     Substitute,
     Trigger,
+    check_shrunk,
     summaries,
 )
 from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
@@ -160,7 +161,7 @@ class ThresholdCompactor:
         compaction = replace(compaction, requests_left=self._requests_left(selection), state=read_again)
         if trigger.fold:
             return compaction
-        self._check_shrunk(history, compaction)
+        check_shrunk(self.token_rule, history, compaction, self.config.min_reduction)
         return compaction
 
     def resummarize(
@@ -362,19 +363,6 @@ class ThresholdCompactor:
         if not self.config.keep_user_messages:
             return 0
         return sum(opens_turn(message, self.config.request_rule) for message in selection.discarded)
-
-    def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:
-        before, after = self.token_rule.count(history), self.token_rule.count(compaction.messages)
-        if after < before and before - after >= self.config.min_reduction * before:
-            return
-        raise CompactionError(
-            f"the rewrite has {after} tokens, the history {before}: "
-            f"it must be smaller, and by {self.config.min_reduction:.0%} at least",
-            reason="no_reduction",
-            usage=compaction.usage,
-            before=before,
-            after=after,
-        )
 
 
 def _boundaries_since_last(context: CompactionContext) -> int | None:

@@ -209,19 +209,3 @@ class TieredRun(ABC):
         return Skip(
             "no_valid_cut", f"tool calls, pins or the request hold all {live} messages that may leave"
         )
-
-    def check_shrunk(self, compaction: Compaction) -> None:
-        """Refuses a rewrite that is not smaller.
-
-        Raises:
-            CompactionError: ``no_reduction``.
-        """
-        before, after = self.rule.count(self.history), self.rule.count(compaction.messages)
-        if after >= before:
-            raise CompactionError(
-                f"the rewrite has {after} tokens, the history {before}: it must be smaller",
-                reason="no_reduction",
-                usage=compaction.usage,
-                before=before,
-                after=after,
-            )

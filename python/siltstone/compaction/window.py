@@ -12,6 +12,7 @@ from siltstone.compaction.base import (
     Range,
     Skip,
     Trigger,
+    check_shrunk,
 )
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
@@ -105,7 +106,7 @@ class WindowCompactor:
             history, selection, summary, WINDOW_PREFIX, usage=tuple(calls.usage), degraded=degraded
         )
         if trigger.reason == "history_tokens":
-            self._check_shrunk(history, compaction)
+            check_shrunk(self._token_rule, history, compaction)
         return compaction
 
     def _trigger(
@@ -181,17 +182,6 @@ class WindowCompactor:
         """The most tokens of the summary in view: an eighth of the window at most."""
         budget = self.config.summary_budget_tokens
         return budget if trigger.context_window is None else max(1, min(budget, trigger.context_window // 8))
-
-    def _check_shrunk(self, history: Sequence[Message], compaction: Compaction) -> None:
-        before, after = self._token_rule.count(history), self._token_rule.count(compaction.messages)
-        if after >= before:
-            raise CompactionError(
-                f"the rewrite has {after} tokens, the history {before}: it must be smaller",
-                reason="no_reduction",
-                usage=compaction.usage,
-                before=before,
-                after=after,
-            )
 
 
 @dataclass(frozen=True, slots=True)
