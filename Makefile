@@ -35,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs ci clean
+.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs sizes ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -153,6 +153,9 @@ requests: install ## What a session sends and what its search finds, beside what
 docs: install ## Build the documentation of the crates and run the examples of README and docs/
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
 	$(PY) -m pytest -q tests/test_docs.py
+
+sizes: ## Count the lines of each room: code, comments and tests apart
+	@$(PYTHON) scripts/sizes.py
 
 ci: lint test test-adapters ## What the workflows run
 
