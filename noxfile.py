@@ -1,6 +1,6 @@
 """Each adapter in a virtual environment of its own, at its lowest and its newest supported version.
 
-    nox -s adapter                            all of them
+    nox -s adapter server                     all of them, and the MCP server
     nox -s "adapter(langchain, newest)"       one
 
 A framework that is supported is an extra of that name with a lower bound, and a file
@@ -41,7 +41,7 @@ def lowest(requirement: str) -> str:
 #: What is measured beside siltstone, where it does not come with the framework.
 PEERS = {"langchain": [], "pydantic-ai": ["pydantic-ai-harness>=0.62"], "openai-agents": []}
 
-nox.options.sessions = ["adapter"]
+nox.options.sessions = ["adapter", "server"]
 
 
 @nox.session

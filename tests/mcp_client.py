@@ -93,17 +93,33 @@ def http_server(*options: str) -> Iterator[str]:
 
 
 @asynccontextmanager
+async def reached(transport: str, *options: str) -> AsyncIterator[Client]:
+    """A client of a server of its own, over ``stdio`` or over ``http``."""
+    if transport == "stdio":
+        async with over_stdio(*options) as client:
+            yield client
+    else:
+        with http_server(*options) as address:
+            async with over_http(address) as client:
+                yield client
+
+
+@asynccontextmanager
 async def over_http(address: str, token: str = TOKEN) -> AsyncIterator[Client]:
     """A client of the server at *address*."""
     headers = {"Authorization": f"Bearer {token}"}
     async with AsyncExitStack() as stack:
-        if MAJOR == 1:
+        try:
+            from mcp.client.streamable_http import streamable_http_client
+        except ImportError:  # the lowest version
             from mcp.client.streamable_http import streamablehttp_client
 
             streams = await stack.enter_async_context(streamablehttp_client(address, headers=headers))
         else:
-            import httpx2
-            from mcp.client.streamable_http import streamable_http_client
+            if MAJOR == 1:
+                import httpx as httpx2
+            else:
+                import httpx2
 
             http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers))
             streams = await stack.enter_async_context(streamable_http_client(address, http_client=http))

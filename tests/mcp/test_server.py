@@ -17,7 +17,7 @@ pytest.importorskip("mcp", reason="mcp comes with the extra mcp")
 import anyio
 
 from conversations import small, turns
-from mcp_client import TOKEN, CallError, http_server, over_http, over_stdio, told
+from mcp_client import TOKEN, CallError, http_server, over_http, over_stdio, reached, told
 from siltstone import Compacted, ConfigError, MemoryStore, Session, StoreOpenError
 from siltstone.mcp import Access, open_memory
 from siltstone.mcp.serving import TokenGuard
@@ -25,6 +25,7 @@ from siltstone.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
+OVER = pytest.mark.parametrize("transport", ["stdio", "http"])
 READING = {"context_status", "memory_get", "memory_search", "memory_stats", "summary_expand"}
 
 
@@ -44,8 +45,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_a_client_in_another_process_reads_all_that_a_session_has(path: Path) -> None:
-    async with over_stdio("--store", str(path), "--session", "work") as client:
+@OVER
+async def test_a_client_in_another_process_reads_all_that_a_session_has(path: Path, transport: str) -> None:
+    async with reached(transport, "--store", str(path), "--session", "work") as client:
         assert "memory_search" in client.instructions
         assert set(await client.tools()) == READING
         found = await client.call("memory_search", query="what opens the vault", limit=3)
@@ -96,8 +98,11 @@ async def test_every_tool_has_all_four_hints_and_an_output_schema(path: Path) ->
     }
 
 
-async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_goes_on(path: Path) -> None:
-    async with over_stdio("--store", str(path), "--session", "work") as client:
+@OVER
+async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_goes_on(
+    path: Path, transport: str
+) -> None:
+    async with reached(transport, "--store", str(path), "--session", "work") as client:
         for name, arguments, says in (
             ("memory_search", {}, "query"),
             ("memory_search", {"query": "vault", "limit": -1}, "limit"),
@@ -124,10 +129,13 @@ async def test_another_session_of_the_store_is_out_of_reach(path: Path) -> None:
             await client.read(f"memory://entries/{entry}")
 
 
-async def test_two_servers_share_a_store_and_each_sees_what_the_other_saves(path: Path) -> None:
+@OVER
+async def test_two_servers_share_a_store_and_each_sees_what_the_other_saves(
+    path: Path, transport: str
+) -> None:
     options = ("--store", str(path), "--session", "work")
     may = ("--allow-write", "--allow-forget")
-    async with over_stdio(*options, *may) as first, over_stdio(*options) as second:
+    async with reached(transport, *options, *may) as first, reached(transport, *options) as second:
         assert "blue" not in json.dumps(await second.call("memory_search", query="favourite colour"))
         saved = await first.call("memory_save", content="The favourite colour is blue.", memory_type="fact")
         found = await second.call("memory_search", query="favourite colour")
@@ -141,9 +149,10 @@ async def test_two_servers_share_a_store_and_each_sees_what_the_other_saves(path
         assert "4711" not in json.dumps(await second.call("memory_search", query="vault"))
 
 
-async def test_a_call_that_is_given_up_holds_nobody_up(path: Path) -> None:
+@OVER
+async def test_a_call_that_is_given_up_holds_nobody_up(path: Path, transport: str) -> None:
     """Another process holds the store, so that the call cannot end before it is cancelled."""
-    async with over_stdio("--store", str(path), "--session", "work", "--allow-write") as client:
+    async with reached(transport, "--store", str(path), "--session", "work", "--allow-write") as client:
         await client.call("memory_stats")
         held = sqlite3.connect(path / "memory" / "memory.sqlite3")
         held.execute("BEGIN IMMEDIATE")
