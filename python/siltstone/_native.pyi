@@ -11,21 +11,16 @@ from typing import Any, Final, final
 
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
+from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
 from siltstone._native_search import Found, Hit, SearchOptions
-from siltstone._native_store import (
-    Finding,
-    Forgotten,
-    Page,
-    Stage,
-    Store,
-    StoredEntry,
-    _NewEntry,
-)
+from siltstone._native_store import Finding, Forgotten, Page, Stage, Store, StoredEntry, _NewEntry
 
 __all__ = [
     "BlockOptions",
     "BlockWriter",
     "Bm25Index",
+    "Compaction",
+    "Derived",
     "DocumentedBm25",
     "Finding",
     "Flat",
@@ -34,6 +29,8 @@ __all__ = [
     "HashedTfIndex",
     "Hit",
     "Hnsw",
+    "LogRow",
+    "LogState",
     "Outline",
     "Page",
     "RecallContext",
@@ -41,6 +38,7 @@ __all__ = [
     "Recalled",
     "Redactor",
     "SearchOptions",
+    "SessionRow",
     "Stage",
     "Store",
     "StoredEntry",
@@ -239,22 +237,14 @@ class Outline:
     def __len__(self) -> int: ...
     # Positions, ascending: of the messages that were left to Python, that carry rules, that are summaries,
     # that nobody said, that open turns; and of the groups that have a call without a result.
-    @property
-    def odd(self) -> list[int]: ...
-    @property
-    def rules(self) -> list[int]: ...
-    @property
-    def summaries(self) -> list[int]: ...
-    @property
-    def unoriginal(self) -> list[int]: ...
-    @property
-    def requests(self) -> list[int]: ...
-    @property
-    def pending(self) -> list[int]: ...
-    @property
-    def turn_count(self) -> int: ...
-    @property
-    def in_flight(self) -> bool: ...
+    odd: Final[list[int]]
+    rules: Final[list[int]]
+    summaries: Final[list[int]]
+    unoriginal: Final[list[int]]
+    requests: Final[list[int]]
+    pending: Final[list[int]]
+    turn_count: Final[int]
+    in_flight: Final[bool]
     def turn(self, number: int) -> tuple[int, int, int]:
         """Start, end and request of a turn, as in ``siltstone.messages.Turn``.
 
@@ -369,10 +359,8 @@ def redaction_rules() -> list[str]:
 class Unread:
     """Messages of a session that a search of its namespace has to have read."""
 
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def rows(self) -> list[tuple[Any, ...]]: ...
+    session_id: Final[str]
+    rows: Final[list[LogRow]]
 
 def facts_revision(store: Store) -> str | None:
     """What is another text after every change of a fact of the store; None where that cannot be told."""

@@ -4,7 +4,7 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from siltstone._native_search import SearchOptions
 from siltstone._native_store import Store
@@ -75,24 +75,15 @@ class BlockOptions:
 class Recalled:
     """A block of what was recalled, and what came of the ranking."""
 
-    @property
-    def text(self) -> str: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def known(self) -> int: ...
-    @property
-    def said(self) -> int: ...
-    @property
-    def is_any(self) -> bool: ...
-    @property
-    def ranker(self) -> Ranker: ...
-    @property
-    def hits(self) -> bool: ...
-    @property
-    def lacking(self) -> int: ...
-    @property
-    def damaged(self) -> int: ...
+    text: Final[str]
+    tokens: Final[int]
+    known: Final[int]
+    said: Final[int]
+    is_any: Final[bool]
+    ranker: Final[Ranker]
+    hits: Final[bool]
+    lacking: Final[int]
+    damaged: Final[int]
 
 @final
 class BlockWriter:

@@ -3,7 +3,7 @@
 The other names of the compiled module are in ``_native.pyi``, which has these as well.
 """
 
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from siltstone.memory.entry import Fusion, Ranker, SearchIndex
 
@@ -57,8 +57,7 @@ class SearchOptions:
         kind: str | None = None,
         name: str | None = None,
     ) -> SearchOptions: ...
-    @property
-    def ranker(self) -> Ranker: ...
+    ranker: Final[Ranker]
     @property
     def wants_vector(self) -> bool:
         """Whether the query's vector makes a difference."""
@@ -67,36 +66,22 @@ class SearchOptions:
 class Hit:
     """An entry that a search found."""
 
-    @property
-    def entry_id(self) -> int: ...
-    @property
-    def content(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def created_at(self) -> int: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def explain(self) -> dict[str, Any] | None: ...
-    @property
-    def session_id(self) -> str | None: ...
+    entry_id: Final[int]
+    content: Final[str]
+    start: Final[int]
+    end: Final[int]
+    role: Final[str]
+    name: Final[str | None]
+    kind: Final[str]
+    created_at: Final[int]
+    score: Final[float]
+    explain: Final[dict[str, Any] | None]
+    session_id: Final[str | None]
 
 @final
 class Found:
     """The hits, who ranked them, and how many entries lack vectors, where that was looked at."""
 
-    @property
-    def hits(self) -> list[Hit]: ...
-    @property
-    def ranker(self) -> Ranker: ...
-    @property
-    def lacking(self) -> int: ...
+    hits: Final[list[Hit]]
+    ranker: Final[Ranker]
+    lacking: Final[int]

@@ -4,28 +4,24 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
+from siltstone._native_rows import (
+    Compaction,
+    Derived,
+    LogRow,
+    LogState,
+    NewCompaction,
+    NewMessage,
+    SessionRow,
+    Version,
+    Write,
+)
 from siltstone._native_search import Found, SearchOptions
 
 __all__ = ["Finding", "Forgotten", "Page", "Stage", "Store", "StoredEntry"]
 
-_Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redactions, counter
-_State: TypeAlias = tuple[_Version, str, str, str, int, bool, str]
 _Fact: TypeAlias = tuple[int, str, str, str, str, int, int]
-_NewDerived: TypeAlias = tuple[str, str, str, int | None, int, bool, str]
-# name, namespace, title, messages, entries, compactions, tokens, first, last
-_Session: TypeAlias = tuple[str, str, str, int, int, int, int, int | None, int | None]
-
-class _Expected(Protocol):
-    @property
-    def next_seq(self) -> int: ...
-    @property
-    def head(self) -> int | None: ...
-    @property
-    def redactions(self) -> int: ...
-    @property
-    def counter(self) -> int: ...
 
 class _NewEntry(Protocol):
     @property
@@ -65,84 +61,55 @@ class _Target(Protocol):
 class StoredEntry:
     """An entry as the store holds it."""
 
-    @property
-    def entry_id(self) -> int: ...
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def content(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def created_at(self) -> int: ...
-    @property
-    def repaired(self) -> bool: ...
+    entry_id: Final[int]
+    session_id: Final[str]
+    content: Final[str]
+    start: Final[int]
+    end: Final[int]
+    role: Final[str]
+    name: Final[str | None]
+    kind: Final[str]
+    created_at: Final[int]
+    repaired: Final[bool]
 
 @final
 class Page:
     """A page of entries, where the next one begins, and the ids of rows that are damaged."""
 
-    @property
-    def entries(self) -> list[StoredEntry]: ...
-    @property
-    def next_offset(self) -> int | None: ...
-    @property
-    def damaged(self) -> list[int]: ...
+    entries: Final[list[StoredEntry]]
+    next_offset: Final[int | None]
+    damaged: Final[list[int]]
 
 @final
 class Stage:
     """A batch that waits."""
 
-    @property
-    def token(self) -> str: ...
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def entries(self) -> int: ...
-    @property
-    def created_at(self) -> int: ...
+    token: Final[str]
+    session_id: Final[str]
+    fingerprint: Final[str]
+    entries: Final[int]
+    created_at: Final[int]
 
 @final
 class Finding:
     """Something that is not what it should be."""
 
-    @property
-    def code(self) -> str: ...
-    @property
-    def table(self) -> str: ...
-    @property
-    def id(self) -> int | None: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def repaired(self) -> bool: ...
+    code: Final[str]
+    table: Final[str]
+    id: Final[int | None]
+    message: Final[str]
+    repaired: Final[bool]
 
 @final
 class Forgotten:
     """How much was changed of what, and whether the bytes are gone from the files."""
 
-    @property
-    def sessions(self) -> int: ...
-    @property
-    def messages(self) -> int: ...
-    @property
-    def entries(self) -> int: ...
-    @property
-    def derived(self) -> int: ...
-    @property
-    def facts(self) -> int: ...
-    @property
-    def erased(self) -> bool: ...
+    sessions: Final[int]
+    messages: Final[int]
+    entries: Final[int]
+    derived: Final[int]
+    facts: Final[int]
+    erased: Final[bool]
 
 @final
 class Store:
@@ -193,22 +160,13 @@ class Store:
         """Whether writes raise ``ReadOnlyStoreError``."""
 
     def append_messages(
-        self,
-        session: str,
-        expected: _Expected,
-        write_id: int,
-        rows: list[tuple[str, str, str, str, int, int]],
-        clock: str,
-        title: str,
-    ) -> _Version | None:
-        """Appends *rows* (raw, role, dialect, provenance, tokens, created_at) and sets the clock.
-
-        One transaction, durable when it returns.
+        self, session: str, write: Write, rows: Sequence[NewMessage], clock: str, title: str
+    ) -> Version | None:
+        """Appends *rows* and sets the clock. One transaction, durable when it returns.
 
         Args:
             session: The session.
-            expected: The version that the writer read.
-            write_id: The writer's own id of this write.
+            write: The version that the writer read, and the writer's own id of this write.
             rows: The messages.
             clock: The caller's own state.
             title: The text of the first request among them, for a session without a title; it is cut.
@@ -220,44 +178,37 @@ class Store:
             StoreConflictError: the session has another version.
         """
 
-    def log_state(self, session: str) -> _State:
-        """Version, clock, settings, namespace, id of the last write, whether it was deleted, title."""
+    def log_state(self, session: str) -> LogState:
+        """Where the log of the session stands."""
 
-    def open_session(self, session: str, namespace: str | None) -> _State:
+    def open_session(self, session: str, namespace: str | None) -> LogState:
         """As :meth:`log_state`, if the session is of that namespace; a new one with a namespace is begun.
 
         Raises:
             ConfigError: the session is of another namespace.
         """
 
-    def version(self, session: str) -> _Version | None:
+    def version(self, session: str) -> Version | None:
         """The session's version, at the cost of one row; None for a session that was deleted."""
 
-    def read_messages(
-        self, session: str, start: int, end: int
-    ) -> list[tuple[int, str, str, str, str, int, int, int]]:
-        """Messages ``start`` to ``end`` in order: seq, as they came in, and then the write id."""
+    def read_messages(self, session: str, start: int, end: int) -> list[LogRow]:
+        """Messages ``start`` to ``end``, half-open, in order."""
 
     def commit_compaction(
         self,
         session: str,
-        expected: _Expected,
-        write_id: int,
-        row: tuple[Any, ...],
-        derived: list[_NewDerived],
+        write: Write,
+        row: NewCompaction,
         entries: Sequence[_NewEntry],
         clock: str,
-    ) -> tuple[int, list[int], list[int | None], _Version | None]:
+    ) -> tuple[int, list[int], list[int | None], Version | None]:
         """Writes entries, compaction, derived texts, head and clock in one transaction, then indexes.
 
         Args:
             session: The session.
-            expected: As for :meth:`append_messages`.
-            write_id: As for :meth:`append_messages`.
-            row: policy, reason, state (JSON), covers (JSON), view (JSON), next_seq, model, usage (JSON),
-                tokens_before, tokens_after, messages_before, messages_after, created_at. The view has
-                ``[start, end]`` for messages, the ids of derived texts, and -1, -2 … for those it brings.
-            derived: The texts that it brings: kind, raw, covers (JSON), seq, level, degraded, dialect.
+            write: As for :meth:`append_messages`.
+            row: The compaction, and the texts that it brings. Its view has ``[start, end]`` for messages, the
+                ids of derived texts, and -1, -2 … for the texts that it brings.
             entries: As for :meth:`insert_entries`.
             clock: The caller's own state.
 
@@ -272,28 +223,19 @@ class Store:
     def rewrite(
         self,
         session: str,
-        expected: _Expected,
-        write_id: int,
-        row: tuple[Any, ...],
-        derived: list[_NewDerived],
-        changes: tuple[
-            list[int],
-            int | None,
-            list[tuple[str, str, str, str, int, int]],
-            Sequence[_NewEntry],
-        ],
+        write: Write,
+        row: NewCompaction,
+        changes: tuple[list[int], int | None, Sequence[NewMessage], Sequence[_NewEntry]],
         clock: str,
-    ) -> tuple[int, list[int], list[int | None], _Version | None]:
+    ) -> tuple[int, list[int], list[int | None], Version | None]:
         """Makes *row* the current view, whatever was said after it, in one transaction.
 
         Counts as a time that messages were forgotten: who has read the session before is behind.
 
         Args:
             session: The session.
-            expected: As for :meth:`append_messages`.
-            write_id: As for :meth:`append_messages`.
+            write: As for :meth:`append_messages`.
             row: As for :meth:`commit_compaction`.
-            derived: As for :meth:`commit_compaction`.
             changes: The compactions whose entries leave; the one that *row* follows; messages to append, as
                 for :meth:`append_messages`; entries, as for :meth:`insert_entries`.
             clock: The caller's own state.
@@ -307,8 +249,8 @@ class Store:
         """
 
     def undo_compaction(
-        self, session: str, expected: _Expected, write_id: int, clock: str
-    ) -> tuple[int | None, int, _Version | None]:
+        self, session: str, write: Write, clock: str
+    ) -> tuple[int | None, int, Version | None]:
         """Makes the parent of the head current, deletes the entries it brought, sets the clock.
 
         Returns:
@@ -319,35 +261,31 @@ class Store:
             StoreConflictError: the session has another version.
         """
 
-    def save_clock(self, session: str, expected: _Expected, write_id: int, clock: str) -> _Version | None: ...
-    def save_settings(
-        self, session: str, expected: _Expected, write_id: int, settings: str
-    ) -> _Version | None:
+    def save_clock(self, session: str, write: Write, clock: str) -> Version | None: ...
+    def save_settings(self, session: str, write: Write, settings: str) -> Version | None:
         """Sets the settings, as :meth:`save_clock` sets the clock: as of :meth:`append_messages`."""
 
-    def renew(
-        self, session: str, expected: _Expected, write_id: int, derived_id: int, raw: str
-    ) -> _Version | None:
+    def renew(self, session: str, write: Write, derived_id: int, raw: str) -> Version | None:
         """Gives a derived text that was forgotten a new one; None where it is no such text.
 
         A session of another version is a ``StoreConflictError``.
         """
 
-    def compactions(self, session: str) -> list[tuple[Any, ...]]:
-        """The compactions of the session: id, parent, ids of texts, as for :meth:`commit_compaction`."""
+    def compactions(self, session: str) -> list[Compaction]:
+        """The compactions of the session, in order."""
 
-    def compactions_after(self, session: str, after: int, limit: int) -> list[tuple[Any, ...]]:
+    def compactions_after(self, session: str, after: int, limit: int) -> list[Compaction]:
         """At most *limit* of them, with ids above *after*, in order."""
-    def chain(self, session: str, head: int, until: int | None, limit: int) -> list[tuple[Any, ...]]:
+    def chain(self, session: str, head: int, until: int | None, limit: int) -> list[Compaction]:
         """At most *limit* of those that led to *head*, itself first, up to *until*, which is left out."""
-    def compaction(self, session: str, compaction_id: int) -> tuple[Any, ...] | None: ...
-    def derived(self, session: str, ids: list[int]) -> list[tuple[Any, ...]]:
-        """Derived texts: id, as they came in, whether it was forgotten before dialect, created_at."""
+    def compaction(self, session: str, compaction_id: int) -> Compaction | None: ...
+    def derived(self, session: str, ids: list[int]) -> list[Derived]:
+        """The derived texts of those ids, in the order of *ids*."""
 
-    def derived_after(self, session: str, after: int) -> list[tuple[Any, ...]]:
+    def derived_after(self, session: str, after: int) -> list[Derived]:
         """All derived texts of the session with ids above *after*, ascending."""
 
-    def derived_like(self, session: str, texts: list[str]) -> list[list[tuple[Any, ...]]]: ...
+    def derived_like(self, session: str, texts: list[str]) -> list[list[Derived]]: ...
     def put_facts(
         self, session: str, facts: list[tuple[int | None, str, str, str, str | None]], now: int
     ) -> list[int]:
@@ -472,7 +410,7 @@ class Store:
     def staged_entries(self, session: str) -> list[StoredEntry]:
         """The entries that wait, under the ids they have there."""
 
-    def sessions(self, namespace: str | None, offset: int, limit: int) -> tuple[list[_Session], int | None]:
+    def sessions(self, namespace: str | None, offset: int, limit: int) -> tuple[list[SessionRow], int | None]:
         """A page of the sessions in the order of their first writes, and where the next one begins."""
 
     def forget(self, targets: Sequence[_Target], replacement: str) -> Forgotten:

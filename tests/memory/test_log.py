@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from siltstone import _native
 from siltstone.errors import InvalidEntryError, StoreConflictError
 from siltstone.memory import Entry, Store
 from siltstone.memory import log as store_log
@@ -169,5 +172,6 @@ numbers = st.integers(-(2**63), 2**63 - 1)
     )
 )  # fmt: skip
 def test_a_compaction_survives_its_row(given: store_log.NewCompaction) -> None:
-    row = compaction_from_row((7, None, [3, 4], *compaction_to_row(given)))
+    held = {"compaction_id": 7, "parent": None, "derived_ids": [3, 4], **compaction_to_row(given)._asdict()}
+    row = compaction_from_row(cast(_native.Compaction, SimpleNamespace(**held)))
     assert row == store_log.CompactionRow(7, None, given, (3, 4))

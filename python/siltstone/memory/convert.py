@@ -7,7 +7,8 @@ import math
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Literal, NamedTuple, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
@@ -26,13 +27,15 @@ from siltstone.memory.log import (
     LogRow,
     NewCompaction,
     NewDerived,
-    NewMessage,
     NewRef,
     ViewItem,
 )
+from siltstone.messages import Dialect
 
 __all__ = [
     "MAX_INTEGER",
+    "CompactionIn",
+    "DerivedIn",
     "Filters",
     "NewEntry",
     "compaction_from_row",
@@ -43,7 +46,6 @@ __all__ = [
     "filters_in",
     "is_across",
     "message_from_row",
-    "message_to_row",
     "milliseconds",
     "new_entry",
     "range_of",
@@ -68,6 +70,37 @@ class NewEntry(NamedTuple):
     created_at: int
 
 
+class DerivedIn(NamedTuple):
+    """A derived text as the core takes it: its ranges as JSON."""
+
+    kind: str
+    raw: str
+    covers: str
+    seq: int | None
+    level: int
+    degraded: bool
+    dialect: str
+
+
+class CompactionIn(NamedTuple):
+    """A compaction as the core takes it: its ranges and its view as JSON."""
+
+    policy: str
+    reason: str
+    state: str
+    covers: str
+    view: str
+    next_seq: int
+    model: str
+    usage: str
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    created_at: int
+    derived: list[DerivedIn]
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
@@ -89,6 +122,10 @@ _SET_CONTENT, _SET_SCORE, _SET_RANGE, _SET_ID, _SET_ROLE, _SET_TIME, _SET_EXPLAI
         "session_id",
     )
 )
+
+
+# All fields of a row in one step: a long log is read at every opening of its session.
+_message_fields = attrgetter(*LogRow.__annotations__)
 
 
 def milliseconds(when: datetime | float | None) -> int:
@@ -181,20 +218,11 @@ def new_entry(entry: Entry) -> NewEntry:
     return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp)
 
 
-def session_info(
-    name: str,
-    namespace: str,
-    title: str,
-    messages: int,
-    entries: int,
-    compactions: int,
-    tokens: int,
-    first: int | None,
-    last: int | None,
-) -> SessionInfo:
-    """A session in a list, of what the core tells of it."""
-    begun, active = (None if stamp is None else datetime_from(stamp) for stamp in (first, last))
-    return SessionInfo(name, namespace, title, messages, entries, compactions, tokens, begun, active)
+def session_info(row: _native.SessionRow) -> SessionInfo:
+    """A session in a list."""
+    begun, active = (None if at is None else datetime_from(at) for at in (row.first_at, row.last_at))
+    counts = row.messages, row.entries, row.compactions, row.tokens
+    return SessionInfo(row.name, row.namespace, row.title, *counts, begun, active)
 
 
 def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
@@ -235,27 +263,15 @@ def with_filters(hits: list[SearchHit], wanted: Filters) -> list[SearchHit]:
     return hits
 
 
-def message_to_row(message: NewMessage) -> tuple[str, str, str, str, int, int]:
-    """*message* as the core takes it."""
-    return (
-        message.raw,
-        message.role,
-        message.dialect,
-        message.provenance,
-        message.tokens,
-        message.created_at,
-    )
+def message_from_row(row: _native.LogRow) -> LogRow:
+    """What the core holds of a message."""
+    return LogRow(*_message_fields(row))
 
 
-def message_from_row(row: tuple[Any, ...]) -> LogRow:
-    """What the core holds of a message: seq, as it came in, and then the write id."""
-    return LogRow(*row)
-
-
-def compaction_to_row(compaction: NewCompaction) -> tuple[Any, ...]:
+def compaction_to_row(compaction: NewCompaction) -> CompactionIn:
     """*compaction* as the core takes it: its ranges as JSON, and -1 for the first text that it brings."""
     view = [-1 - item.place if isinstance(item, NewRef) else item for item in compaction.view]
-    return (
+    return CompactionIn(
         compaction.policy,
         compaction.reason,
         compaction.state,
@@ -269,29 +285,51 @@ def compaction_to_row(compaction: NewCompaction) -> tuple[Any, ...]:
         compaction.messages_before,
         compaction.messages_after,
         compaction.created_at,
+        [derived_to_row(text) for text in compaction.derived],
     )
 
 
-def compaction_from_row(row: tuple[Any, ...]) -> CompactionRow:
-    """What the core holds of a compaction: id, parent, what it brought, and then as it came in."""
-    compaction_id, parent, derived, policy, reason, state, covers, view, next_seq, model, usage, *rest = row
-    items = tuple(_view_item(item) for item in json.loads(view))
+def compaction_from_row(row: _native.Compaction) -> CompactionRow:
+    """What the core holds of a compaction."""
     compaction = NewCompaction(
-        policy, reason, _ranges(covers), items, (), next_seq, model, usage, state, *rest
+        policy=row.policy,
+        reason=row.reason,
+        covers=_ranges(row.covers),
+        view=tuple(_view_item(item) for item in json.loads(row.view)),
+        derived=(),
+        next_seq=row.next_seq,
+        model=row.model,
+        usage=row.usage,
+        state=row.state,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        messages_before=row.messages_before,
+        messages_after=row.messages_after,
+        created_at=row.created_at,
     )
-    return CompactionRow(compaction_id, parent, compaction, tuple(derived))
+    return CompactionRow(row.compaction_id, row.parent, compaction, tuple(row.derived_ids))
 
 
-def derived_to_row(text: NewDerived) -> tuple[str, str, str, int | None, int, bool, str]:
+def derived_to_row(text: NewDerived) -> DerivedIn:
     """*text* as the core takes it."""
     covers = json.dumps(text.covers)
-    return text.kind, text.raw, covers, text.seq, text.level, text.degraded, text.dialect
+    return DerivedIn(text.kind, text.raw, covers, text.seq, text.level, text.degraded, text.dialect)
 
 
-def derived_from_row(row: tuple[Any, ...]) -> Derived:
+def derived_from_row(row: _native.Derived) -> Derived:
     """What the core holds of a derived text."""
-    derived_id, kind, raw, covers, *rest = row
-    return Derived(derived_id, kind, raw, _ranges(covers), *rest)
+    return Derived(
+        row.derived_id,
+        cast(Literal["summary", "substitute"], row.kind),
+        row.raw,
+        _ranges(row.covers),
+        row.seq,
+        row.level,
+        row.degraded,
+        row.redacted,
+        cast(Dialect, row.dialect),
+        row.created_at,
+    )
 
 
 def _ranges(text: str) -> tuple[tuple[int, int], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
@@ -13,9 +13,7 @@ from siltstone.memory.convert import (
     compaction_from_row,
     compaction_to_row,
     derived_from_row,
-    derived_to_row,
     message_from_row,
-    message_to_row,
     new_entry,
 )
 from siltstone.memory.entry import Entry
@@ -34,6 +32,8 @@ from siltstone.memory.log import (
 from siltstone.messages import decode, is_request, read_message
 
 __all__ = ["DatabaseLog", "request_among"]
+
+_Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redactions, counter
 
 _ALL = 2**63 - 1
 _PAGE = 256  #: messages that are held at once
@@ -75,9 +75,9 @@ class DatabaseLog:
         """Writes *messages* at the end of the log: durable, and all of them, when it returns."""
         self._limits.check_messages(messages, expected.next_seq)
         title = "" if self._titled else self._first_request(expected.next_seq) or request_among(messages)
-        rows = [message_to_row(message) for message in messages]
+        write = expected, write_id
         with _versions():
-            version = self._native.append_messages(self._session_id, expected, write_id, rows, clock, title)
+            version = self._native.append_messages(self._session_id, write, list(messages), clock, title)
         self._titled = self._titled or bool(title)
         return _version(version)
 
@@ -96,11 +96,9 @@ class DatabaseLog:
     ) -> CommitReceipt:
         """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
-        texts = [derived_to_row(text) for text in compaction.derived]
+        row, write = compaction_to_row(compaction), (expected, write_id)
         with _versions():
-            receipt = self._native.commit_compaction(
-                self._session_id, expected, write_id, compaction_to_row(compaction), texts, found, clock
-            )
+            receipt = self._native.commit_compaction(self._session_id, write, row, found, clock)
         self._on_entries()
         return _receipt(receipt)
 
@@ -118,41 +116,38 @@ class DatabaseLog:
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
         self._limits.check_messages(messages, expected.next_seq)
-        new = [message_to_row(message) for message in messages]
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
-        texts, changes = [derived_to_row(text) for text in row.derived], (list(withdrawn), parent, new, found)
+        changes, write = (list(withdrawn), parent, list(messages), found), (expected, write_id)
         with _versions():
-            receipt = self._native.rewrite(
-                self._session_id, expected, write_id, compaction_to_row(row), texts, changes, clock
-            )
+            receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)
         self._on_entries()
         return _receipt(receipt)
 
     def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
         """Makes the view before the current one current again, and takes back the entries it brought."""
         with _versions():
-            undone = self._native.undo_compaction(self._session_id, expected, write_id, clock)
+            undone = self._native.undo_compaction(self._session_id, (expected, write_id), clock)
         head, withdrawn, version = undone
         return UndoReceipt(head, withdrawn, _version(version))
 
     def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
         """Writes the session's clock alone."""
         with _versions():
-            return _version(self._native.save_clock(self._session_id, expected, write_id, clock))
+            return _version(self._native.save_clock(self._session_id, (expected, write_id), clock))
 
     def save_settings(
         self, settings: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
         """Writes what was settled for the session."""
         with _versions():
-            return _version(self._native.save_settings(self._session_id, expected, write_id, settings))
+            return _version(self._native.save_settings(self._session_id, (expected, write_id), settings))
 
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
         """Gives a derived text that was forgotten a new one; None where it is no such text."""
         with _versions():
-            return _version(self._native.renew(self._session_id, expected, write_id, derived_id, content))
+            return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
 
     def compactions(self) -> list[CompactionRow]:
         """Every compaction ever committed, in order."""
@@ -202,9 +197,9 @@ class DatabaseLog:
         self._is_searched = True
         return found
 
-    def _state(self, row: tuple[Any, ...]) -> LogState:
-        (next_seq, head, redactions, counter), clock, settings, namespace, write_id, deleted, title = row
-        self._titled, self._is_searched = bool(title), False
+    def _state(self, row: _native.LogState) -> LogState:
+        next_seq, head, redactions, counter = row.version
+        self._titled, self._is_searched = bool(row.title), False
         standing = None if head is None else self.compaction(head)
         if head is not None and standing is None:
             raise StoreCorruptError(
@@ -215,13 +210,13 @@ class DatabaseLog:
         return LogState(
             next_seq=next_seq,
             head=standing,
-            clock=clock,
+            clock=row.clock,
             redactions=redactions,
             counter=counter,
-            deleted=deleted,
-            namespace=namespace,
-            write_id=write_id,
-            settings=settings,
+            deleted=row.deleted,
+            namespace=row.namespace,
+            write_id=row.write_id,
+            settings=row.settings,
         )
 
 
@@ -238,11 +233,11 @@ def _versions() -> Iterator[None]:
         raise
 
 
-def _version(row: tuple[int, int | None, int, int] | None) -> SessionVersion | None:
+def _version(row: _Version | None) -> SessionVersion | None:
     return None if row is None else SessionVersion(*row)
 
 
-def _receipt(row: tuple[Any, ...]) -> CommitReceipt:
+def _receipt(row: tuple[int, list[int], list[int | None], _Version | None]) -> CommitReceipt:
     compaction_id, derived_ids, entry_ids, version = row
     return CommitReceipt(compaction_id, tuple(derived_ids), tuple(entry_ids), _version(version))
 

@@ -164,7 +164,7 @@ class DatabaseStore(Store):
     def _names(self) -> list[str]:
         """The ids of all sessions."""
         listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
-        return [row[0] for row in listed]
+        return [row.name for row in listed]
 
     def _forget_facts(
         self, fact_ids: Collection[str], session_id: str | None, dry_run: bool, others: tuple[Any, ...]
@@ -229,7 +229,7 @@ class DatabaseStore(Store):
         rows, next_offset = self._native.sessions(
             namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))
         )
-        return SessionPage(tuple(session_info(*row) for row in rows), next_offset)
+        return SessionPage(tuple(map(session_info, rows)), next_offset)
 
     def delete_session(self, session_id: str) -> int:
         return self._native.delete_session(session_id)

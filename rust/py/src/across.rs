@@ -2,10 +2,10 @@
 //! store have changed.
 
 use pyo3::prelude::*;
-use siltstone_core::memory::{self, Across};
+use siltstone_core::memory::{self, Across, NewEntry};
 
-use crate::entries::{EntryIn, entries_in};
-use crate::rows::{MessageOut, message_out};
+use crate::record::In;
+use crate::rows::{LogRow, rows_out};
 use crate::search::{Found, SearchOptions, VectorIn, vector_in};
 use crate::store::Store;
 use crate::text::Text;
@@ -25,18 +25,16 @@ impl Unread {
 
     /// The messages as their log gives them.
     #[getter]
-    fn rows(&self) -> Vec<MessageOut> {
-        let messages = self.inner.messages.iter();
-        messages.cloned().map(message_out).collect()
+    fn rows(&self) -> Vec<LogRow> {
+        rows_out(self.inner.messages.clone())
     }
 }
 
+/// What there is to find of each message, where there is anything.
+type Said = Vec<Option<In<NewEntry>>>;
+
 /// What the namespace of the session has; or the messages of it that have to be read first.
 #[pyfunction]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
 pub(crate) fn search_across(
     py: Python<'_>,
     store: PyRef<'_, Store>,
@@ -60,29 +58,20 @@ pub(crate) fn search_across(
 
 /// What is another text after every change of a fact of the store; None where that cannot be told.
 #[pyfunction]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
 pub(crate) fn facts_revision(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Option<String>> {
     store.run(py, memory::Store::facts_revision)
 }
 
 /// Takes in the texts of those messages.
 #[pyfunction]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
 pub(crate) fn take_said(
     py: Python<'_>,
     store: PyRef<'_, Store>,
     session: Text,
-    said: Vec<(PyRef<'_, Unread>, Vec<Option<EntryIn>>)>,
+    said: Vec<(PyRef<'_, Unread>, Said)>,
 ) -> PyResult<()> {
-    let one = |each: EntryIn| entries_in(vec![each]).pop();
     let said = said.into_iter().map(|(unread, entries)| {
-        let entries = entries.into_iter().map(|each| each.and_then(one));
+        let entries = entries.into_iter().map(|entry| entry.map(|entry| entry.0));
         (unread.inner.clone(), entries.collect())
     });
     let said: Vec<_> = said.collect();

@@ -1,10 +1,5 @@
 //! `Bm25Index`: texts by the terms they share with a query. Arrays cross the wall as native-endian bytes.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 

@@ -1,10 +1,5 @@
 //! `Flat` and `Hnsw`: indexes over rows of floats. Arrays cross the wall as buffers, answers as bytes.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use std::path::PathBuf;
 
 use pyo3::buffer::PyBuffer;
@@ -215,7 +210,6 @@ impl Hnsw {
         Ok(found.cross(py))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "three of them are one matrix")]
     fn search_sparse<'py>(
         &self,
         py: Python<'py>,

@@ -13,7 +13,6 @@ pub(crate) struct DocumentedBm25(Documents);
 #[pymethods]
 impl DocumentedBm25 {
     #[new]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
     fn new(py: Python<'_>, texts: Vec<Vec<Text>>) -> PyResult<Self> {
         guard(py, || {
             let mut documents = Documents::default();
@@ -29,13 +28,11 @@ impl DocumentedBm25 {
     }
 
     /// The score of each text.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
     fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
         guard_short(py, || Ok(self.0.scores(&words(&query))))
     }
 
     /// The best of the texts that have enough of the query, as pairs of number and score.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
     fn best(
         &self,
         py: Python<'_>,

@@ -1,10 +1,5 @@
 //! `word_hash`, `bucket`, `embed_batch`, `embed_sparse`: rows cross the wall as native-endian bytes.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 use siltstone_core::embed::hash::{self, HashRule};

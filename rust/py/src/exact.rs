@@ -1,10 +1,5 @@
 //! `HashedTfIndex`: texts by the cosine of their hashed embeddings. Arrays cross the wall as native-endian bytes.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use std::iter;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};

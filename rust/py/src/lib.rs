@@ -1,5 +1,14 @@
 //! The module `siltstone._native`: registers what the other files export.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    reason = "PyO3 hands arguments over by value, one by one"
+)]
+
+#[macro_use]
+mod record;
+
 mod across;
 mod arrays;
 mod bm25;
@@ -13,7 +22,6 @@ mod explain;
 mod fork;
 mod interpreter;
 mod json;
-mod log;
 mod outline;
 mod reading;
 mod recall;
@@ -57,6 +65,8 @@ mod _native {
     use crate::recall::{BlockOptions, BlockWriter, RecallContext, RecallQuery, Recalled};
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
+    #[pymodule_export]
+    use crate::rows::{Compaction, Derived, LogRow, LogState, SessionRow};
     #[pymodule_export]
     use crate::search::{Found, Hit, SearchOptions};
     #[pymodule_export]

@@ -1,10 +1,5 @@
 //! `best_window`, `matching_lines` and `condense`: how much of a long text is shown, and in which form.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use pyo3::prelude::*;
 use siltstone_core::condense::Earlier;
 use siltstone_core::{analyse, condense as condensing, grep};

@@ -131,7 +131,6 @@ pub(crate) struct BlockWriter {
 #[pymethods]
 impl BlockWriter {
     #[new]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
     fn new(special: Text, safe: Py<PyAny>, word: Py<PyAny>, framed: Py<PyAny>) -> Self {
         let ascii = special.bytes().filter(u8::is_ascii);
         let mut others: Vec<char> = special.chars().filter(|char| !char.is_ascii()).collect();
@@ -146,7 +145,6 @@ impl BlockWriter {
     }
 
     /// The block, what it counts, and how many facts and details it has.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
     fn write(
         &self,
         py: Python<'_>,
@@ -170,11 +168,6 @@ impl BlockWriter {
     }
 
     /// The block of what the store has said that fits a query, is not in context, and scores enough.
-    #[expect(
-        clippy::needless_pass_by_value,
-        clippy::too_many_arguments,
-        reason = "PyO3 hands arguments over by value, one by one"
-    )]
     fn recall(
         &self,
         py: Python<'_>,

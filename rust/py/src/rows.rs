@@ -1,136 +1,195 @@
 //! Rows of a session's log as they cross the wall, and the figures of a store.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use siltstone_core::id::SessionId;
+use pyo3::types::PyDict;
 use siltstone_core::memory::{
-    Compaction, CompactionBody, Derived, DerivedKind, Fact, Figures, LogState, Message, NewDerived,
-    NewFact, NewMessage, SessionFigures, SessionVersion,
+    self, Committed, CompactionBody, DerivedKind, Fact, Figures, NewCompaction, NewDerived,
+    NewEntry, NewFact, NewMessage, SessionFigures, SessionVersion, Write,
 };
-use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
+use crate::entries::{Ids, ids_out};
+use crate::error::to_exception;
+use crate::record::{In, values};
 use crate::text::Text;
 
-/// raw, role, dialect, provenance, tokens, `created_at`.
-pub(crate) type MessageIn = (Text, Text, Text, Text, i64, i64);
-/// seq, as it came in, and then `write_id`.
-pub(crate) type MessageOut = (i64, String, String, String, String, i64, i64, i64);
 /// `next_seq`, head, redactions, counter.
 pub(crate) type VersionRow = (i64, Option<i64>, i64, i64);
-
-/// `siltstone.memory.log.SessionVersion`, read by its attributes.
-#[derive(FromPyObject)]
-pub(crate) struct VersionIn {
-    next_seq: i64,
-    head: Option<i64>,
-    redactions: i64,
-    counter: i64,
-}
-
-/// version, clock, settings, namespace, `write_id`, deleted, title.
-pub(crate) type StateOut = (VersionRow, String, String, String, i64, bool, String);
-/// kind, raw, covers, seq, level, degraded, dialect.
-pub(crate) type DerivedIn = (Text, Text, Text, Option<i64>, i64, bool, Text);
-/// id, kind, raw, covers, seq, level, degraded, redacted, dialect, `created_at`.
-pub(crate) type DerivedOut = (
-    i64,
-    &'static str,
-    String,
-    String,
+/// The version that a writer read, and its own id of the write.
+pub(crate) type WriteIn = (In<SessionVersion>, i64);
+/// The compaction, its derived texts, the entries, the version.
+pub(crate) type CommittedOut = (i64, Vec<i64>, Ids, Option<VersionRow>);
+/// The compactions whose entries leave, the parent, messages, entries.
+pub(crate) type RewriteIn = (
+    Vec<i64>,
     Option<i64>,
-    i64,
-    bool,
-    bool,
-    String,
-    i64,
+    Vec<In<NewMessage>>,
+    Vec<In<NewEntry>>,
 );
-/// session, namespace, title, messages, entries, compactions, tokens, `first_at`, `last_at`.
-pub(crate) type SessionOut = (
-    String,
-    String,
-    String,
-    i64,
-    i64,
-    i64,
-    i64,
-    Option<i64>,
-    Option<i64>,
-);
-/// id, key, state, body.
+/// id, key, state, body, body before.
 pub(crate) type FactIn = (Option<i64>, Text, Text, Text, Option<Text>);
 /// id, namespace, state, key, body, `created_at`, `changed_at`.
 pub(crate) type FactOut = (i64, String, String, String, String, i64, i64);
 /// An entry without vectors: id, content, role, name.
 pub(crate) type MissingOut = (i64, String, String, Option<String>);
-/// A session id is a key: it is refused where it would have to be repaired, for two might become one.
-pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
-    if text.is_repaired() {
-        let message = "a session id must not hold lone surrogates";
-        return Err(Error::new(ErrorKind::InvalidEntry, message));
+
+reads!(SessionVersion {
+    next_seq: i64,
+    head: Option<i64>,
+    redactions: i64,
+    counter: i64,
+});
+
+reads!(NewMessage {
+    raw: Text,
+    role: Text,
+    dialect: Text,
+    provenance: Text,
+    tokens: i64,
+    created_at: i64,
+});
+
+reads!(CompactionBody {
+    policy: Text,
+    reason: Text,
+    state: Text,
+    covers: Text,
+    view: Text,
+    next_seq: i64,
+    model: Text,
+    usage: Text,
+    tokens_before: i64,
+    tokens_after: i64,
+    messages_before: i64,
+    messages_after: i64,
+    created_at: i64,
+});
+
+/// `siltstone.memory.convert.DerivedText`, read by its attributes.
+#[derive(FromPyObject)]
+struct DerivedIn {
+    kind: Text,
+    raw: Text,
+    covers: Text,
+    seq: Option<i64>,
+    level: i64,
+    degraded: bool,
+    dialect: Text,
+}
+
+impl<'py> FromPyObject<'_, 'py> for In<NewDerived> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let text: DerivedIn = object.extract()?;
+        let kind =
+            DerivedKind::of(&text.kind).map_err(|error| to_exception(object.py(), &error))?;
+        Ok(Self(NewDerived {
+            kind,
+            raw: text.raw.into(),
+            covers: text.covers.into(),
+            seq: text.seq,
+            level: text.level,
+            degraded: text.degraded,
+            dialect: text.dialect.into(),
+        }))
     }
-    SessionId::new(text)
 }
 
-/// A namespace is a key, too.
-pub(crate) fn namespace_in(text: &Text) -> CoreResult<&str> {
-    if !text.is_empty() {
-        session_id(text)?;
-    }
-    Ok(text)
-}
+impl<'py> FromPyObject<'_, 'py> for In<NewCompaction> {
+    type Error = PyErr;
 
-pub(crate) fn session_out(row: SessionFigures) -> SessionOut {
-    (
-        row.session,
-        row.namespace,
-        row.title,
-        row.messages,
-        row.entries,
-        row.compactions,
-        row.tokens,
-        row.first_at,
-        row.last_at,
-    )
-}
-
-pub(crate) fn message_in(row: MessageIn) -> NewMessage {
-    let (raw, role, dialect, provenance, tokens, created_at) = row;
-    NewMessage {
-        raw: raw.to_string(),
-        role: role.to_string(),
-        dialect: dialect.to_string(),
-        provenance: provenance.to_string(),
-        tokens,
-        created_at,
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let In(body) = object.extract()?;
+        let derived = object.getattr("derived")?.extract()?;
+        Ok(Self(NewCompaction {
+            body,
+            derived: values(derived),
+        }))
     }
 }
 
-pub(crate) fn message_out(row: Message) -> MessageOut {
-    let Message {
-        seq,
-        write_id,
-        message,
-    } = row;
-    let NewMessage {
-        raw,
-        role,
-        dialect,
-        provenance,
-        tokens,
-        created_at,
-    } = message;
-    (
-        seq, raw, role, dialect, provenance, tokens, created_at, write_id,
-    )
+class! {
+    /// A message as the log holds it.
+    LogRow(row: memory::Message) {
+        seq: i64 = row.seq,
+        raw: String = row.message.raw,
+        role: String = row.message.role,
+        dialect: String = row.message.dialect,
+        provenance: String = row.message.provenance,
+        tokens: i64 = row.message.tokens,
+        created_at: i64 = row.message.created_at,
+        write_id: i64 = row.write_id,
+    }
 }
 
-pub(crate) fn version_in(version: &VersionIn) -> SessionVersion {
-    SessionVersion {
-        next_seq: version.next_seq,
-        head: version.head,
-        redactions: version.redactions,
-        counter: version.counter,
+class! {
+    /// A derived text as the log holds it.
+    Derived(row: memory::Derived) {
+        derived_id: i64 = row.id,
+        kind: &'static str = row.text.kind.name(),
+        raw: String = row.text.raw,
+        covers: String = row.text.covers,
+        seq: Option<i64> = row.text.seq,
+        level: i64 = row.text.level,
+        degraded: bool = row.text.degraded,
+        redacted: bool = row.redacted,
+        dialect: String = row.text.dialect,
+        created_at: i64 = row.created_at,
     }
+}
+
+class! {
+    /// A compaction as the log holds it.
+    Compaction(row: memory::Compaction) {
+        compaction_id: i64 = row.id,
+        parent: Option<i64> = row.parent,
+        derived_ids: Vec<i64> = row.derived,
+        policy: String = row.body.policy,
+        reason: String = row.body.reason,
+        state: String = row.body.state,
+        covers: String = row.body.covers,
+        view: String = row.body.view,
+        next_seq: i64 = row.body.next_seq,
+        model: String = row.body.model,
+        usage: String = row.body.usage,
+        tokens_before: i64 = row.body.tokens_before,
+        tokens_after: i64 = row.body.tokens_after,
+        messages_before: i64 = row.body.messages_before,
+        messages_after: i64 = row.body.messages_after,
+        created_at: i64 = row.body.created_at,
+    }
+}
+
+class! {
+    /// Where the log of a session stands.
+    LogState(state: memory::LogState) {
+        version: VersionRow = version_out(state.version),
+        clock: String = state.clock,
+        settings: String = state.settings,
+        namespace: String = state.namespace,
+        write_id: i64 = state.write_id,
+        deleted: bool = state.deleted,
+        title: String = state.title,
+    }
+}
+
+class! {
+    /// A session in a list.
+    SessionRow(row: SessionFigures) {
+        name: String = row.session,
+        namespace: String = row.namespace,
+        title: String = row.title,
+        messages: i64 = row.messages,
+        entries: i64 = row.entries,
+        compactions: i64 = row.compactions,
+        tokens: i64 = row.tokens,
+        first_at: Option<i64> = row.first_at,
+        last_at: Option<i64> = row.last_at,
+    }
+}
+
+pub(crate) fn write_in((In(expected), id): WriteIn) -> Write {
+    Write { expected, id }
 }
 
 pub(crate) fn version_out(version: SessionVersion) -> VersionRow {
@@ -143,66 +202,27 @@ pub(crate) fn version_out(version: SessionVersion) -> VersionRow {
     (next_seq, head, redactions, counter)
 }
 
-pub(crate) fn state_out(state: LogState) -> StateOut {
-    let LogState {
-        version,
-        clock,
-        settings,
-        namespace,
-        write_id,
-        deleted,
-        title,
-    } = state;
-    let version = version_out(version);
+pub(crate) fn committed_out(done: Committed) -> CommittedOut {
     (
-        version, clock, settings, namespace, write_id, deleted, title,
+        done.compaction,
+        done.derived,
+        ids_out(&done.entries),
+        done.version.map(version_out),
     )
 }
 
-pub(crate) fn derived_in(row: DerivedIn) -> CoreResult<NewDerived> {
-    let (kind, raw, covers, seq, level, degraded, dialect) = row;
-    Ok(NewDerived {
-        kind: DerivedKind::of(&kind)?,
-        seq,
-        level,
-        degraded,
-        covers: covers.to_string(),
-        raw: raw.to_string(),
-        dialect: dialect.to_string(),
-    })
-}
-
-pub(crate) fn derived_out(row: Derived) -> DerivedOut {
-    let NewDerived {
-        kind,
-        seq,
-        level,
-        degraded,
-        covers,
-        raw,
-        dialect,
-    } = row.text;
-    (
-        row.id,
-        kind.name(),
-        raw,
-        covers,
-        seq,
-        level,
-        degraded,
-        row.redacted,
-        dialect,
-        row.created_at,
-    )
+/// Rows of the core as objects of Python.
+pub(crate) fn rows_out<In, Out: From<In>>(rows: Vec<In>) -> Vec<Out> {
+    rows.into_iter().map(Out::from).collect()
 }
 
 pub(crate) fn fact_in((id, key, state, body, was): FactIn) -> NewFact {
     NewFact {
         id,
-        key: key.to_string(),
-        state: state.to_string(),
-        body: body.to_string(),
-        was: was.map(|was| was.to_string()),
+        key: key.into(),
+        state: state.into(),
+        body: body.into(),
+        was: was.map(String::from),
     }
 }
 
@@ -239,63 +259,4 @@ pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<B
     }
     stats.set_item("detail", detail)?;
     Ok(stats)
-}
-
-pub(crate) fn compaction_in(row: &Bound<'_, PyTuple>) -> PyResult<CompactionBody> {
-    let text =
-        |place| -> PyResult<String> { Ok(row.get_item(place)?.extract::<Text>()?.to_string()) };
-    let integer = |place| -> PyResult<i64> { row.get_item(place)?.extract() };
-    Ok(CompactionBody {
-        policy: text(0)?,
-        reason: text(1)?,
-        state: text(2)?,
-        covers: text(3)?,
-        view: text(4)?,
-        next_seq: integer(5)?,
-        model: text(6)?,
-        usage: text(7)?,
-        tokens_before: integer(8)?,
-        tokens_after: integer(9)?,
-        messages_before: integer(10)?,
-        messages_after: integer(11)?,
-        created_at: integer(12)?,
-    })
-}
-
-/// id, parent, ids of the derived texts that it brought, and then as it came in.
-pub(crate) fn compaction_out(py: Python<'_>, row: Compaction) -> PyResult<Bound<'_, PyTuple>> {
-    let body = row.body;
-    let head = (row.id, row.parent, row.derived);
-    let texts = (
-        body.policy,
-        body.reason,
-        body.state,
-        body.covers,
-        body.view,
-        body.next_seq,
-        body.model,
-        body.usage,
-    );
-    let counts = (
-        body.tokens_before,
-        body.tokens_after,
-        body.messages_before,
-        body.messages_after,
-        body.created_at,
-    );
-    let parts = (
-        head.into_pyobject(py)?,
-        texts.into_pyobject(py)?,
-        counts.into_pyobject(py)?,
-    );
-    let joined = parts.0.add(parts.1)?.add(parts.2)?;
-    Ok(joined.cast_into::<PyTuple>()?)
-}
-
-pub(crate) fn compactions_out(
-    py: Python<'_>,
-    rows: Vec<Compaction>,
-) -> PyResult<Vec<Bound<'_, PyTuple>>> {
-    let rows = rows.into_iter();
-    rows.map(|row| compaction_out(py, row)).collect()
 }

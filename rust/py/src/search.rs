@@ -33,11 +33,6 @@ impl SearchOptions {
     #[pyo3(signature = (base=None, *, limit=None, ranker=None, index=None, min_score=None, explain=None,
                         decay=None, now=None, fusion=None, since=None, until=None, role=None, kind=None,
                         name=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::needless_pass_by_value,
-        reason = "they are the keywords of a search, and PyO3 hands them over by value"
-    )]
     fn new(
         py: Python<'_>,
         base: Option<PyRef<'_, Self>>,

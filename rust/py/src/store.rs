@@ -1,34 +1,27 @@
 //! `Store`: the durable store.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::id::{EntryId, SessionId};
-use siltstone_core::memory::{self, Handle, NewFact};
-
-use crate::entries::{
-    EntryIn, Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, entries_in, ids_out,
-    targets_in,
+use siltstone_core::memory::{
+    self, Append, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Rewrite, SessionVersion,
 };
+
+use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
 use crate::error::guard;
-use crate::log::{self, CommittedOut, RewriteIn, write_in};
+use crate::record::{In, values};
 use crate::rows::{
-    DerivedIn, DerivedOut, FactIn, FactOut, MessageIn, MessageOut, MissingOut, SessionOut,
-    StateOut, VersionIn, VersionRow, compaction_out, compactions_out, derived_out, fact_in,
-    fact_out, figures_out, message_out, namespace_in, session_id, session_out, state_out,
-    version_out,
+    CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
+    SessionRow, VersionRow, WriteIn, committed_out, fact_in, fact_out, figures_out, rows_out,
+    version_out, write_in,
 };
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
-use crate::text::Text;
+use crate::text::{Text, namespace_in, session_id};
 
 /// A store that is open; safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -54,6 +47,17 @@ impl Store {
         work: impl FnOnce(&memory::Store, &SessionId) -> CoreResult<T> + Send,
     ) -> PyResult<T> {
         self.run(py, |store| work(store, &session_id(session)?))
+    }
+
+    /// The same, where the answer is the version that the session has then.
+    fn write(
+        &self,
+        py: Python<'_>,
+        session: &Text,
+        work: impl FnOnce(&memory::Store, &SessionId) -> CoreResult<Option<SessionVersion>> + Send,
+    ) -> PyResult<Option<VersionRow>> {
+        let version = self.run_of(py, session, work)?;
+        Ok(version.map(version_out))
     }
 }
 
@@ -107,27 +111,29 @@ impl Store {
 
     // The log of a session.
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the keywords of the Python face"
-    )]
     fn append_messages(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
-        rows: Vec<MessageIn>,
+        write: WriteIn,
+        rows: Vec<In<NewMessage>>,
         clock: Text,
         title: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let write = (expected, write_id);
-        log::append(py, &self.handle, &session, write, rows, &clock, &title)
+        let (write, messages) = (write_in(write), values(rows));
+        let append = Append {
+            messages: &messages,
+            clock: &clock,
+            title: &title,
+        };
+        self.write(py, &session, |store, session| {
+            store.append(session, write, append)
+        })
     }
 
-    fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<StateOut> {
-        self.run_of(py, &session, memory::Store::log_state)
-            .map(state_out)
+    fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<LogState> {
+        let state = self.run_of(py, &session, memory::Store::log_state)?;
+        Ok(state.into())
     }
 
     fn open_session(
@@ -135,17 +141,16 @@ impl Store {
         py: Python<'_>,
         session: Text,
         namespace: Option<Text>,
-    ) -> PyResult<StateOut> {
+    ) -> PyResult<LogState> {
         let state = self.run_of(py, &session, |store, session| {
             let namespace = namespace.as_ref().map(namespace_in).transpose()?;
             store.open_session(session, namespace)
         })?;
-        Ok(state_out(state))
+        Ok(state.into())
     }
 
     fn version(&self, py: Python<'_>, session: Text) -> PyResult<Option<VersionRow>> {
-        let version = self.run_of(py, &session, memory::Store::version)?;
-        Ok(version.map(version_out))
+        self.write(py, &session, memory::Store::version)
     }
 
     fn read_messages(
@@ -154,168 +159,162 @@ impl Store {
         session: Text,
         start: i64,
         end: i64,
-    ) -> PyResult<Vec<MessageOut>> {
+    ) -> PyResult<Vec<LogRow>> {
         let messages = self.run_of(py, &session, |store, session| {
             store.messages(session, start, end)
         })?;
-        Ok(messages.into_iter().map(message_out).collect())
+        Ok(rows_out(messages))
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the keywords of the Python face"
-    )]
     fn commit_compaction(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
-        row: &Bound<'_, PyTuple>,
-        derived: Vec<DerivedIn>,
-        entries: Vec<EntryIn>,
+        write: WriteIn,
+        row: In<NewCompaction>,
+        entries: Vec<In<NewEntry>>,
         clock: Text,
     ) -> PyResult<CommittedOut> {
-        let (handle, write) = (&self.handle, (expected, write_id));
-        log::commit_compaction(py, handle, &session, write, (row, derived), entries, &clock)
+        let (write, entries) = (write_in(write), values(entries));
+        let done = self.run_of(py, &session, |store, session| {
+            store.commit_compaction(session, write, &row.0, &entries, &clock)
+        })?;
+        Ok(committed_out(done))
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the keywords of the Python face"
-    )]
     fn rewrite(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
-        row: &Bound<'_, PyTuple>,
-        derived: Vec<DerivedIn>,
+        write: WriteIn,
+        row: In<NewCompaction>,
         changes: RewriteIn,
         clock: Text,
     ) -> PyResult<CommittedOut> {
-        let (handle, write) = (&self.handle, (expected, write_id));
-        log::rewrite(py, handle, &session, write, (row, derived), changes, &clock)
+        let (withdrawn, parent, messages, entries) = changes;
+        let (messages, entries) = (values(messages), values(entries));
+        let rewrite = Rewrite {
+            withdrawn: &withdrawn,
+            parent,
+            messages: &messages,
+            row: &row.0,
+            entries: &entries,
+        };
+        let write = write_in(write);
+        let done = self.run_of(py, &session, |store, session| {
+            store.rewrite(session, write, rewrite, &clock)
+        })?;
+        Ok(committed_out(done))
     }
 
     fn undo_compaction(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
+        write: WriteIn,
         clock: Text,
     ) -> PyResult<(Option<i64>, i64, Option<VersionRow>)> {
-        log::undo_compaction(py, &self.handle, &session, (expected, write_id), &clock)
+        let write = write_in(write);
+        let undone = self.run_of(py, &session, |store, session| {
+            store.undo_compaction(session, write, &clock)
+        })?;
+        Ok((undone.head, undone.entries, undone.version.map(version_out)))
     }
 
     fn save_clock(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
+        write: WriteIn,
         clock: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let version = self.run_of(py, &session, |store, session| {
-            store.save_clock(session, write_in((expected, write_id)), &clock)
-        })?;
-        Ok(version.map(version_out))
+        let write = write_in(write);
+        self.write(py, &session, |store, session| {
+            store.save_clock(session, write, &clock)
+        })
     }
 
     fn save_settings(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
+        write: WriteIn,
         settings: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let version = self.run_of(py, &session, |store, session| {
-            store.save_settings(session, write_in((expected, write_id)), &settings)
-        })?;
-        Ok(version.map(version_out))
+        let write = write_in(write);
+        self.write(py, &session, |store, session| {
+            store.save_settings(session, write, &settings)
+        })
     }
 
     fn renew(
         &self,
         py: Python<'_>,
         session: Text,
-        expected: VersionIn,
-        write_id: i64,
+        write: WriteIn,
         derived_id: i64,
         raw: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let version = self.run_of(py, &session, |store, session| {
-            store.renew(session, write_in((expected, write_id)), derived_id, &raw)
-        })?;
-        Ok(version.map(version_out))
+        let write = write_in(write);
+        self.write(py, &session, |store, session| {
+            store.renew(session, write, derived_id, &raw)
+        })
     }
 
-    fn compactions<'py>(
-        &self,
-        py: Python<'py>,
-        session: Text,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    fn compactions(&self, py: Python<'_>, session: Text) -> PyResult<Vec<Compaction>> {
         let rows = self.run_of(py, &session, memory::Store::compactions)?;
-        compactions_out(py, rows)
+        Ok(rows_out(rows))
     }
 
-    fn compactions_after<'py>(
-        &self,
-        py: Python<'py>,
-        session: Text,
-        after: i64,
-        limit: usize,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let rows = self.run_of(py, &session, |store, session| {
-            store.compactions_after(session, after, limit)
-        })?;
-        compactions_out(py, rows)
-    }
-
-    fn chain<'py>(
-        &self,
-        py: Python<'py>,
-        session: Text,
-        head: i64,
-        until: Option<i64>,
-        limit: usize,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let rows = self.run_of(py, &session, |store, session| {
-            store.chain(session, head, until, limit)
-        })?;
-        compactions_out(py, rows)
-    }
-
-    fn compaction<'py>(
-        &self,
-        py: Python<'py>,
-        session: Text,
-        compaction_id: i64,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let row = self.run_of(py, &session, |store, session| {
-            store.compaction(session, compaction_id)
-        })?;
-        row.map(|row| compaction_out(py, row)).transpose()
-    }
-
-    fn derived(&self, py: Python<'_>, session: Text, ids: Vec<i64>) -> PyResult<Vec<DerivedOut>> {
-        let rows = self.run_of(py, &session, |store, session| store.derived(session, &ids))?;
-        Ok(rows.into_iter().map(derived_out).collect())
-    }
-
-    fn derived_after(
+    fn compactions_after(
         &self,
         py: Python<'_>,
         session: Text,
         after: i64,
-    ) -> PyResult<Vec<DerivedOut>> {
+        limit: usize,
+    ) -> PyResult<Vec<Compaction>> {
+        let rows = self.run_of(py, &session, |store, session| {
+            store.compactions_after(session, after, limit)
+        })?;
+        Ok(rows_out(rows))
+    }
+
+    fn chain(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        head: i64,
+        until: Option<i64>,
+        limit: usize,
+    ) -> PyResult<Vec<Compaction>> {
+        let rows = self.run_of(py, &session, |store, session| {
+            store.chain(session, head, until, limit)
+        })?;
+        Ok(rows_out(rows))
+    }
+
+    fn compaction(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        compaction_id: i64,
+    ) -> PyResult<Option<Compaction>> {
+        let row = self.run_of(py, &session, |store, session| {
+            store.compaction(session, compaction_id)
+        })?;
+        Ok(row.map(Compaction::from))
+    }
+
+    fn derived(&self, py: Python<'_>, session: Text, ids: Vec<i64>) -> PyResult<Vec<Derived>> {
+        let rows = self.run_of(py, &session, |store, session| store.derived(session, &ids))?;
+        Ok(rows_out(rows))
+    }
+
+    fn derived_after(&self, py: Python<'_>, session: Text, after: i64) -> PyResult<Vec<Derived>> {
         let rows = self.run_of(py, &session, |store, session| {
             store.derived_after(session, after)
         })?;
-        Ok(rows.into_iter().map(derived_out).collect())
+        Ok(rows_out(rows))
     }
 
     fn derived_like(
@@ -323,14 +322,12 @@ impl Store {
         py: Python<'_>,
         session: Text,
         texts: Vec<Text>,
-    ) -> PyResult<Vec<Vec<DerivedOut>>> {
+    ) -> PyResult<Vec<Vec<Derived>>> {
         let found = self.run_of(py, &session, |store, session| {
-            let texts: Vec<String> = texts.iter().map(|text| text.to_string()).collect();
+            let texts: Vec<String> = texts.into_iter().map(String::from).collect();
             store.derived_like(session, &texts)
         })?;
-        let rows = found.into_iter();
-        let rows = rows.map(|rows| rows.into_iter().map(derived_out).collect());
-        Ok(rows.collect())
+        Ok(found.into_iter().map(rows_out).collect())
     }
 
     // Facts, and messages that were forgotten and are sent again.
@@ -385,10 +382,10 @@ impl Store {
         &self,
         py: Python<'_>,
         session: Text,
-        entries: Vec<EntryIn>,
+        entries: Vec<In<NewEntry>>,
     ) -> PyResult<Ids> {
         self.run_of(py, &session, |store, session| {
-            Ok(ids_out(&store.insert(session, &entries_in(entries))?))
+            Ok(ids_out(&store.insert(session, &values(entries))?))
         })
     }
 
@@ -409,7 +406,7 @@ impl Store {
 
     fn get(&self, py: Python<'_>, entry_id: i64) -> PyResult<StoredEntry> {
         let (stored, session) = self.run(py, |store| store.get(EntryId(entry_id)))?;
-        Ok(StoredEntry::stored(stored, session))
+        Ok((stored.id.0, session, stored.entry).into())
     }
 
     fn entries(
@@ -493,12 +490,12 @@ impl Store {
         &self,
         py: Python<'_>,
         session: Text,
-        entries: Vec<EntryIn>,
+        entries: Vec<In<NewEntry>>,
         fingerprint: Text,
         now: i64,
     ) -> PyResult<String> {
         self.run_of(py, &session, |store, session| {
-            store.stage(session, &entries_in(entries), &fingerprint, now)
+            store.stage(session, &values(entries), &fingerprint, now)
         })
     }
 
@@ -529,14 +526,13 @@ impl Store {
         let stages = self.run(py, |store| {
             store.stages(session.as_ref().map(session_id).transpose()?.as_ref())
         })?;
-        Ok(stages.into_iter().map(Stage::from).collect())
+        Ok(rows_out(stages))
     }
 
     fn staged_entries(&self, py: Python<'_>, session: Text) -> PyResult<Vec<StoredEntry>> {
-        let waiting = self
-            .run_of(py, &session, memory::Store::staged_entries)?
-            .into_iter();
-        let entries = waiting.map(|staged| StoredEntry::staged(staged, session.to_string()));
+        let waiting = self.run_of(py, &session, memory::Store::staged_entries)?;
+        let waiting = waiting.into_iter();
+        let entries = waiting.map(|each| (each.id, session.to_string(), each.entry).into());
         Ok(entries.collect())
     }
 
@@ -548,12 +544,12 @@ impl Store {
         namespace: Option<Text>,
         offset: i64,
         limit: i64,
-    ) -> PyResult<(Vec<SessionOut>, Option<i64>)> {
+    ) -> PyResult<(Vec<SessionRow>, Option<i64>)> {
         let (rows, next) = self.run(py, |store| {
             let namespace = namespace.as_ref().map(namespace_in).transpose()?;
             store.sessions(namespace, offset, limit)
         })?;
-        Ok((rows.into_iter().map(session_out).collect(), next))
+        Ok((rows_out(rows), next))
     }
 
     fn forget(
@@ -563,7 +559,8 @@ impl Store {
         replacement: Text,
     ) -> PyResult<Forgotten> {
         let forgotten = self.run(py, |store| {
-            store.forget(&targets_in(targets)?, &replacement)
+            let targets: CoreResult<Vec<_>> = targets.into_iter().map(TargetIn::checked).collect();
+            store.forget(&targets?, &replacement)
         })?;
         Ok(forgotten.into())
     }
@@ -590,7 +587,7 @@ impl Store {
 
     fn repair(&self, py: Python<'_>, now: i64) -> PyResult<Vec<Finding>> {
         let findings = self.run(py, |store| store.repair(now))?;
-        Ok(findings.into_iter().map(Finding::from).collect())
+        Ok(rows_out(findings))
     }
 
     fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

@@ -10,6 +10,8 @@ use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
+use siltstone_core::id::SessionId;
+use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 /// A text that can be read with the interpreter released.
 ///
@@ -47,6 +49,15 @@ impl Deref for Text {
         match self {
             Self::Borrowed(text) => text,
             Self::Repaired(text) => text,
+        }
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        match text {
+            Text::Borrowed(text) => text.to_owned(),
+            Text::Repaired(text) => text,
         }
     }
 }
@@ -130,4 +141,21 @@ fn encode<'py>(text: &Bound<'py, PyString>, encoding: &str) -> PyResult<Bound<'p
     let bytes = PyString::type_object(text.py())
         .call_method1("encode", (text, encoding, "surrogatepass"))?;
     Ok(bytes.cast_into::<PyBytes>()?)
+}
+
+/// A session id is a key: it is refused where it would have to be repaired, for two might become one.
+pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
+    if text.is_repaired() {
+        let message = "a session id must not hold lone surrogates";
+        return Err(Error::new(ErrorKind::InvalidEntry, message));
+    }
+    SessionId::new(text)
+}
+
+/// A namespace is a key, too.
+pub(crate) fn namespace_in(text: &Text) -> CoreResult<&str> {
+    if !text.is_empty() {
+        session_id(text)?;
+    }
+    Ok(text)
 }

@@ -1,10 +1,5 @@
 //! `words`, `whitespace_words` and `terms`.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "PyO3 hands arguments over by value"
-)]
-
 use pyo3::prelude::*;
 use siltstone_core::{analyse, tokenize};
 

@@ -1,0 +1,43 @@
+//! Values of the core that cross the wall field by field: each field is named once.
+
+/// A value of the core that is read of an object of Python, by its attributes.
+pub(crate) struct In<T>(pub(crate) T);
+
+/// The values themselves.
+pub(crate) fn values<T>(rows: Vec<In<T>>) -> Vec<T> {
+    rows.into_iter().map(|row| row.0).collect()
+}
+
+/// How a type of the core is read: its fields, as what each is read, and where its attribute has another name, that.
+macro_rules! reads {
+    ($inner:ident { $($field:ident: $read:ty,)+ }) => {
+        impl<'py> pyo3::FromPyObject<'_, 'py> for $crate::record::In<$inner> {
+            type Error = pyo3::PyErr;
+
+            fn extract(object: pyo3::Borrowed<'_, 'py, pyo3::PyAny>) -> pyo3::PyResult<Self> {
+                let py = object.py();
+                Ok(Self($inner {
+                    $($field: object.getattr(pyo3::intern!(py, stringify!($field)))?.extract::<$read>()?.into(),)+
+                }))
+            }
+        }
+    };
+}
+
+/// A frozen class of Python with plain fields, and how each is made of a value of the core.
+macro_rules! class {
+    ($(#[$about:meta])* $name:ident($value:ident: $inner:ty) { $($field:ident: $type:ty = $made:expr,)+ }) => {
+        $(#[$about])*
+        #[allow(clippy::struct_field_names, reason = "they are the names that Python knows")]
+        #[pyo3::pyclass(frozen, get_all, module = "siltstone._native")]
+        pub(crate) struct $name {
+            $($field: $type,)+
+        }
+
+        impl From<$inner> for $name {
+            fn from($value: $inner) -> Self {
+                Self { $($field: $made,)+ }
+            }
+        }
+    };
+}
