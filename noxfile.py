@@ -39,7 +39,13 @@ def lowest(requirement: str) -> str:
 
 
 #: What is measured beside siltstone, where it does not come with the framework.
-PEERS = {"langchain": [], "pydantic-ai": ["pydantic-ai-harness>=0.62"], "openai-agents": []}
+PEERS: dict[str, list[str]] = {
+    "langchain": [],
+    "pydantic-ai": ["pydantic-ai-harness>=0.62"],
+    "openai-agents": [],
+    "openai": [],
+    "anthropic": [],
+}
 
 nox.options.sessions = ["adapter", "server"]
 

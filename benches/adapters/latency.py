@@ -1,23 +1,31 @@
 """What an adapter adds to a model call when nothing is due, at 1,000 messages, beside the framework's own.
 
-    nox -s "latency(langchain)" "latency(pydantic-ai)" "latency(openai-agents)"
+    nox -s latency                     all five
+    nox -s "latency(langchain)"        one
 
-An agent of the real framework runs with a scripted model: a call of a tool, then an answer. The hooks that
-the framework calls before a model call are timed inside of it, without the model. The first model call of a
-run has messages that the host has just read from its store, the second one more answer and one more result.
-Runs of siltstone and of the peer alternate, and the best counts: the machine may have other work. Siltstone
-writes what is new to the disk before each call, and the last line says what such a write takes here.
+An agent of the real framework runs with a scripted model: a call of a tool, then an answer. All that a hook
+does between two model calls is timed inside of the framework, without the model. The first model call of a
+run mostly has messages that the host has just read from its store; the second one has one answer and one
+result more. The rows of a table run in turns, and the best counts: the machine may have other work.
+
+A row each for siltstone in the process's memory, which is what the peers do (they keep nothing, and search
+nothing); on the disk, where what is new is durable before each call; and with recall, where the memory is
+searched for each new request as well. The last line says what a durable write takes here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import json
+import logging
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +37,57 @@ WORDS = "The crane lifts crates of salt and tin from the hold of the ship to the
 NEVER = 10**9
 
 
-def session(path: Path) -> siltstone.Session:
-    """A durable session whose policy is never due, with recall."""
+def session(path: Path | None, *, recall: bool = False) -> siltstone.Session:
+    """A session whose policy is never due."""
     policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=NEVER))
-    return siltstone.Session.open(path, "chat", policy=policy, recall=True)
+    memory: Any = siltstone.SimpleMemoryStore() if path is None else True
+    return siltstone.Session.open(path, "chat", policy=policy, recall=recall, memory=memory)
 
 
-def timed(into: list[float], began: float) -> None:
-    """Notes the milliseconds since *began*."""
-    into.append((time.perf_counter() - began) * 1_000)
+@dataclass
+class Meter:
+    """What the hooks of one agent take."""
+
+    spent: float = 0.0  #: seconds since the last model call
+    calls: list[float] = field(default_factory=list)  #: milliseconds for each model call
+
+    @contextmanager
+    def hook(self) -> Iterator[None]:
+        """Around a hook."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent += time.perf_counter() - began
+
+    def timed(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """*call*, a model call inside of a hook: what it takes is not the hook's."""
+
+        def called(request: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return call(request)
+            finally:
+                self.spent -= time.perf_counter() - began
+
+        return called
+
+    def sent(self) -> None:
+        """A request has gone out."""
+        self.calls.append(self.spent * 1_000)
+        self.spent = 0.0
+
+    def restart(self) -> None:
+        """Forgets all: the first run reads everything anew."""
+        self.spent = 0.0
+        self.calls.clear()
 
 
-def langchain(path: Path) -> dict[str, tuple[list[float], list[float]]]:
+Sessions = Mapping[str, siltstone.Session]
+Meters = dict[str, Meter]
+
+
+def langchain(sessions: Sessions) -> Meters:
     """``create_agent`` with a checkpointer, which reads its messages anew for each run."""
     from langchain.agents import create_agent
     from langchain.agents.middleware import SummarizationMiddleware
@@ -56,24 +103,24 @@ def langchain(path: Path) -> dict[str, tuple[list[float], list[float]]]:
 
     class Ours(SiltstoneMiddleware):
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            began, inside = time.perf_counter(), [0.0]
-
-            def called(changed: Any) -> Any:
-                entered = time.perf_counter()
-                answer = handler(changed)
-                inside[0] = time.perf_counter() - entered
-                return answer
-
-            answer = super().wrap_model_call(request, called)
-            timed(ours, began + inside[0])
+            with meter_of(self).hook():
+                answer = super().wrap_model_call(request, meter_of(self).timed(handler))
+            meter_of(self).sent()
             return answer
+
+        def after_agent(self, state: Any, runtime: Any) -> None:
+            with meter_of(self).hook():
+                super().after_agent(state, runtime)
 
     class Theirs(SummarizationMiddleware):
         def before_model(self, state: Any, runtime: Any) -> Any:
-            began = time.perf_counter()
-            answer = super().before_model(state, runtime)
-            timed(theirs, began)
+            with meter_of(self).hook():
+                answer = super().before_model(state, runtime)
+            meter_of(self).sent()
             return answer
+
+    def meter_of(hook: Any) -> Meter:
+        return meters[names[id(hook)]]
 
     def look_up(topic: str) -> str:
         """Looks a topic up."""
@@ -85,34 +132,34 @@ def langchain(path: Path) -> dict[str, tuple[list[float], list[float]]]:
             yield AIMessage("", tool_calls=calls)
             yield AIMessage("It is there.")
 
-    ours: list[float] = []
-    theirs: list[float] = []
     peer = Theirs(model=Fake(messages=replies()), trigger=("tokens", NEVER), keep=("messages", 20))
-    agents = [
-        create_agent(Fake(messages=replies()), [look_up], middleware=[each], checkpointer=InMemorySaver())
-        for each in (Ours(session(path)), peer)
-    ]
+    version = importlib.metadata.version("langchain")
+    hooks: dict[str, Any] = {name: Ours(each) for name, each in sessions.items()}
+    hooks[f"SummarizationMiddleware of langchain {version}"] = peer
+    names = {id(hook): name for name, hook in hooks.items()}
+    meters = {name: Meter() for name in hooks}
+    agents = {
+        name: create_agent(
+            Fake(messages=replies()), [look_up], middleware=[each], checkpointer=InMemorySaver()
+        )
+        for name, each in hooks.items()
+    }
     place: Any = {"configurable": {"thread_id": "1"}}
     past = [
         (HumanMessage if number % 2 == 0 else AIMessage)(f"{number}. {WORDS}", id=str(number))
         for number in range(MESSAGES)
     ]
-    for agent in agents:
+    for agent in agents.values():
         agent.update_state(place, {"messages": past})
-        agent.invoke({"messages": [("user", "Is it there?")]}, place)
-    ours.clear()
-    theirs.clear()
-    for _ in range(RUNS):
-        for agent in agents:
+    for number in range(RUNS + 1):
+        for name, agent in agents.items():
             agent.invoke({"messages": [("user", "Is it there?")]}, place)
-    version = importlib.metadata.version("langchain")
-    return {
-        "siltstone.adapters.langchain": (ours[::2], ours[1::2]),
-        f"langchain {version} SummarizationMiddleware": (theirs[::2], theirs[1::2]),
-    }
+            if number == 0:
+                meters[name].restart()
+    return meters
 
 
-def pydantic_ai(path: Path) -> dict[str, tuple[list[float], list[float]]]:
+def pydantic_ai(sessions: Sessions) -> Meters:
     """``Agent``, whose caller reads the messages from JSON for each run."""
     from pydantic_ai import Agent
     from pydantic_ai.messages import (
@@ -127,21 +174,25 @@ def pydantic_ai(path: Path) -> dict[str, tuple[list[float], list[float]]]:
 
     from siltstone.adapters.pydantic_ai import SiltstoneCapability
 
-    ours: list[float] = []
-    theirs: list[float] = []
+    def meter_of(hook: Any) -> Meter:
+        return meters[names[id(hook)]]
 
     class Ours(SiltstoneCapability[Any]):
         async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
-            began = time.perf_counter()
-            answer = await super().before_model_request(ctx, request_context)
-            timed(ours, began)
+            with meter_of(self).hook():
+                answer = await super().before_model_request(ctx, request_context)
+            meter_of(self).sent()
             return answer
+
+        async def after_run(self, ctx: Any, *, result: Any) -> Any:
+            with meter_of(self).hook():
+                return await super().after_run(ctx, result=result)
 
     class Theirs(SummarizingCompaction[Any]):
         async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
-            began = time.perf_counter()
-            answer = await super().before_model_request(ctx, request_context)
-            timed(theirs, began)
+            with meter_of(self).hook():
+                answer = await super().before_model_request(ctx, request_context)
+            meter_of(self).sent()
             return answer
 
     def look_up(topic: str) -> str:
@@ -159,44 +210,55 @@ def pydantic_ai(path: Path) -> dict[str, tuple[list[float], list[float]]]:
         else ModelResponse(parts=[TextPart(f"{number}. {WORDS}")])
         for number in range(MESSAGES)
     ]
-    capabilities: list[Any] = [Ours(session(path)), Theirs(max_tokens=NEVER)]
-    agents = [
-        Agent(FunctionModel(answer), tools=[look_up], capabilities=[each], instructions="You are a clerk.")
-        for each in capabilities
-    ]
-
-    async def main() -> None:
-        kept = [past for _ in agents]
-        for number in range(RUNS + 1):
-            for place, agent in enumerate(agents):
-                read = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(kept[place]))
-                kept[place] = (await agent.run("Is it there?", message_history=read)).all_messages()
-            if number == 0:
-                ours.clear()
-                theirs.clear()
-
-    asyncio.run(main())
     version = importlib.metadata.version("pydantic-ai-harness")
-    return {
-        "siltstone.adapters.pydantic_ai": (ours[::2], ours[1::2]),
-        f"pydantic-ai-harness {version} SummarizingCompaction": (theirs[::2], theirs[1::2]),
+    hooks: dict[str, Any] = {name: Ours(each) for name, each in sessions.items()}
+    hooks[f"SummarizingCompaction of pydantic-ai-harness {version}"] = Theirs(max_tokens=NEVER)
+    names = {id(hook): name for name, hook in hooks.items()}
+    meters = {name: Meter() for name in hooks}
+    agents = {
+        name: Agent(FunctionModel(answer), tools=[look_up], capabilities=[each], instructions="Be brief.")
+        for name, each in hooks.items()
     }
 
+    async def main() -> None:
+        kept = dict.fromkeys(agents, past)
+        for number in range(RUNS + 1):
+            for name, agent in agents.items():
+                read = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(kept[name]))
+                kept[name] = (await agent.run("Is it there?", message_history=read)).all_messages()
+                if number == 0:
+                    meters[name].restart()
 
-def openai_agents(path: Path) -> dict[str, tuple[list[float], list[float]]]:
-    """``Runner`` with a session; the stock session's own compaction needs OpenAI, so it stands alone."""
+    asyncio.run(main())
+    return meters
+
+
+def openai_agents(sessions: Sessions) -> Meters:
+    """``Runner`` with a session; the stock session's own compaction needs OpenAI, so there is no peer."""
     from agents import Agent, Runner, function_tool
     from agents.testing import ScriptedModel
 
     from siltstone.adapters.openai_agents import SiltstoneSession
 
-    ours: list[float] = []
-
     class Ours(SiltstoneSession):
+        meter: Meter
+
+        async def get_items(self, *args: Any, **options: Any) -> Any:
+            with self.meter.hook():
+                return await super().get_items(*args, **options)
+
+        async def add_items(self, *args: Any, **options: Any) -> None:
+            with self.meter.hook():
+                await super().add_items(*args, **options)
+
+        async def run_compaction(self, *args: Any, **options: Any) -> None:
+            with self.meter.hook():
+                await super().run_compaction(*args, **options)
+
         async def before_model_call(self, data: Any) -> Any:
-            began = time.perf_counter()
-            answer = await super().before_model_call(data)
-            timed(ours, began)
+            with self.meter.hook():
+                answer = await super().before_model_call(data)
+            self.meter.sent()
             return answer
 
     @function_tool
@@ -204,61 +266,159 @@ def openai_agents(path: Path) -> dict[str, tuple[list[float], list[float]]]:
         """Looks a topic up."""
         return topic
 
-    memory = session(path)
-    memory.append(*({"role": _role(number), "content": f"{number}. {WORDS}"} for number in range(MESSAGES)))
+    meters = {name: Meter() for name in sessions}
+    hosts: dict[str, Ours] = {}
+    for name, each in sessions.items():
+        each.append(*({"role": _role(number), "content": f"{number}. {WORDS}"} for number in range(MESSAGES)))
+        hosts[name] = Ours(each)
+        hosts[name].meter = meters[name]
 
     async def main() -> None:
         for number in range(RUNS + 1):
-            call = {
-                "type": "function_call",
-                "name": "look_up",
-                "arguments": '{"topic": "salt"}',
-                "call_id": f"call-{number}",
-                "id": f"fc-{number}",
-            }
-            text = {"type": "output_text", "text": "It is there.", "annotations": []}
-            said = {
-                "type": "message",
-                "role": "assistant",
-                "content": [text],
-                "id": f"m-{number}",
-                "status": "completed",
-            }
-            model = ScriptedModel([[call], [said]])
-            agent = Agent(name="clerk", model=model, tools=[look_up])
-            host = Ours(memory)
-            await Runner.run(agent, "Is it there?", session=host, run_config=host.run_config())
-            if number == 0:
-                ours.clear()
+            for name, host in hosts.items():
+                arguments = {"name": "look_up", "arguments": '{"topic": "salt"}'}
+                call = {"type": "function_call", **arguments, "call_id": f"c-{number}", "id": f"fc-{number}"}
+                text = {"type": "output_text", "text": "It is there.", "annotations": []}
+                said = {"type": "message", "role": "assistant", "content": [text], "id": f"m-{number}"}
+                model = ScriptedModel([[call], [{**said, "status": "completed"}]])
+                agent = Agent(name="clerk", model=model, tools=[look_up])
+                await Runner.run(agent, "Is it there?", session=host, run_config=host.run_config())
+                if number == 0:
+                    meters[name].restart()
 
     asyncio.run(main())
-    return {"siltstone.adapters.openai_agents": (ours[::2], ours[1::2])}
+    return meters
+
+
+def openai(sessions: Sessions) -> Meters:
+    """The loop of a user with Chat Completions; the SDK has nothing of its own to compare with."""
+    import httpx2
+    import openai as sdk
+
+    from siltstone.adapters.openai import prepared
+
+    function = {"name": "look_up", "arguments": '{"topic": "salt"}'}
+    call = {"id": "call", "type": "function", "function": function}
+
+    def answered(request: httpx2.Request) -> httpx2.Response:
+        asked = json.loads(request.content)["messages"][-1]["role"] == "user"
+        said = {"content": None, "tool_calls": [call]} if asked else {"content": "It is there."}
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **said}}
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+        return httpx2.Response(200, json=body)
+
+    http = httpx2.Client(transport=httpx2.MockTransport(answered))
+    create = sdk.OpenAI(api_key="none", http_client=http).chat.completions.create
+    past: list[Any] = [{"role": _role(number), "content": f"{number}. {WORDS}"} for number in range(MESSAGES)]
+    meters = {name: Meter() for name in sessions}
+    loops: dict[str, Any] = {}
+    for name, each in sessions.items():
+        inner = meters[name].timed(lambda options: create(**options))
+        loops[name] = prepared(each, lambda inner=inner, **options: inner(options)), list(past)
+    for number in range(RUNS + 1):
+        for name, (asked, messages) in loops.items():
+            messages.append({"role": "user", "content": "Is it there?"})
+            for _ in range(2):
+                with meters[name].hook():
+                    answer = asked(model="m", messages=messages)
+                meters[name].sent()
+                messages.append(answer.choices[0].message.model_dump(exclude_none=True))
+                if answer.choices[0].message.tool_calls:
+                    messages.append({"role": "tool", "tool_call_id": "call", "content": "salt"})
+            if number == 0:
+                meters[name].restart()
+    return meters
+
+
+def anthropic(sessions: Sessions) -> Meters:
+    """The loop of a user, whose client has the middleware; what else the SDK has needs the API."""
+    import anthropic as sdk
+    import httpx2
+
+    from siltstone.adapters.anthropic import SiltstoneMiddleware
+
+    class Ours(SiltstoneMiddleware):
+        meter: Meter
+
+        def handle(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
+            with self.meter.hook():
+                answer = super().handle(request, self.meter.timed(call_next))
+            self.meter.sent()
+            return answer
+
+    def answered(request: httpx2.Request) -> httpx2.Response:
+        asked = isinstance(json.loads(request.content)["messages"][-1]["content"], str)
+        use = {"type": "tool_use", "id": "call", "name": "look_up", "input": {"topic": "salt"}}
+        said = {"type": "text", "text": "It is there."}
+        body = {"id": "1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+        used = {"input_tokens": 1, "output_tokens": 1}
+        stop = "tool_use" if asked else "end_turn"
+        content = [use if asked else said]
+        return httpx2.Response(200, json={**body, "stop_reason": stop, "content": content, "usage": used})
+
+    meters = {name: Meter() for name in sessions}
+    loops: dict[str, Any] = {}
+    for name, each in sessions.items():
+        hook = Ours(each)
+        hook.meter = meters[name]
+        http = httpx2.Client(transport=httpx2.MockTransport(answered))
+        client = sdk.Anthropic(api_key="none", http_client=http, middleware=[hook])
+        past = [{"role": _role(number), "content": f"{number}. {WORDS}"} for number in range(MESSAGES)]
+        loops[name] = client, past
+    for number in range(RUNS + 1):
+        for name, (client, messages) in loops.items():
+            messages.append({"role": "user", "content": "Is it there?"})
+            for _ in range(2):
+                answer = client.messages.create(model="m", max_tokens=9, messages=messages)
+                content = [each.model_dump(exclude_none=True) for each in answer.content]
+                messages.append({"role": "assistant", "content": content})
+                if answer.stop_reason == "tool_use":
+                    result = {"type": "tool_result", "tool_use_id": "call", "content": "salt"}
+                    messages.append({"role": "user", "content": [result]})
+            if number == 0:
+                meters[name].restart()
+    return meters
 
 
 def _role(number: int) -> str:
     return "user" if number % 2 == 0 else "assistant"
 
 
-FRAMEWORKS = {"langchain": langchain, "pydantic-ai": pydantic_ai, "openai-agents": openai_agents}
+FRAMEWORKS = {
+    "langchain": langchain,
+    "pydantic-ai": pydantic_ai,
+    "openai-agents": openai_agents,
+    "openai": openai,
+    "anthropic": anthropic,
+}
 
 
 def main(name: str) -> int:
-    """Prints a row for siltstone and one for the framework's own."""
+    """Prints a row for each way to open a session, and one for the framework's own."""
     if _native.build_profile != "release":
         print("a debug build is not worth measuring: make install")
         return 2
+    logging.getLogger("siltstone").setLevel(logging.ERROR)  # these sessions have no window on purpose
     with tempfile.TemporaryDirectory() as directory:
-        rows = FRAMEWORKS[name](Path(directory) / "agent")
+        sessions = {
+            "siltstone, in memory": session(None),
+            "siltstone, durable": session(Path(directory) / "durable"),
+            "siltstone, durable, with recall": session(Path(directory) / "recall", recall=True),
+        }
+        rows = FRAMEWORKS[name](sessions)
+        for each in sessions.values():
+            each.close()
         appends: list[float] = []
         with session(Path(directory) / "appends") as plain:
             for number in range(4 * RUNS):
                 began = time.perf_counter()
                 plain.append({"role": "user", "content": f"{number}. {WORDS}"})
-                timed(appends, began)
-    print("| hook | first call of a run: best | median | further call: best | median |")
+                appends.append((time.perf_counter() - began) * 1_000)
+    print(f"| {name} | first call of a run: best | median | further call: best | median |")
     print("| :--- | ---: | ---: | ---: | ---: |")
-    for row, calls in rows.items():
-        assert all(len(each) == RUNS for each in calls), {key: len(each) for key, each in rows.items()}
+    for row, meter in rows.items():
+        calls = meter.calls[::2], meter.calls[1::2]
+        assert all(len(each) == RUNS for each in calls), {row: len(meter.calls)}
         cells = " | ".join(f"{min(each):.2f} ms | {statistics.median(each):.2f} ms" for each in calls)
         print(f"| {row} | {cells} |")
     print(f"\na durable append of one message: {min(appends):.2f} ms, {statistics.median(appends):.2f} ms")

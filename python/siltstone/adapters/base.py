@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from operator import is_
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone import extras
@@ -18,7 +20,17 @@ from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
-__all__ = ["AnySession", "Door", "Ready", "called", "check_bounded", "merged", "requires", "sync_session"]
+__all__ = [
+    "AnySession",
+    "Door",
+    "Ready",
+    "called",
+    "check_bounded",
+    "is_same",
+    "merged",
+    "requires",
+    "sync_session",
+]
 
 _log = logging.getLogger("siltstone")
 
@@ -68,34 +80,34 @@ class Door(Generic[M]):
         self.session = session
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
+        # Of two runs at once, each gets the view of its own list.
+        self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
     def observe(self, history: Sequence[M]) -> None:
         """Brings the session in step with the host's whole *history*."""
-        session = sync_session(self.session)
-        if history:
-            raws, usage = self._list.read(history)
-            session.observe(raws, usage=usage)
+        with self._lock:
+            self._observe(history)
 
     async def aobserve(self, history: Sequence[M]) -> None:
         """:meth:`observe`, from a hook that the framework awaits."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self.observe, history)
-        if history:
-            raws, usage = self._list.read(history)
-            await self.session.observe(raws, usage=usage)
-        return None
+        async with self._alock:
+            return await self._aobserve(history)
 
     def prepare(self, history: Sequence[M]) -> Ready[M]:
         """What to send in the place of *history*, which the session is told of first."""
-        self.observe(history)
-        return self._ready(sync_session(self.session).prepare())
+        with self._lock:
+            self._observe(history)
+            return self._ready(sync_session(self.session).prepare())
 
     async def aprepare(self, history: Sequence[M]) -> Ready[M]:
         """:meth:`prepare`, from a hook that the framework awaits."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self.prepare, history)
-        await self.aobserve(history)
-        return self._ready(await self.session.prepare())
+        async with self._alock:
+            await self._aobserve(history)
+            return self._ready(await self.session.prepare())
 
     def recover(self, error: Exception) -> Ready[M]:
         """A smaller request, after the provider refused one as too large.
@@ -103,13 +115,26 @@ class Door(Generic[M]):
         Raises:
             Exception: *error* itself, where it is no overflow, or after two retries.
         """
-        return self._ready(sync_session(self.session).recover(error))
+        with self._lock:
+            return self._ready(sync_session(self.session).recover(error))
 
     async def arecover(self, error: Exception) -> Ready[M]:
         """:meth:`recover`, from a hook that the framework awaits."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self.recover, error)
-        return self._ready(await self.session.recover(error))
+        async with self._alock:
+            return self._ready(await self.session.recover(error))
+
+    def _observe(self, history: Sequence[M]) -> None:
+        session = sync_session(self.session)
+        if history:
+            raws, usage = self._list.read(history)
+            session.observe(raws, usage=usage)
+
+    async def _aobserve(self, history: Sequence[M]) -> None:
+        if history and isinstance(self.session, AsyncSession):
+            raws, usage = self._list.read(history)
+            await self.session.observe(raws, usage=usage)
 
     def _ready(self, prepared: Prepared) -> Ready[M]:
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
@@ -152,6 +177,11 @@ def sync_session(session: AnySession) -> Session:
     return session
 
 
+def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
+    """Whether two lists have the same objects."""
+    return len(one) == len(other) and all(map(is_, one, other))
+
+
 def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Callable[[M], Any]) -> list[M]:
     """*view* with what others have changed in this request alone.
 
@@ -165,7 +195,7 @@ def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Ca
         view: What the session made of *stored*.
         key: What tells the host's messages apart.
     """
-    if len(stored) == len(request) and all(map(_is, stored, request)):
+    if is_same(stored, request):
         return list(view)
     theirs = {key(each): each for each in request}
     kept = {key(each) for each in stored}
@@ -187,7 +217,3 @@ def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Ca
             result.append(theirs.get(name, each))
         result += added.get(name, ())
     return result + homeless
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from siltstone.messages import (
     Provenance,
@@ -40,6 +39,13 @@ class HostDialect(Protocol[M]):
     def part(self, message: M, pieces: Sequence[int]) -> M:
         """*message* with some of the pieces alone that :meth:`read` gave, by their places."""
 
+    def said(self, messages: Sequence[M]) -> list[Any]:
+        """Of each of *messages* a value that has all that :meth:`read` reads of it, as it stands now.
+
+        Values are compared by ``==``, at each boundary and for the whole list. So they are cheap to make, and
+        may be what the message itself holds. Those that are equal read alike.
+        """
+
     def usage(self, message: M) -> Any:
         """What the provider counted for the call that gave *message*; None where it does not say."""
 
@@ -60,63 +66,95 @@ class HostMessage(dict[str, Any]):
         self.live, self.piece, self.pieces = live, piece, pieces
 
 
+class _Known(NamedTuple):
+    """A host's object that was read.
+
+    Attributes:
+        live: The object, held so that its id stays its own.
+        said: What it said then, in a copy that nobody changes.
+        pieces: What it was read as.
+    """
+
+    live: Any
+    said: Any
+    pieces: tuple[HostMessage, ...]
+
+
 class HostHistory(Generic[M]):
     """The list of a host, as the session was told of it last.
 
-    A host's object is read once. What comes back from the session stands for the host's own object: by
-    identity, or by what it says where the host or the session has read its list anew from a disk.
+    A host's object is read once, and again when it was changed in place. What comes back from the session
+    stands for the host's own object: by identity, or by what it says where the host or the session has read
+    its list anew from a disk.
     """
 
     def __init__(self, dialect: HostDialect[M]) -> None:
         self._dialect = dialect
-        self._last: list[M] = []  # the list that was read last
-        self._pieces: list[HostMessage] = []  # and what it was read as
-        self._read: dict[int, tuple[M, tuple[HostMessage, ...]]] = {}  # by the id of the host's object
+        self._list: list[_Known] = []  # the list that was read last
+        self._last: list[M] = []  # its objects
+        self._said: list[Any] = []  # and what they said
+        self._pieces: list[HostMessage] = []  # and what they were read as, in order
+        self._read: dict[int, _Known] = {}  # by the id of the host's object
         self._given: dict[int, tuple[RawMessage, Any]] = {}  # by the id of what the session gave
         self._used: dict[int, tuple[RawMessage, Any]] = {}  # of these, what it gave since the last list
-        self._parts: dict[tuple[int, ...], tuple[M, M]] = {}  # by the id of the host's object, and the pieces
+        self._parts: dict[tuple[int, ...], tuple[list[HostMessage], M]] = {}  # by the ids of the pieces
 
     def read(self, history: Sequence[M]) -> tuple[list[HostMessage], Any]:
         """*history* for ``session.observe``, and the usage of the newest answer that is new in it."""
-        goes_on = len(history) >= len(self._last) and all(map(is_, self._last, history))
-        found, usage = list[HostMessage](), None
+        says, length = self._dialect.said(history), len(self._last)
+        goes_on = len(says) >= length and _are_equal(says[:length], self._said)
+        if goes_on and not all(map(is_, self._last, history)):
+            self._list = list(map(_owned_by, history, self._list))
+            self._read = {id(each.live): each for each in self._list}
+        known = self._list if goes_on else []
+        more, usage = self._more(history, says, len(known))
+        found = self._pieces if goes_on else []
+        self._pieces = [*found, *(piece for each in more for piece in each.pieces)]
+        self._list, self._last = [*known, *more], list(history)
+        self._said = [*self._said[: len(known)], *(each.said for each in more)]
         if goes_on:
-            found += self._pieces
-        now = dict(self._read) if goes_on else {}
-        before = iter(self._pieces[len(found) :])
-        is_first = not self._pieces
-        for live in history[len(self._last) if goes_on else 0 :]:
-            known = self._read.get(id(live))
-            if known is not None:
-                next(islice(before, len(known[1]) - 1, None), None)  # they stood here before, if any did
-            elif (again := self._known_again(live, before)) is not None:
-                known = live, again
-            else:
-                known = live, _pieces(self._dialect.read(live), live)
-                before = iter(())  # from here on the list is another one
-                usage = usage if is_first else self._dialect.usage(live) or usage
-            now[id(live)] = known
-            found += known[1]
-        self._read, self._last, self._pieces = now, list(history), found
-        self._given, self._used = self._used, {}
-        self._parts = {key: known for key, known in self._parts.items() if key[0] in now}
-        return list(found), usage
+            self._read.update((id(each.live), each) for each in more)
+        else:
+            self._read = {id(each.live): each for each in more}
+        if self._used:
+            self._given, self._used = self._used, {}
+        self._parts = {key: part for key, part in self._parts.items() if self._has(part[0][0])}
+        return list(self._pieces), usage
 
-    def _known_again(self, live: M, before: Iterator[HostMessage]) -> tuple[HostMessage, ...] | None:
-        """The pieces that stood where *live* stands now, where it says the same: its host read it anew."""
-        first = next(before, None)
-        if first is None:
-            return None
-        pieces = first, *islice(before, first.pieces - 1)
-        if list(pieces) != list(self._dialect.read(live)):
-            return None
-        for each in pieces:
-            each.live = live
-        return pieces
+    def _more(self, history: Sequence[M], says: Sequence[Any], start: int) -> tuple[list[_Known], Any]:
+        """*history* from *start* on. What an object, or the one in its place, was read as before, holds."""
+        found, usage = list[_Known](), None
+        is_first, is_aligned = not self._list, True
+        for place in range(start, len(history)):
+            live, said = history[place], says[place]
+            was = self._read.get(id(live))
+            if was is not None and _are_equal(was.said, said):
+                found.append(was)
+                continue
+            before = self._list[place] if is_aligned and place < len(self._list) else None
+            if before is not None and _are_equal(before.said, said):
+                found.append(_owned_by(live, before))
+                continue
+            fields = self._dialect.read(live)
+            if before is not None and list(before.pieces) == list(fields):
+                found.append(_owned_by(live, before._replace(said=_kept(said))))
+                continue
+            found.append(_Known(live, _kept(said), _pieces(fields, live)))
+            if was is None:
+                is_aligned = False  # from here on the list is another one
+                usage = usage if is_first else self._dialect.usage(live) or usage
+        return found, usage
+
+    def _has(self, piece: HostMessage) -> bool:
+        """Whether the list that was read last has *piece*."""
+        known = self._read.get(id(piece.live))
+        return known is not None and any(piece is each for each in known.pieces)
 
     def write(self, messages: Sequence[RawMessage]) -> list[M]:
         """What the session gave, in the host's own kind: its own objects where it said the same."""
         read, result = self._read, list[M]()
+        if len(messages) == len(self._pieces) and all(map(is_, messages, self._pieces)):
+            return list(self._last)
         for raw in messages:  # mostly it is the host's own, and whole
             if type(raw) is not HostMessage or raw.pieces != 1 or id(raw.live) not in read:
                 break
@@ -131,12 +169,11 @@ class HostHistory(Generic[M]):
                 result.append(each)
                 at += 1
                 continue
-            pieces = [each.piece]
-            while at + len(pieces) < len(given) and _goes_on(each, pieces[-1], given[at + len(pieces)]):
-                pieces.append(given[at + len(pieces)].piece)
-            at += len(pieces)
-            whole = len(pieces) == each.pieces
-            result.append(each.live if whole else self._partial(each.live, pieces))
+            run = [each]
+            while at + len(run) < len(given) and _goes_on(run[-1], given[at + len(run)]):
+                run.append(given[at + len(run)])
+            at += len(run)
+            result.append(each.live if len(run) == each.pieces else self._partial(run))
         return result
 
     def _matched(self, messages: Sequence[RawMessage]) -> list[Any]:
@@ -153,12 +190,30 @@ class HostHistory(Generic[M]):
                 continue
             self._used[id(raw)], found[place] = given, given[1]
         if missing:
-            index = _Index(piece for _, pieces in self._read.values() for piece in pieces)
-            for place in reversed(missing):  # of those that say the same, the newest are in view
-                raw = messages[place]
-                found[place] = self._stood_for(raw, index)
-                self._used[id(raw)] = raw, found[place]
+            self._find(messages, missing, found)
         return found
+
+    def _find(self, messages: Sequence[RawMessage], missing: Sequence[int], found: list[Any]) -> None:
+        """Sets those of *found* in the places *missing*; of pieces that say the same, the newest are in view.
+
+        Both lists mostly go side by side, so they are walked from their ends, until they part.
+        """
+        at, index = len(self._pieces) - 1, None
+        for place in range(len(messages) - 1, missing[0] - 1, -1):
+            raw, each = messages[place], found[place]
+            if (
+                index is None
+                and at >= 0
+                and (each is self._pieces[at] or (each is None and self._pieces[at] == raw))
+            ):
+                found[place] = self._pieces[at]
+                at -= 1
+            elif each is None:
+                if index is None:
+                    index = _Index(self._pieces[: at + 1])
+                found[place] = self._stood_for(raw, index)
+            if each is None:
+                self._used[id(raw)] = raw, found[place]
 
     def _is_current(self, given: Any) -> bool:
         return not isinstance(given, HostMessage) or id(given.live) in self._read
@@ -174,15 +229,39 @@ class HostHistory(Generic[M]):
         fields = raw if isinstance(raw, Mapping) else raw.model_dump(mode="json", exclude_none=True)
         return self._dialect.write(fields, provenance, original)
 
-    def _partial(self, live: M, pieces: Sequence[int]) -> M:
-        known = self._parts.get(key := (id(live), *pieces))
+    def _partial(self, run: list[HostMessage]) -> M:
+        known = self._parts.get(key := tuple(map(id, run)))
         if known is None:
-            known = self._parts[key] = live, self._dialect.part(live, pieces)
+            part = self._dialect.part(run[0].live, [each.piece for each in run])
+            known = self._parts[key] = run, part
         return known[1]
 
 
+def _owned_by(live: Any, known: _Known) -> _Known:
+    """*known* for an object that says the same."""
+    for piece in known.pieces:
+        piece.live = live
+    return _Known(live, known.said, known.pieces)
+
+
 def _pieces(fields: Sequence[dict[str, Any]], live: Any) -> tuple[HostMessage, ...]:
-    return tuple(HostMessage(each, live, place, len(fields)) for place, each in enumerate(fields))
+    return tuple(HostMessage(_kept(each), live, place, len(fields)) for place, each in enumerate(fields))
+
+
+def _kept(said: Any) -> Any:
+    """*said* with copies of its lists and dicts: its host may change them in place."""
+    if isinstance(said, dict):
+        return {key: _kept(each) for key, each in said.items()}
+    if isinstance(said, list):
+        return [_kept(each) for each in said]
+    return tuple(map(_kept, said)) if type(said) is tuple else said
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # a value of the host's own that is compared in another way, such as an array
+        return False
 
 
 class _Index:
@@ -206,8 +285,8 @@ class _Index:
         return self._by_call.get(_answered(raw))
 
 
-def _goes_on(first: HostMessage, piece: int, other: object) -> bool:
-    return isinstance(other, HostMessage) and other.live is first.live and other.piece > piece
+def _goes_on(last: HostMessage, other: object) -> bool:
+    return isinstance(other, HostMessage) and other.live is last.live and other.piece > last.piece
 
 
 def _answered(fields: Mapping[str, Any]) -> frozenset[str]:

@@ -231,6 +231,9 @@ class _Items:
     def part(self, message: Item, pieces: Sequence[int]) -> Item:  # noqa: ARG002
         return message
 
+    def said(self, messages: Sequence[Item]) -> list[Any]:
+        return list(messages)
+
     def usage(self, message: Item) -> Any:
         is_output = message.get("role", "assistant") == "assistant" and "output" not in message
         return self._memory.last_usage() if is_output else None
@@ -269,5 +272,5 @@ def _is_forgotten(item: Item) -> bool:
 def _begins(known: Sequence[Item], stored: Sequence[Item]) -> bool:
     """Whether *known* begins with *stored*: it was all said already."""
     return len(stored) <= len(known) and all(
-        one is other or encode(one) == encode(other) for one, other in zip(stored, known, strict=False)
+        one == other or encode(one) == encode(other) for one, other in zip(stored, known, strict=False)
     )

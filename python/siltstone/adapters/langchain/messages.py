@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Final
 from uuid import uuid4
 
@@ -42,6 +43,7 @@ _KINDS: Final = (
     (FunctionMessage, "function"),
 )
 _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
+_FIELDS: Final = attrgetter("__dict__")
 _RULES: Final = frozenset({"system", "developer"})
 
 #: Blocks that say again what stands in ``tool_calls``, and where they have the id of the call.
@@ -115,6 +117,10 @@ class LangChainDialect:
     def part(self, message: BaseMessage, pieces: Sequence[int]) -> BaseMessage:  # noqa: ARG002 - it has one
         """*message*: each is one piece."""
         return message
+
+    def said(self, messages: Sequence[BaseMessage]) -> list[Any]:
+        """The fields of each, which are its type and what the framework adds as well."""
+        return list(map(_FIELDS, messages))
 
     def usage(self, message: BaseMessage) -> Any:
         """The ``usage_metadata`` of an answer."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
-from siltstone.adapters.base import AnySession, Ready, merged, requires
+from siltstone.adapters.base import AnySession, Ready, is_same, merged, requires
 from siltstone.adapters.langchain.messages import LangChainDialect
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.errors import ToolError
@@ -15,7 +16,7 @@ from siltstone.tools import Tool, memory_get, memory_search
 
 with requires("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-    from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
+    from langchain_core.messages import AnyMessage, RemoveMessage
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langgraph.config import get_config
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -25,6 +26,7 @@ __all__ = ["SiltstoneMiddleware"]
 
 NS_SEPARATOR = "|"  # between the graphs of LangGraph's checkpoint_ns
 NS_END = ":"  # between a node's name and the id of its run
+_ID = attrgetter("id")
 MOST_NESTED = 1_000  # runs inside of other graphs that are remembered
 
 
@@ -188,11 +190,12 @@ def _place() -> tuple[str | None, str]:
     return None if thread is None else str(thread), outer
 
 
-def _identified(messages: list[Any]) -> list[Any]:
+def _identified(messages: list[AnyMessage]) -> list[AnyMessage]:
     """*messages*, each with an id: LangGraph tells them apart by it."""
-    for message in messages:
-        if isinstance(message, BaseMessage) and message.id is None:
-            message.id = str(uuid4())
+    if None in map(_ID, messages):
+        for message in messages:
+            if message.id is None:
+                message.id = str(uuid4())
     return messages
 
 
@@ -208,6 +211,7 @@ def _sent(
 
 def _rewritten(ready: Ready[AnyMessage], stored: list[AnyMessage]) -> dict[str, Any] | None:
     """The change of the state that makes it the view; None where it is the view."""
-    if len(ready.history) == len(stored) and all(a is b for a, b in zip(ready.history, stored, strict=True)):
+    history = ready.history
+    if is_same(history, stored):
         return None
-    return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *ready.history]}
+    return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *history]}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, Ready, merged, requires
+from siltstone.adapters.base import AnySession, Ready, is_same, merged, requires
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.adapters.pydantic_ai.messages import PydanticAIDialect
 from siltstone.errors import ToolError
@@ -73,8 +73,8 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
             ready = await door.aprepare(stored)
         self._account(ctx, ready)
         request_context.messages = merged(stored, request_context.messages, ready.messages, id)
-        if self.rewrite_history and not _is_same(ready.history, stored):
-            ctx.messages[:] = ready.history
+        if self.rewrite_history and not is_same(history := ready.history, stored):
+            ctx.messages[:] = history
         return request_context
 
     async def prepare_model_request(
@@ -162,7 +162,3 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
 def _run(ctx: RunContext[Any]) -> str:
     return str(ctx.run_id)
-
-
-def _is_same(one: list[ModelMessage], other: list[ModelMessage]) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

@@ -80,6 +80,10 @@ class PydanticAIDialect:
         runs = list(_runs(message)) if isinstance(message, ModelRequest) else []
         return replace(message, parts=[part for place in pieces for part in runs[place][1]])
 
+    def said(self, messages: Sequence[ModelMessage]) -> list[Any]:
+        """The fields of the parts of each, which have what the framework adds as well."""
+        return [[part.__dict__ for part in message.parts] for message in messages]
+
     def usage(self, message: ModelMessage) -> Any:
         """The usage of a response, where the provider counted anything."""
         if isinstance(message, ModelResponse) and message.usage.input_tokens:

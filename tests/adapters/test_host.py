@@ -1,0 +1,181 @@
+"""A host's list on its way into a session and back, without a framework."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import siltstone
+from adapters.contract import opened
+from siltstone.adapters.base import Door
+from siltstone.adapters.host import HostHistory
+
+Item = dict[str, Any]
+
+
+class Dicts:
+    """A host whose messages are dicts; it counts what is read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def read(self, message: Item) -> Sequence[Item]:
+        self.reads += 1
+        return (message,)
+
+    def write(self, fields: Mapping[str, Any], provenance: Any, original: Item | None) -> Item:
+        return dict(fields)
+
+    def part(self, message: Item, pieces: Sequence[int]) -> Item:
+        return message
+
+    def said(self, messages: Sequence[Item]) -> list[Any]:
+        return list(messages)
+
+    def usage(self, message: Item) -> Any:
+        return None
+
+
+def user(text: str) -> Item:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def assistant(text: str) -> Item:
+    return {"role": "assistant", "content": text}
+
+
+def conversation(turns: int) -> list[Item]:
+    return [each(f"{number}") for number in range(turns) for each in (user, assistant)]
+
+
+def test_a_list_that_goes_on_is_read_from_where_it_goes_on() -> None:
+    dialect, host = Dicts(), conversation(50)
+    history = HostHistory(dialect)
+    history.read(host)
+    host += conversation(1)
+    history.read(host)
+    history.read(copy.deepcopy(host))
+    assert dialect.reads == 102, "not even copies are read again"
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["the same objects", "copies"])
+def test_a_message_that_was_changed_in_place_is_read_and_sent_as_it_is_now(copied: bool) -> None:
+    session, host = opened(policy=None, model=None), conversation(4)
+    door = Door(session, Dicts())
+    door.prepare(host)
+    if copied:
+        host = copy.deepcopy(host)
+        door.prepare(host)
+    host[2]["content"][0]["text"] = "[cleared]"
+    ready = door.prepare(host)
+    assert ready.messages == host
+    assert all(one is other for one, other in zip(ready.messages, host, strict=True))
+    assert session.history()[2]["content"] == [{"type": "text", "text": "[cleared]"}]
+    assert [each.reason for each in session.compactions()] == ["branch"]
+    assert [each["content"] for each in session.log() if "[cleared]" in str(each)] == [host[2]["content"]]
+
+
+def test_what_was_changed_before_it_was_told_again_is_told_once() -> None:
+    session, host = opened(policy=None, model=None), conversation(3)
+    door = Door(session, Dicts())
+    door.prepare(host)
+    host[0]["content"][0]["text"] = "[cleared]"
+    door.prepare(host)
+    length = len(session.log())
+    for _ in range(3):
+        assert door.prepare(host).messages == host
+    assert len(session.log()) == length
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("say", "copy", "change", "drop")), st.integers(0, 20)), max_size=12)
+)
+def test_whatever_a_host_does_to_its_list_the_request_has_its_own_objects_in_order(
+    steps: list[tuple[str, int]],
+) -> None:
+    session, host = opened(policy=None, model=None), conversation(2)
+    door = Door(session, Dicts())
+    for said, (name, number) in enumerate(steps):
+        if name == "say":
+            host += [user(f"more {said}"), assistant(f"answer {said}")]
+        elif name == "copy":
+            host = copy.deepcopy(host)
+        elif name == "change":
+            host[number % len(host)]["content"] = f"changed {said}"
+        elif len(host) > 2:
+            del host[number % len(host)]
+        ready = door.prepare(host)
+        assert [id(each) for each in ready.messages if each in host] == [
+            id(each) for each in host if each in ready.messages
+        ]
+        assert ready.messages[-1] is host[-1]
+
+
+class Unequal:
+    """A value that cannot be compared, as an array of NumPy's."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_values_of_the_hosts_own_that_cannot_be_compared_are_read_again() -> None:
+    class Own(Dicts):
+        def read(self, message: Item) -> Sequence[Item]:
+            self.reads += 1
+            return ({"role": message["role"], "content": message["content"]},)
+
+    dialect, session = Own(), opened(policy=None, model=None)
+    door = Door(session, dialect)
+    host = [{**assistant("one"), "rows": Unequal()}]
+    door.prepare(host)
+    again = [{**assistant("one"), "rows": Unequal()}]
+    assert door.prepare(again).messages[0] is again[0]
+    assert len(session.log()) == 1
+
+
+def test_two_runs_at_once_are_each_sent_their_own_list() -> None:
+    session = opened(policy=None, model=None)
+    door = Door(session, Dicts())
+    begun = threading.Barrier(2)
+    wrong: list[Any] = []
+
+    def run(name: str) -> None:
+        host = [user("Who is there?")]
+        begun.wait()
+        for number in range(20):
+            host += [assistant(f"{name} {number}"), user(f"Go on, {name} {number}.")]
+            sent = door.prepare(host).messages
+            if sent != host:
+                wrong.append((sent, host))
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("ann", "ben")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_two_tasks_at_once_are_each_sent_their_own_list() -> None:
+    async def main() -> None:
+        async with opened(policy=None, model=None, kind=siltstone.AsyncSession) as session:
+            door = Door(session, Dicts())
+
+            async def run(name: str) -> None:
+                host = [user("Who is there?")]
+                for number in range(20):
+                    host += [assistant(f"{name} {number}"), user(f"Go on, {name} {number}.")]
+                    assert (await door.aprepare(host)).messages == host
+
+            await asyncio.gather(run("ann"), run("ben"))
+
+    asyncio.run(main())
