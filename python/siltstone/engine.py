@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from siltstone import llm
+from siltstone import llm, watching
 from siltstone.compaction import checks
 from siltstone.compaction.base import (
     BackgroundCompactor,
@@ -75,6 +75,7 @@ from siltstone.outcome import (
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 from siltstone.values import replace
+from siltstone.watching import UNWATCHED
 
 __all__ = [
     "acompact",
@@ -271,7 +272,8 @@ def attempt(
             check_legal(result)
         if lands:
             yield Landing()
-        compaction_id = commit(result, run.before, after) if commit else None
+        with run.watched.during():
+            compaction_id = commit(result, run.before, after) if commit else None
     except CompactionError as error:
         return run.failed(error.reason, error)
     except ModelError as error:
@@ -315,7 +317,7 @@ class _Attempt:
         self.before = 0
         self.events: list[Event] = []
         self.usage: list[UsageRecord] = []
-        self.started_at = clock()
+        self.started_at, self.watched = clock(), UNWATCHED
 
     def measure(self) -> None:
         """Counts the history. A rule of the caller's own may raise; no other count of it comes before."""
@@ -358,7 +360,8 @@ class _Attempt:
     def _answer(self, request: CompletionRequest) -> Flow[Completion]:
         """What the caller's models say, or the extractive one where the policy asks for the last resort."""
         if request.rank != LAST_RESORT:
-            return (yield request)
+            is_watched = self.watched is not UNWATCHED
+            return (yield replace(request, part_of=self.watched) if is_watched else request)
         from siltstone.models import (
             ExtractiveModel,
         )  # its regular expressions cost more than all of this room
@@ -368,6 +371,10 @@ class _Attempt:
     def start(self) -> None:
         """Tells that the compaction began, once."""
         if not self.events:
+            seconds = self.clock() - self.started_at
+            self.watched = watching.compaction(
+                self.session_id, self.policy.name, self.trigger.reason, seconds
+            )
             self._emit(
                 CompactionStarted(
                     self.last_input_tokens,
@@ -455,6 +462,8 @@ class _Attempt:
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
+        if isinstance(event, CompactionCompleted | CompactionFailed):
+            self.watched.ended(event)
         notify(self.hooks, event)
 
     def _failure(self, reason: str, message: str, raised: str = "", attempted: int = 0) -> CompactionFailed:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from siltstone import watching
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
@@ -488,7 +489,9 @@ _E = TypeVar("_E", bound=Event | StoreEvent)
 
 
 def notify(hooks: Iterable[Callable[[_E], Any]], event: _E) -> None:
-    """Tells every hook of *event*. One that raises is logged and never breaks a turn."""
+    """Tells every hook of *event*, and the log. A hook that raises is logged and never breaks a turn."""
+    _log.debug("%s", type(event).__name__, extra={"event": event})
+    watching.event(event)
     for hook in hooks:
         try:
             hook(event)

@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from siltstone import watching
 from siltstone.background import started
 from siltstone.errors import ConfigError, ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
 from siltstone.messages import well_formed
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass, field, replace
+from siltstone.watching import UNWATCHED, Watched
 
 __all__ = [
     "LAST_RESORT",
@@ -70,6 +72,7 @@ class CompletionRequest:
         temperature: How freely the answer is sampled, 0..2; None leaves it to the provider.
         material: What is to be summarised as rendered lines, where ``messages`` have it inside of one
             text: what a model reads that selects lines. None: all messages but the last.
+        part_of: The work that the call is a part of, for ``siltstone.telemetry``; nothing to a model.
     """
 
     messages: Sequence[dict[str, Any]]
@@ -84,6 +87,7 @@ class CompletionRequest:
     stop: tuple[str, ...] = ()
     temperature: float | None = None
     material: str | None = None
+    part_of: Watched = UNWATCHED
 
     def __post_init__(self) -> None:
         if isinstance(self.stop, str) or not all(isinstance(each, str) and each for each in self.stop):
@@ -160,11 +164,14 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
     if request.delay > 0:
         sleep(request.delay)
     asked = _spelled_out(request)
-    try:
-        answer = chosen(asked) if request.deadline is None else _by(chosen, asked, request.deadline)
-    except Exception as error:
-        raise _failed(error) from error
-    return _checked(answer)
+    with request.part_of.during(), watching.model_call(chosen, request) as watched:
+        try:
+            answer = chosen(asked) if request.deadline is None else _by(chosen, asked, request.deadline)
+        except Exception as error:
+            raise _failed(error) from error
+        completion = _checked(answer)
+        watched.completed(completion)
+    return completion
 
 
 async def call_async(model: AsyncModels | None, request: CompletionRequest) -> Completion:
@@ -173,11 +180,14 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
     if request.delay > 0:
         await sleep_async(request.delay)
     asked = _spelled_out(request)
-    try:
-        answer = await _in_time(_asked_async(chosen, asked), request.deadline)
-    except Exception as error:
-        raise _failed(error) from error
-    return _checked(answer)
+    with request.part_of.during(), watching.model_call(chosen, request) as watched:
+        try:
+            answer = await _in_time(_asked_async(chosen, asked), request.deadline)
+        except Exception as error:
+            raise _failed(error) from error
+        completion = _checked(answer)
+        watched.completed(completion)
+    return completion
 
 
 def _by(model: Model, request: CompletionRequest, deadline: float) -> object:

@@ -14,7 +14,8 @@ from architecture.rust_paths import Use
 
 # Python: a room imports rooms of lower floors, and itself.
 FLOORS = {
-    "errors": 1, "extras": 1, "html": 1, "late": 1, "usage": 1, "windows": 2, "values": 0, "_native": 1,
+    "values": 0, "watching": 0,
+    "errors": 1, "extras": 1, "html": 1, "late": 1, "usage": 1, "windows": 2, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "background": 1, "events": 2,
     "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,
     "documented": 3,
@@ -25,7 +26,7 @@ FLOORS = {
     "session": 7,
     "stores": 8,
     "__init__": 9,
-    "adapters": 10, "mcp": 10,
+    "adapters": 10, "mcp": 10, "telemetry": 10,
     "cli": 11,
     "__main__": 12,
 }  # fmt: skip
@@ -134,6 +135,7 @@ EXTRAS = {
     "pydantic": {"mcp"},
     "typing_extensions": {"mcp"},
     "anyio": {"mcp"},
+    "opentelemetry": {"telemetry"},
     "uvicorn": {"mcp"},
 }  # who imports what comes with an extra
 APART = "_reference"  # the slow twin; nobody in the package imports it

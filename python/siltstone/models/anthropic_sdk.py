@@ -43,6 +43,8 @@ def async_anthropic(model: str, client: Any = None, **settings: Any) -> AsyncAnt
 class _Named:
     """A model by its name, and how it is asked."""
 
+    provider = "anthropic"  #: for traces
+
     def __init__(self, model: str, client: Any, settings: dict[str, Any]) -> None:
         self.model, self._client, self._settings = model, client, settings
 

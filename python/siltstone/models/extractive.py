@@ -40,6 +40,8 @@ class ExtractiveModel:
             ``"bytes/4"`` or ``"chars/3"``, or a rule of one's own.
     """
 
+    provider = None  #: for traces: none, since nobody is asked
+
     def __init__(self, rule: str | TokenRule = "blocks") -> None:
         self._rule = tokens.rule(rule)
         self._measure = Measure(self._rule.name)

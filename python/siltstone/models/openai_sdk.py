@@ -51,6 +51,8 @@ def async_openai(
 class _Named:
     """A model by its name, and how it is asked."""
 
+    provider = "openai"  #: for traces
+
     def __init__(self, model: str, client: Any, api: OpenAIApi, settings: dict[str, Any]) -> None:
         self.model, self._client, self._api, self._settings = model, client, api, settings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from siltstone import watching
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed, notify
@@ -104,9 +105,11 @@ def _commit(
     whole = _unchanged(state.view, view) + core.reserved_tokens
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)
     try:
-        receipt = core.rows.commit(
-            row, entries, expected=state.version, clock=clock.to_json(), write_id=core.pend()
-        )
+        with watching.operation("create_memory", core.store, core.session_id) as watched:
+            receipt = core.rows.commit(
+                row, entries, expected=state.version, clock=clock.to_json(), write_id=core.pend()
+            )
+            watched.records(entries)
     except StoreError as error:
         vars(error)["attempted_entries"] = len(entries)
         raise

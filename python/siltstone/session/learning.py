@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
+from siltstone import watching
 from siltstone.documented import tokens
 from siltstone.errors import ConfigError, SiltstoneError, StoreError
 from siltstone.events import ExtractionFailed, FactsUpdated, notify
@@ -248,7 +249,10 @@ def save(
         for old in known(core).facts():
             if old.holds_at(stamp) and old.type == fact.type and old.content.lower() == folded:
                 return old
-        core.knowing.facts.put([fact])
+        with watching.operation("upsert_memory", core.store, core.session_id) as watched:
+            core.knowing.facts.put([fact])
+            watched.records([fact])
+            watched.count(1, fact.id)
     notify(core.hooks, FactsUpdated(core.session_id, "saved", added=1))
     write_facts(core)
     return fact
@@ -285,7 +289,9 @@ def retract(core: SessionCore, fact_id: str) -> bool:
     with core.knowing.facts.lock:
         for fact in core.knowing.facts.facts():
             if fact.id == fact_id and fact.holds_at(max(stamp, fact.created_at)):
-                core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
+                with watching.operation("update_memory", core.store, core.session_id) as watched:
+                    core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
+                    watched.count(1, fact.id)
                 write_facts(core)
                 return True
     return False

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
-from siltstone import _native
+from siltstone import _native, watching
 from siltstone.errors import ConfigError, EntryNotFoundError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import (
@@ -71,7 +71,9 @@ class DatabaseStore(Store):
         return self._native.read_only
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
-        receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries))))
+        with watching.operation("create_memory", self, session_id) as watched:
+            receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries))))
+            watched.records(entries)
         self._wake()
         return receipt
 
@@ -158,7 +160,9 @@ class DatabaseStore(Store):
         chosen = with_facts(plan(self, sessions, criteria, self.staged_entries), self, sessions, criteria)
         if dry_run:
             return chosen.expected
-        done = self._native.forget(chosen.targets, REPLACEMENT)
+        with watching.operation("delete_memory", self, session_id or "") as watched:
+            done = self._native.forget(chosen.targets, REPLACEMENT)
+            watched.count(done.entries)
         return chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
 
     def _names(self) -> list[str]:
@@ -179,7 +183,9 @@ class DatabaseStore(Store):
         chosen = facts_alone(self, sessions, fact_ids)
         if dry_run:
             return chosen.expected
-        done = self._native.forget(chosen.targets, REPLACEMENT)
+        with watching.operation("delete_memory", self, session_id or "") as watched:
+            done = self._native.forget(chosen.targets, REPLACEMENT)
+            watched.count(len(fact_ids))
         return chosen.report(done.sessions, 0, 0, 0, done.erased)
 
     def put_facts(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Literal, Self, TypeAlias, TypeVar, Unpack
 
-from siltstone import _native
+from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
@@ -240,10 +240,12 @@ class MemoryStore(DatabaseStore):
         _check_embedder(options.ranker, self._vectors)
         self._limits.check_query(query)
         find = self._across if is_across(scope) else self._native.search
-        found = self._find(find, session_id, query, options)
+        with watching.operation("search_memory", self, session_id, query) as watched:
+            found = self._find(find, session_id, query, options)
+            hits = [search_hit(hit, session_id) for hit in found.hits]
+            watched.records(hits)
         if found.lacking:
             self._wake()
-        hits = [search_hit(hit, session_id) for hit in found.hits]
         return with_filters(hits, wanted) if explain else hits
 
     def recall(
@@ -277,7 +279,9 @@ class MemoryStore(DatabaseStore):
         ) -> Recalled:
             return writer.recall(self._native, asked, search, vector, facts, options)
 
-        found = self._find(find, session_id, query, search)
+        with watching.operation("search_memory", self, session_id, query) as watched:
+            found = self._find(find, session_id, query, search)
+            watched.count(found.said)
         if found.lacking:
             self._wake()
         return found

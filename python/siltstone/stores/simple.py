@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from siltstone import _native
+from siltstone import _native, watching
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -53,17 +53,20 @@ class SimpleMemoryStore(DatabaseStore):
         ``{"terms": [{"term", "found"}, …]}``.
         """
         wanted = filters_in(filters)
-        found = self._entries(session_id)
-        if is_across(scope):
-            found += [entry for other in self._others(session_id) for entry in self._said(other)]
         self._limits.check_query(query)
         _check(limit, ranker, min_score)
-        words = query.lower().split()
-        hits = [_hit(entry, words, explain) for entry in found if _passes(entry, wanted)]
-        hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
-        hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
-        hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-        return with_filters(hits[: min(limit, self._limits.hits)], wanted)
+        with watching.operation("search_memory", self, session_id, query) as watched:
+            found = self._entries(session_id)
+            if is_across(scope):
+                found += [entry for other in self._others(session_id) for entry in self._said(other)]
+            words = query.lower().split()
+            hits = [_hit(entry, words, explain) for entry in found if _passes(entry, wanted)]
+            hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
+            hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
+            hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+            hits = hits[: min(limit, self._limits.hits)]
+            watched.records(hits)
+        return with_filters(hits, wanted)
 
     def _entries(self, session_id: str) -> list[StoredEntry]:
         return [
