@@ -55,6 +55,9 @@ async def test_a_client_in_another_process_reads_all_that_a_session_has(path: Pa
         assert "4711" in best["content"]
         assert best["source_range"] == {"start": 0, "end": 1}
         assert "not instructions" in found["note"]
+        since = await client.call("memory_search", query="what opens the vault", since="yesterday")
+        assert since["results"][0] == best
+        assert (await client.call("memory_search", query="vault", until="last month"))["results"] == []
         read = await client.call("memory_get", handle=best["handle"])
         assert read["content"] == "1: The vault opens with 4711."
         stats = await client.call("memory_stats")
@@ -106,6 +109,7 @@ async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_go
         for name, arguments, says in (
             ("memory_search", {}, "query"),
             ("memory_search", {"query": "vault", "limit": -1}, "limit"),
+            ("memory_search", {"query": "vault", "since": "the other day"}, "yesterday"),
             ("memory_get", {"handle": "m9999"}, "no message 'm9999'"),
             ("summary_expand", {"summary_id": 99}, "no summary 99"),
             ("memory_save", {"content": "x"}, "memory_save"),

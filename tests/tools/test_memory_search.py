@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from siltstone import (
     Tool,
 )
 from siltstone.errors import InvalidArgumentsError, StoreClosedError, ToolNotFoundError
-from siltstone.tools import dispatch
+from siltstone.tools import dispatch, memory_search
 
 DESCRIPTION = (
     "Search semantic memory for past conversation content. Memory contains text from earlier conversation "
@@ -247,3 +249,67 @@ def test_what_was_compacted_away_is_found_through_the_tool(tmp_path: Path) -> No
         [hit, *_] = json.loads(session.memory_search.call({"query": "code of door 1"}))
         assert "111" in hit["content"]
         assert hit["source_range"] == {"start": 2, "end": 3}
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Iterator[Tool]:
+    """The tool over three days, seen from the evening of 11 March 2026 in Tokyo, which is noon in UTC."""
+    now = datetime(2026, 3, 11, 12, tzinfo=UTC)
+    with MemoryStore.open(tmp_path / "dated") as store:
+        for back in range(3):
+            moment = now - timedelta(days=back)
+            store.index("s", [Entry(f"the fox of {moment:%A}", (back, back + 1), created_at=moment)])
+        search = partial(store.search, "s")
+        yield memory_search(search, now=lambda: now.astimezone(timezone(timedelta(hours=9))))
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days"),
+    [
+        ("yesterday", None, {"Tuesday", "Wednesday"}),
+        ("yesterday", "yesterday", {"Tuesday"}),
+        (None, "last Monday", {"Monday"}),
+        ("2026-03-10T12:00Z", "2026-03-10T12:00Z", {"Tuesday"}),
+        ("in March", "in March", {"Monday", "Tuesday", "Wednesday"}),
+        ("last month", "last month", set()),
+        ("36 hours ago", None, {"Tuesday", "Wednesday"}),
+    ],
+)
+def test_words_say_from_when_on_and_until_when(
+    dated: Tool, since: str | None, until: str | None, days: set[str]
+) -> None:
+    hits = json.loads(dated.call({"query": "fox", "since": since, "until": until}))
+    assert {hit["content"].split()[-1] for hit in hits} == days
+
+
+@pytest.mark.parametrize("words", ["the other day", "", 5, ["yesterday"]])
+def test_words_that_name_no_time_are_refused_with_those_that_do(dated: Tool, words: Any) -> None:
+    with pytest.raises(InvalidArgumentsError, match=r"'since' must be a time such as .*yesterday"):
+        dated.call({"query": "fox", "since": words})
+
+
+def test_a_session_counts_days_in_its_zone(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    zones = [timezone(timedelta(hours=hours)) for hours in (-12, 14)]
+    with MemoryStore.open(tmp_path / "zones") as store:
+        store.index("s", [Entry("the fox of now", (0, 1), created_at=now)])
+        ways = []
+        for zone in zones:  # 26 hours apart: it is never the same day in both
+            with Session.open(None, "s", memory=store, time_zone=zone) as session:
+                asked = {"query": "fox", "since": f"{now.astimezone(zones[1]):%Y-%m-%d}"}
+                ways.append(len(json.loads(session.memory_search.call(asked))))
+    assert ways == [0, 1]
+
+
+def test_what_was_saved_is_found_in_its_time_alone(tmp_path: Path) -> None:
+    with Session.open(tmp_path / "saved", "s") as session:
+        session.save("The build server is called heron.")
+        call = session.memory_search.call
+        assert "heron" in call({"query": "build server", "since": "2 hours ago"})
+        assert call({"query": "build server", "until": "yesterday"}) == "[]"
+
+
+@pytest.mark.parametrize("zone", ["Middle/Earth", "", 5, "../../etc/passwd"])
+def test_a_zone_that_is_none_is_refused_by_name(tmp_path: Path, zone: Any) -> None:
+    with pytest.raises(ConfigError, match="time_zone must be a tzinfo"):
+        Session.open(tmp_path / "zone", "s", time_zone=zone)

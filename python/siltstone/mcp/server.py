@@ -26,6 +26,7 @@ from siltstone.mcp.answers import (
 from siltstone.mcp.memory import NOTE, SessionMemory
 from siltstone.mcp.versions import MAJOR, ResourceError, Server, ToolError, annotated
 from siltstone.tools.memory_save import DESCRIPTION as SAVE_DESCRIPTION
+from siltstone.tools.periods import FORMS
 
 __all__ = ["build_server"]
 
@@ -68,8 +69,12 @@ def _add_reading(server: Server, memory: SessionMemory) -> None:
     async def memory_search(
         query: Annotated[str, Field(description="Natural language: what to recall.")],
         limit: Annotated[int, Field(ge=0, description="The most results to return; at most 20.")] = 5,
+        since: Annotated[str | None, Field(description=f"Only what was said then or later: {FORMS}.")] = None,
+        until: Annotated[
+            str | None, Field(description="Only what was said then or before, in the same forms.")
+        ] = None,
     ) -> Found:
-        return await _told(memory.search, query, limit)
+        return await _told(memory.search, query, limit, since, until)
 
     @server.tool(annotations=annotated("Read a message"), description=memory.session.memory_get.description)
     async def memory_get(

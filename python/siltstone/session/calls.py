@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, Unpack
 
 from siltstone.compaction.base import (
     Checkpoint,
@@ -18,7 +19,7 @@ from siltstone.engine import can_extract, check_offload, offloading
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
 from siltstone.llm import Flow, Steps
-from siltstone.memory.entry import ForgetReport, SearchHit
+from siltstone.memory.entry import ForgetReport, SearchFilters, SearchHit, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan, Skipped
 from siltstone.overflow import is_context_overflow, provider_limit
@@ -93,6 +94,7 @@ class SessionCalls:
         self.policy = opened.policy
         self.has_model = opened.model is not None
         self._answer_budget, self._most_hits = opened.answer_budget, opened.most_hits
+        self._time_zone = opened.time_zone
         self.recalling = None if opened.recall is None else Recalling(opened.core, opened.recall)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
@@ -297,6 +299,7 @@ class SessionCalls:
             budget=self._budget(),
             count=self.core.view.rule.count_text,
             cross_session=self.core.cross_session,
+            now=self._now,
         )
 
     def memory_get(self) -> Tool:
@@ -407,10 +410,11 @@ class SessionCalls:
         self.core.tell_damage()
         return hits
 
-    def _search_all(self, query: str, limit: int) -> list[SearchHit]:
+    def _search_all(self, query: str, limit: int, **filters: Unpack[SearchFilters]) -> list[SearchHit]:
         """What the model's tool finds: what was said, and what was saved, the best first."""
-        hits = self.search(query, limit, scope="namespace" if self.core.cross_session else "session")
-        saved = saved_hits(self.core, query, limit)
+        scope: SearchScope = "namespace" if self.core.cross_session else "session"
+        hits = self.search(query, limit, scope=scope, **filters)
+        saved = saved_hits(self.core, query, limit, since=filters.get("since"), until=filters.get("until"))
         return sorted([*saved, *hits], key=lambda hit: -hit.score)[:limit] if saved else hits
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
@@ -445,6 +449,10 @@ class SessionCalls:
         return (
             f"<{name} {core.session_id!r}: {len(core.view)} messages in context, {core.next_seq} in the log>"
         )
+
+    def _now(self) -> datetime:
+        """The session's time, in its zone."""
+        return datetime.fromtimestamp(self.core.milliseconds() / 1000, UTC).astimezone(self._time_zone)
 
     def _budget(self) -> int:
         """Tokens that an answer of our tools may have."""

@@ -187,8 +187,17 @@ def find(
     return sorted(chosen, key=lambda fact: -fact.created_at)[:limit]
 
 
-def saved_hits(core: SessionCore, query: str, limit: int) -> list[SearchHit]:
+def saved_hits(
+    core: SessionCore,
+    query: str,
+    limit: int,
+    *,
+    since: datetime | float | None = None,
+    until: datetime | float | None = None,
+) -> list[SearchHit]:
     """The facts that fit *query* and are in no message of this session, as a search of entries has its hits.
+
+    Of facts that were kept at *since* or later, and before *until*.
 
     Their score is the share of the query's words that they have; their place is the end of the log, where no
     message is.
@@ -196,14 +205,20 @@ def saved_hits(core: SessionCore, query: str, limit: int) -> list[SearchHit]:
     if not core.knowing.keeps_facts or not limit:
         return []
     asked = set(tokens(query))
-    hits = []
-    for fact, _ in find_facts(known(core), query, limit, as_of=core.milliseconds()):
+    least = None if since is None else milliseconds(since)
+    most = None if until is None else milliseconds(until)
+    is_filtered = not (least is most is None)
+    hits: list[SearchHit] = []
+    found = find_facts(known(core), query, MAX_FACTS if is_filtered else limit, as_of=core.milliseconds())
+    for fact, _ in found:
         if fact.session_id == core.session_id and fact.source_ranges:
             continue  # the message that it is of is found, or in context
+        if not ((least is None or fact.created_at >= least) and (most is None or fact.created_at < most)):
+            continue
         share = len(asked & set(tokens(f"{fact.content} {fact.context}"))) / len(asked)
         place = SourceRange(core.next_seq, core.next_seq)
         hits.append(SearchHit(fact.content, share, place, 0, "memory", datetime_from(fact.created_at)))
-    return hits
+    return hits[:limit]
 
 
 def history(core: SessionCore, fact_id: str) -> list[Fact]:

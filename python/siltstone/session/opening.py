@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 from siltstone.compaction.base import Compactor, OverheadChecker
@@ -78,6 +79,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     cache_ttl: float | None
     warn_at: Sequence[float]
     answer_budget: int | None
+    time_zone: tzinfo | str | None
     background: bool
 
 
@@ -100,6 +102,7 @@ class Opened:
     recall: RecallConfig | None
     allow_forget: bool = False
     most_hits: int | None = None
+    time_zone: tzinfo | None = None
     path: Path | None = None
     options: Any = None
 
@@ -143,6 +146,7 @@ def open_session(
     budget = options.get("answer_budget")
     if budget is not None:
         check_budget(budget, "answer_budget")
+    time_zone = _time_zone(options.get("time_zone"))
     redactor = _redactor(options, recall)
     guards = Guards(
         options.get("on_before_compact"),
@@ -199,7 +203,9 @@ def open_session(
             store.close()
         raise
     hits = None if preset is None else preset.most_hits
-    return Opened(core, policy, model, owned, timeout, budget, recall, allow_forget, hits, path, given)
+    return Opened(
+        core, policy, model, owned, timeout, budget, recall, allow_forget, hits, time_zone, path, given
+    )
 
 
 def _window(options: Options[Any, Any, Any]) -> int | None:
@@ -220,6 +226,24 @@ def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
             value=model,
         )
     return options
+
+
+def _time_zone(zone: tzinfo | str | None) -> tzinfo | None:
+    """Where days begin; None for the machine's own zone."""
+    if zone is None or isinstance(zone, tzinfo):
+        return zone
+    if isinstance(zone, str):
+        from zoneinfo import ZoneInfo  # few sessions name a zone
+
+        try:
+            return ZoneInfo(zone)
+        except (ValueError, OSError, KeyError):  # no name of a file, or of none that is there
+            pass
+    raise ConfigError(
+        f"time_zone must be a tzinfo, a name such as 'Europe/Paris', or None, got {zone!r}",
+        field="time_zone",
+        value=zone,
+    )
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:

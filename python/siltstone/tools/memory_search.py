@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeAlias, Unpack
 
 from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import SearchHit
+from siltstone.memory.entry import SearchFilters, SearchHit
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
 from siltstone.tools.budget import FLOOR, Count, answer_budget, best_part, check_budget, shares
+from siltstone.tools.periods import FORMS, Period, period
 
 __all__ = [
     "CROSS_SESSION_DESCRIPTION",
@@ -45,24 +47,42 @@ PARAMETERS: dict[str, Any] = {
             "default": DEFAULT_LIMIT,
             "description": f"The most results to return; at most {MAX_LIMIT}.",
         },
+        "since": {"type": "string", "description": f"Only what was said then or later: {FORMS}."},
+        "until": {"type": "string", "description": "Only what was said then or before, in the same forms."},
     },
     "required": ["query"],
 }
 
 
+class Search(Protocol):
+    """A search that is bound to a session, or to its namespace."""
+
+    def __call__(self, query: str, limit: int, /, **filters: Unpack[SearchFilters]) -> list[SearchHit]:
+        """At most *limit* hits, best first. A filter is given only where the model asked for it."""
+
+
+def _local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
 def memory_search(
-    search: Callable[[str, int], list[SearchHit]],
+    search: Search,
     *,
     budget: int | None = None,
     count: Count = estimate_tokens,
     cross_session: bool = False,
+    now: Callable[[], datetime] = _local_time,
 ) -> Tool:
-    """The tool over *search*, which takes a query and a limit and is bound to a session, or to its namespace.
+    """The tool over *search*.
 
     Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}``, best first, in
     one line. Where it would have more than *budget* tokens, long contents are cut to their best passages,
     each with 60 tokens at least; only where that is too much, too, the last hits are left out, and a second
     line says how many.
+
+    The model may say from when on and until when. Both take a time as ISO 8601 has it, or in the English
+    words of ``siltstone.tools.periods``; *since* is from the first moment of a period that words name,
+    *until* goes up to its end. Words that name no period, or more than one, are refused: nothing is guessed.
 
     Args:
         search: Gives the hits.
@@ -70,6 +90,7 @@ def memory_search(
         count: How they are counted.
         cross_session: *search* finds what other sessions said, too. The description says so, and each result
             has the ``session_id`` it is of.
+        now: What time it is, with the zone that days are counted in.
 
     Raises:
         ConfigError: *budget* is too small for an answer.
@@ -77,9 +98,9 @@ def memory_search(
     most = answer_budget(None) if budget is None else check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
-        query, limit = _query(arguments), _limit(arguments)
+        query, limit, filters = _query(arguments), _limit(arguments), _filters(arguments, now)
         try:
-            hits = search(query, limit) if limit and query.strip() else []
+            hits = search(query, limit, **filters) if limit and query.strip() else []
         except InvalidEntryError as error:  # a query over the store's limit
             raise refusal(NAME, str(error)) from error
         return _answer(hits, query, most, count, _across if cross_session else _result)
@@ -145,6 +166,25 @@ def _limit(arguments: Mapping[str, Any]) -> int:
     if type(limit) is not int or limit < 0:
         raise refusal(NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
     return min(limit, MAX_LIMIT)
+
+
+def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> SearchFilters:
+    """From when on, and until when, where the model says so."""
+    filters = SearchFilters()
+    if (words := arguments.get("since")) is not None:
+        filters["since"], _ = _period("since", words, now)
+    if (words := arguments.get("until")) is not None:
+        first, after = _period("until", words, now)
+        # What was said at that very moment belongs to it, to the millisecond.
+        filters["until"] = after if first < after else after + timedelta(milliseconds=1)
+    return filters
+
+
+def _period(argument: str, words: object, now: Callable[[], datetime]) -> Period:
+    found = period(words, now()) if isinstance(words, str) else None
+    if found is None:
+        raise refusal(NAME, f"{argument!r} must be a time such as {FORMS}, got {shown(words)}")
+    return found
 
 
 def _result(hit: SearchHit, content: str) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
             return [self._tool(session.memory_search), self._tool(session.memory_get)]
         # Of each conversation's own session when they are called; before that they describe themselves.
         return [
-            self._tool(memory_search(lambda _query, _limit: [])),
+            self._tool(memory_search(lambda _query, _limit, **_: [])),
             self._tool(memory_get(lambda _handle: None)),
         ]
 

@@ -118,7 +118,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         if not self.tools:
             return None
         session = self._pool.session
-        found = [memory_search(lambda _query, _limit: []), memory_get(lambda _handle: None)]
+        found = [memory_search(lambda _query, _limit, **_: []), memory_get(lambda _handle: None)]
         if session is not None:
             found = [session.memory_search, session.memory_get]
         return FunctionToolset([self._tool(each) for each in found])
