@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class Told:
     block_tokens: int = 0  # the most tokens of one
     recalled: int = 0  # requests that had one
     torn: int = 0  # boundaries after which the vault was not complete
+    trimmed: set[int] = field(default_factory=set)  # messages that a request left out, and the history has
 
 
 def session_of(place: Path, name: str | Preset, window: int, model: Any, **options: Any) -> Session:
@@ -130,6 +131,7 @@ def boundary(session: Session, window: int, record: Any, end: int, *, is_call: b
             "blocks": len(blocks),
             "block_tokens": max((count(str(raw["content"])) for raw in blocks), default=0),
             "torn": bool(policies) and vault_is_torn(session),
+            "trimmed": prepared.trimmed,
         }
     )
 
@@ -194,13 +196,17 @@ def killed_and_reopened(
         told.over += each["over"]
         told.torn += each["torn"]
         told.recalled += each["blocks"] > 0
+        told.trimmed.update(seq for start, end in each["trimmed"] for seq in range(start, end))
         for name in ("stack", "beyond", "blocks", "block_tokens"):
             setattr(told, name, max(getattr(told, name), each[name]))
     return told
 
 
-def losses(place: Path, messages: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """Messages that are not in the log as they were said, and discarded ones that memory does not return."""
+def losses(place: Path, messages: Sequence[dict[str, Any]], trimmed: Collection[int] = ()) -> tuple[int, int]:
+    """Messages that are not in the log as they were said, and discarded ones that memory does not return.
+
+    *trimmed* are messages that are in the history, and were left out of a request.
+    """
     with MemoryStore.open(place, read_only=True) as store:
         log = store.open_log(SESSION)
         kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
@@ -214,7 +220,7 @@ def losses(place: Path, messages: Sequence[dict[str, Any]]) -> tuple[int, int]:
             offset = page.next_offset
     texts = list(indexable_texts(read_message(raw, seq) for seq, raw in enumerate(messages)))
     lost = sum(kept.get(seq) != encode(raw) for seq, raw in enumerate(messages))
-    gone = [seq for seq, raw in enumerate(messages) if encode(raw) not in shown]
+    gone = [seq for seq, raw in enumerate(messages) if seq in trimmed or encode(raw) not in shown]
     return lost, sum(bool(texts[seq].strip()) and contents.get(seq) != texts[seq] for seq in gone)
 
 

@@ -24,7 +24,7 @@ from siltstone.compaction.prompts import PROMPT
 from siltstone.compaction.render import render
 from siltstone.evaluation import Conversation, Turn, data_place
 from siltstone.llm import Completion, CompletionRequest
-from siltstone.messages import read_history
+from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens
 
 FIRST_HITS = 5
@@ -189,7 +189,8 @@ def in_session(
             if message["role"] == "assistant":
                 session.prepare()
             session.append(message)
-        history = read_history(session.prepare().history)
+        sent = session.prepare().messages  # of a policy that shapes requests less than the history
+        history = read_history([raw for raw in sent if not isinstance(raw, RecalledMessage)])
         found = [session.search(question.text, FIRST_HITS) for question in conversation.questions]
     summaries = [message for message in history if message.provenance == "compaction_summary"]
     others = [message for message in history if message.provenance != "compaction_summary"]

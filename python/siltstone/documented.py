@@ -42,12 +42,25 @@ K1: Final = 1.2
 B: Final = 0.75
 DIMENSION: Final = 384
 _WORD: Final = re.compile(r"[^\W_]+")
-#: What becomes of a character of ASCII: white space and punctuation split, symbols and controls go.
-_ASCII: Final = {
-    code: " " if chr(code).isspace() or unicodedata.category(chr(code)).startswith("P") else None
-    for code in range(128)
-    if not chr(code).isalnum()
-}
+_CJK: Final = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
+
+
+class _Kept(dict[int, int | str | None]):
+    """What becomes of a character: letters and digits stay, white space and punctuation split, the rest goes.
+
+    Each is looked up once.
+    """
+
+    def __missing__(self, code: int) -> int | str | None:
+        char = chr(code)
+        kept: int | str | None = code if unicodedata.category(char)[0] in "LN" else None
+        if _splits(char):
+            kept = " "
+        self[code] = kept
+        return kept
+
+
+_KEPT: Final = _Kept()
 
 
 def estimate_utf16(text: str) -> int:
@@ -62,12 +75,12 @@ def tokens(text: str) -> list[str]:
     White space and Unicode punctuation split; letters and digits make words; anything else is deleted
     without splitting. A CJK character is a token, followed by its pair with the CJK character before it.
     """
-    if text.isascii():
-        return text.lower().translate(_ASCII).split()
+    if text.isascii() or _CJK.search(text) is None:
+        return text.lower().translate(_KEPT).split()
     found: list[str] = []
     word = before = ""
     for char in text.lower():
-        splits = char.isspace() or unicodedata.category(char).startswith("P")
+        splits = _splits(char)
         if (splits or _is_cjk(char)) and word:
             found.append(word)
             word = ""
@@ -258,6 +271,10 @@ def matching(query: str, texts: Iterable[Sequence[str]]) -> list[int]:
     asked = set(tokens(query))
     least = least_matches(len(asked))
     return [place for place, text in enumerate(texts) if asked and len(asked & set(text)) >= least]
+
+
+def _splits(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char).startswith("P")
 
 
 def _is_cjk(char: str) -> bool:

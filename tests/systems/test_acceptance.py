@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from siltstone.archive import ContextArchive
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.compaction.window import tiers
 from siltstone.llm import ToolCall
-from siltstone.messages import RecalledMessage, read_history
+from siltstone.messages import RecalledMessage, indexable_texts, read_history
 from siltstone.presets import preset
 from siltstone.vault import Vault
 
@@ -39,7 +40,7 @@ Messages = list[dict[str, Any]]
 
 def holds(told: Told, place: Path, recorded: Messages) -> None:
     """Nothing is lost or broken, the window holds, and the policy itself has run."""
-    assert losses(place, recorded) == (0, 0)
+    assert losses(place, recorded, told.trimmed) == (0, 0)
     assert (told.broken, told.over) == (0, 0)
     assert told.runs >= 3, told
 
@@ -277,8 +278,8 @@ def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
 
     told = killed_and_reopened(tmp_path, with_token(secret), "openclaw", 16_000, spares=True)
     holds(told, tmp_path, with_token("[REDACTED]"))
-    assert told.blocks == 1, "one block a turn"
-    assert 0 < told.block_tokens <= 1_600
+    assert told.blocks <= 1, "one block a turn"
+    assert told.block_tokens <= 1_600
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in files if secret.encode() in path.read_bytes()]
     folder = tmp_path / "memory" / "context"
@@ -293,17 +294,33 @@ def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
     found = archive.search(segments[0]["content"], 3, session_id=SESSION)
     assert found[0][0].content == segments[0]["content"]
     with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
-        shown = "\n".join(str(raw.get("content")) for raw in session.history())
+        prepared = session.prepare()
+        assert prepared.history == session.log(), "a trim is of one request: the history is whole"
+        shown = said(prepared.messages)
         gone = next(
             each["content"]
             for each in segments
             if 400 < len(each["content"]) < 2_000 and each["content"] not in shown
         )
-        for part in (gone[:300], gone[100:400], gone[-300:]):  # a query is the last three user messages
+        assert any(hit.content == gone for hit in session.search(gone, 3)), "it is found"
+        asked = [gone[:300], gone[100:400], gone[-300:]]
+        for part, filler in zip(asked, ("x" * 16_000, "x" * 16_000, ""), strict=True):
+            # what is protected fills the window
             session.append({"role": "user", "content": f"What was that about: {part}"})
-            recalled = session.prepare().recalled
-            session.append({"role": "assistant", "content": "Let me see."})
-        assert gone.splitlines()[0] in recalled, "what was trimmed comes back"
+            prepared = session.prepare()
+            session.append({"role": "assistant", "content": f"Let me see. {filler}"})
+        [block] = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
+        assert gone in str(block["content"]), "what was trimmed comes back"
+        assert 0 < session._core.view.rule.count_text(prepared.recalled) <= 1_600
+        shown = said(raw for raw in prepared.messages if raw is not block)
+        for each in segments[:20]:
+            found = any(hit.content == each["content"] for hit in session.search(each["content"], 3))
+            assert found is (each["content"] not in shown), "a search leaves out what the request shows"
+
+
+def said(messages: Iterable[Any]) -> str:
+    """What messages say, as an archive has it."""
+    return "\n\n".join(indexable_texts(read_history(list(messages))))
 
 
 def never(text: str) -> list[float]:
@@ -329,11 +346,11 @@ def read_vmem(path: Path) -> dict[str, tuple[float, ...]]:
 
 
 def test_what_openclaw_trims_is_recalled_in_the_next_turn_once_and_within_its_cap(tmp_path: Path) -> None:
+    """What is protected fills the window, so that no trim can keep what is asked for: recall brings it."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    evidence = "The staging certificate expires on 2027-03-04 in Falkenburg."
     with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
-        session.append(
-            {"role": "user", "content": "The staging certificate expires on 2027-03-04 in Falkenburg."}
-        )
+        session.append({"role": "user", "content": evidence})
         session.append({"role": "assistant", "content": f"I noted it, and the token {secret}."})
         for number in range(40):
             session.append({"role": "user", "content": f"Tell me of module m{number}. " + "filler " * 100})
@@ -342,19 +359,19 @@ def test_what_openclaw_trims_is_recalled_in_the_next_turn_once_and_within_its_ca
             assert len(recalled) <= 1
             assert session.prepare().recalled == prepared.recalled
             session.append({"role": "assistant", "content": f"Module m{number} is fine. " + "filler " * 100})
-        assert not any("Falkenburg" in str(raw["content"]) for raw in session.history())
-        for text in (
-            "And now Falkenburg:",
-            "when does the staging certificate expire in Falkenburg?",
-            "Falkenburg?",
-        ):
+        assert "Falkenburg" not in said(prepared.messages)
+        assert session.search("staging certificate Falkenburg", 1)[0].content == evidence
+        for text in ("And now Falkenburg:", "when does the staging certificate expire in Falkenburg?"):
             session.append({"role": "user", "content": text})
+            session.append({"role": "assistant", "content": "Wait. " + "x" * 16_000})
+        session.append({"role": "user", "content": "Falkenburg?"})
         prepared = session.prepare()
-        assert "expires on 2027-03-04 in Falkenburg" in prepared.recalled
+        assert evidence in prepared.recalled
         assert session.recall("staging certificate Falkenburg") != ""
         assert session._core.view.rule.count_text(prepared.recalled) <= 1_600
         place = [isinstance(raw, RecalledMessage) for raw in prepared.messages].index(True)
         assert place == 0, "behind the system prompt, and there is none"
+        assert len(prepared.history) == len(session.log()), "a trim is of one request"
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 3
     assert not any(secret.encode() in path.read_bytes() for path in files)

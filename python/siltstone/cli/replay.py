@@ -19,6 +19,7 @@ from siltstone.memory.base import Store
 from siltstone.messages import (
     Message,
     RawMessage,
+    RecalledMessage,
     broken_tool_groups,
     encode,
     indexable_texts,
@@ -47,7 +48,7 @@ class Replay:
         name: The session's name in the transcript.
         messages: Messages appended.
         boundaries: Times that ``prepare`` was called.
-        compactions: Committed compactions, those of the emergency net included.
+        compactions: Committed compactions, those of the emergency net included; and trims of a request.
         runs: Those of the policy itself.
         net_runs: Those of the emergency net under it.
         failed: Attempts that came to nothing.
@@ -159,11 +160,12 @@ def replay(
             previous = role
             progress()
         prepared = player.boundary()
-        result.messages_in_context = len(prepared.history)
+        shown = [raw for raw in prepared.messages if not isinstance(raw, RecalledMessage)]
+        result.messages_in_context = len(shown)
         result.tokens_in_context = prepared.tokens
-        result.retention = _facts(session, transcript, prepared)
+        result.retention = _facts(session, transcript, prepared.messages)
     with MemoryStore.open(directory, read_only=True) as store:
-        _look_for_losses(store, transcript, prepared.history, result)
+        _look_for_losses(store, transcript, shown, player.trimmed, result)
     result.latencies = watch.samples
     result.seconds = time.perf_counter() - started
     return result
@@ -215,6 +217,7 @@ class _Player:
         self._window, self._policy = window, policy
         self._sent: list[RawMessage] = []
         self.appended = 0
+        self.trimmed: set[int] = set()  # messages that any request left out
 
     def boundary(self) -> Prepared:
         """Asks for the next request, and counts what it is."""
@@ -236,6 +239,7 @@ class _Player:
         result.over_window += prepared.tokens > self._window
         result.broken_tool_groups += broken_tool_groups(prepared.messages)
         result.timeline.append((self.appended, prepared.tokens))
+        self.trimmed.update(seq for span in prepared.trimmed for seq in range(*span))
         same = _same(self._sent, prepared.messages)
         if same < len(self._sent):
             result.cache_breaks += 1
@@ -253,13 +257,13 @@ def _same(one: list[RawMessage], other: list[RawMessage]) -> int:
     return min(len(one), len(other))
 
 
-def _facts(session: Session, transcript: Transcript, prepared: Prepared) -> dict[str, Retention]:
-    """What became of the facts in messages that the last view does not show as they were said."""
+def _facts(session: Session, transcript: Transcript, sent: list[RawMessage]) -> dict[str, Retention]:
+    """What became of the facts in messages that the last request does not show as they were said."""
     messages = [read_message(raw, seq) for seq, raw in enumerate(transcript.messages)]
-    shown = {id(raw) for raw in prepared.history}
+    shown = {id(raw) for raw in sent}
     texts = indexable_texts(messages)
     gone = [text for raw, text in zip(transcript.messages, texts, strict=True) if id(raw) not in shown]
-    context = "\n".join(_said(read_message(raw, place)) for place, raw in enumerate(prepared.messages))
+    context = "\n".join(_said(read_message(raw, place)) for place, raw in enumerate(sent))
 
     def search(query: str, limit: int) -> list[str]:
         return [hit.content for hit in session.search(query, limit)]
@@ -271,8 +275,10 @@ def _said(message: Message) -> str:
     return "\n".join(part.text or part.arguments or "" for part in message.parts)
 
 
-def _look_for_losses(store: Store, transcript: Transcript, context: list[RawMessage], result: Replay) -> None:
-    """Compares what was appended with what a new process would find."""
+def _look_for_losses(
+    store: Store, transcript: Transcript, context: list[RawMessage], trimmed: set[int], result: Replay
+) -> None:
+    """Compares what was appended with what a new process would find: all that a request has left out."""
     log = store.open_log(transcript.name)
     kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
     in_context = {id(raw) for raw in context}
@@ -285,7 +291,7 @@ def _look_for_losses(store: Store, transcript: Transcript, context: list[RawMess
     result.entries = len(contents)
     texts = indexable_texts(read_message(raw, seq) for seq, raw in enumerate(transcript.messages))
     for seq, (raw, text) in enumerate(zip(transcript.messages, texts, strict=True)):
-        if id(raw) in in_context:
+        if id(raw) in in_context and seq not in trimmed:
             continue
         result.lost += kept.get(seq) != encode(raw)
         result.lost_from_memory += bool(text.strip()) and contents.get(seq) != text

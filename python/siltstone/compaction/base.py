@@ -30,6 +30,7 @@ __all__ = [
     "Range",
     "Reason",
     "RequestReader",
+    "RequestShaper",
     "Resummarizer",
     "Skip",
     "State",
@@ -39,6 +40,7 @@ __all__ = [
     "check_shrunk",
     "request_rule_of",
     "rules_in_force",
+    "shapes_request",
     "summaries",
 ]
 
@@ -390,6 +392,20 @@ class RequestReader(Protocol):
 def request_rule_of(policy: Compactor) -> RequestRule:
     """Which text beside tool results is a request to *policy*: the default where it says nothing."""
     return policy.request_rule if isinstance(policy, RequestReader) else is_request
+
+
+@runtime_checkable
+class RequestShaper(Protocol):
+    """A policy that may make a request smaller, and leave the history as it is."""
+
+    @property
+    def shapes_request(self) -> bool:
+        """Whether it does, by its settings: the next request begins with the whole history again."""
+
+
+def shapes_request(policy: Compactor | None) -> bool:
+    """Whether what *policy* gives up is missing in one request alone, and stays in the history."""
+    return isinstance(policy, RequestShaper) and policy.shapes_request
 
 
 @runtime_checkable

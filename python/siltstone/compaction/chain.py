@@ -15,6 +15,7 @@ from siltstone.compaction.base import (
     OverheadChecker,
     Skip,
     Trigger,
+    shapes_request,
 )
 from siltstone.compaction.compress import ACTION as COMPRESS
 from siltstone.compaction.compress import CompressToolOutput
@@ -41,7 +42,8 @@ class Chain:
             no longer so.
 
     Raises:
-        ConfigError: no steps, two of one name, or a target out of its bounds.
+        ConfigError: no steps, two of one name, one whose trims are of a request alone, or a target out of its
+            bounds.
     """
 
     def __init__(self, *steps: Compactor, target: float | None = None) -> None:
@@ -50,6 +52,9 @@ class Chain:
         names = [step.name for step in steps]
         if len(set(names)) < len(names):
             checks.refuse("steps", "policies of different names", names)
+        for step in steps:
+            if shapes_request(step):
+                checks.refuse("steps", "policies that rewrite the history: trim_scope='history'", step)
         if target is not None:
             checks.share("target", target, above_zero=True)
         self.steps, self.target = steps, target

@@ -67,9 +67,15 @@ class SmartTrim:
 
     @classmethod
     def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
-        """The documented form: its estimate in UTF-16 units, its tokenizer and its scores."""
+        """The documented form: its estimate in UTF-16 units, tokenizer and scores; trims of a request."""
         return cls(
-            replace(config or SmartTrimConfig(), documented=True, target_share=1, estimator="chars/3-utf16")
+            replace(
+                config or SmartTrimConfig(),
+                documented=True,
+                target_share=1,
+                estimator="chars/3-utf16",
+                trim_scope="request",
+            )
         )
 
     def __repr__(self) -> str:
@@ -84,6 +90,11 @@ class SmartTrim:
     def token_rule(self) -> TokenRule:
         """The rule that the configuration names."""
         return self._token_rule
+
+    @property
+    def shapes_request(self) -> bool:
+        """Whether a trim is of one request alone."""
+        return self.config.trim_scope == "request"
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
         """Refuses a window without room for a history.
@@ -106,7 +117,9 @@ class SmartTrim:
         """The trigger, where the history is over the safe limit; at any boundary."""
         if context.context_window is None:
             return None
-        limit = self.config.safe_limit(context.context_window)
+        limit = self._limit(context.context_window)
+        if limit is None:
+            return None
         tokens = context.estimated_history_tokens + context.reserved_tokens
         if tokens <= limit:
             return None
@@ -120,15 +133,14 @@ class SmartTrim:
         )
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Trims *history*. It yields no request.
-
-        Raises:
-            ConfigError: the safe limit of the window is 0 or less.
-        """
+        """Trims *history*. It yields no request."""
         yield from ()
         if trigger.context_window is None:
             return Skip("no_context_window", "a trim is measured by a window; pass context_window=")
-        limit = self.config.safe_limit(trigger.context_window) - trigger.reserved_tokens
+        limit = self._limit(trigger.context_window)
+        if limit is None:
+            return Skip("no_room", f"a window of {trigger.context_window} tokens leaves a history nothing")
+        limit -= trigger.reserved_tokens
         read = as_history(history)
         run = _Trim(read, self.config, self._token_rule, limit, trigger)
         reason = run.reason()
@@ -138,6 +150,16 @@ class SmartTrim:
                 return layered(history, kept_apart(history, read, kept), (), "")
             reason = "all_protected"
         return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
+
+    def _limit(self, window: int) -> int | None:
+        """The safe limit; None where there is none, as in a window that was learned from the provider.
+
+        One that was given is refused when a session is opened.
+        """
+        try:
+            return self.config.safe_limit(window)
+        except ConfigError:
+            return None
 
 
 _SKIPS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Literal
 
 from siltstone.compaction import checks
 from siltstone.errors import ConfigError
@@ -13,6 +14,7 @@ from siltstone.values import dataclass
 
 __all__ = ["SmartTrimConfig"]
 
+SCOPES = ("request", "history")
 HARD_CAP_TENTHS = 10  # of the window, recalled context has at most one part in so many
 
 
@@ -30,6 +32,9 @@ class SmartTrimConfig:
         is_summary: Says of a message among the first three whether it is a summary of the host's own.
         target_share: Share of the safe limit that a trim of the policy aims at, above 0: below 1 the next
             message is no trim again, and a provider's cache holds for a while.
+        trim_scope: What a trim is of. ``"history"``: what leaves stays out of view, as after any compaction.
+            ``"request"``: it is missing in this request alone, and the next one begins with the whole
+            history again; a session makes it findable first, and leaves its history as it is.
         documented: The documented tokenizer and scores, in Python; else those of the core.
         estimator: How tokens are counted, as in :class:`CompactionConfig`.
 
@@ -45,6 +50,7 @@ class SmartTrimConfig:
     shortest_query: int = 3
     is_summary: Callable[[RawMessage], bool] | None = None
     target_share: float = 0.8
+    trim_scope: Literal["request", "history"] = "history"
     documented: bool = False
     estimator: str | TokenRule = "chars/3"
 
@@ -61,6 +67,7 @@ class SmartTrimConfig:
         if self.is_summary is not None and not callable(self.is_summary):
             checks.refuse("is_summary", "None or a function of a message", self.is_summary)
         checks.share("target_share", self.target_share, above_zero=True)
+        checks.one_of("trim_scope", self.trim_scope, SCOPES)
         checks.boolean("documented", self.documented)
         checks.estimator(self.estimator)
 

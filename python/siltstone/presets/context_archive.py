@@ -40,6 +40,7 @@ _OURS: Final = {
     "reserveTokens": "reserve_tokens",
     "maxHistoryShare": "max_history_share",
     "protectedRecent": "protected_recent",
+    "trimScope": "trim_scope",
 }
 _archives: WeakValueDictionary[tuple[str, int, int], ContextArchive] = WeakValueDictionary()
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
+from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
-from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.session.loading import content_of, line_of
+from siltstone.session.range_set import minus, union
 from siltstone.values import replace
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
 
 _PAGE: Final = 500
+_FIRST_PAGE: Final = 64  #: entries, the newest, that are looked at first for what the files lack
 _log = logging.getLogger("siltstone")
 _open: WeakValueDictionary[str, ContextArchive] = WeakValueDictionary()
 if hasattr(os, "register_at_fork"):
@@ -60,35 +63,33 @@ def begin(core: SessionCore) -> None:
     if archive is None:
         return
     try:
-        progress = core.knowing.progress
         if not core.next_seq and not core.knowing.facts.progress():
             _take_over(core, archive)
-        elif progress.archived and progress.redactions != core.state.version.redactions:
-            write_anew(core)  # something was forgotten by whoever does not know of the files
         bring_up(core)
+        write_facts(core)
     except (OSError, StoreError) as error:
         _failed(core, error)
 
 
 def bring_up(core: SessionCore) -> None:
-    """Writes what has left the context since the last time. It fails no compaction."""
+    """Writes what has become findable since the last time. It fails no compaction."""
     archive = core.archive
     if archive is None:
         return
     try:
-        head = core.follow().head
-        covers = () if head is None else head.compaction.covers
-        lacking = minus(covers, core.knowing.progress.archived)
+        progress = core.knowing.progress
+        if progress.archived and progress.redactions != core.follow().version.redactions:
+            write_anew(core)  # something was forgotten, or a past rewritten: it is to be found no more
+            return
+        lacking = _lacking(core)
         if not lacking:
             return
-        entries = [each for span in lacking for each in _entries(core, span)]
-        done = archive.add(core.session_id, map(_said, entries))
+        done = archive.add(core.session_id, map(_said, lacking))
         archive.evict(core.milliseconds())
-        write_facts(core)
         if done.failed:
             notify(core.hooks, ArchiveFailed(core.session_id, done.failures[0], done.failed))
             return  # what failed is written with the next one, and the rest is there already
-        _note(core, lacking)
+        _note(core, [each.source_range for each in lacking])
     except (OSError, StoreError) as error:
         _failed(core, error)
 
@@ -111,18 +112,19 @@ def write_anew(core: SessionCore) -> None:
     try:
         from siltstone.archive.records import of_entry
 
-        core.archive.replace(core.session_id, [of_entry(each) for each in _entries(core, None)])
-        _note(core, ())
+        entries = _entries(core)
+        core.archive.replace(core.session_id, map(of_entry, entries))
+        _note(core, [each.source_range for each in entries], is_all=True)
     except (OSError, StoreError) as error:
         _failed(core, error)
     write_facts(core)
 
 
-def _note(core: SessionCore, written: RangeSet) -> None:
+def _note(core: SessionCore, written: Iterable[tuple[int, int]], *, is_all: bool = False) -> None:
     """Notes that *written* is in the files, and that nothing is in them that was forgotten since."""
     with core.knowing.facts.lock:
         progress = core.knowing.progress
-        archived = union(progress.archived, written)
+        archived = union(() if is_all else progress.archived, written)
         after = replace(progress, archived=archived, redactions=core.follow().version.redactions)
         core.knowing.facts.put_all((), after.kept)
 
@@ -140,12 +142,36 @@ def _take_over(core: SessionCore, archive: ContextArchive) -> None:
     core.knowing.facts.put_all(own, core.knowing.progress.kept)
 
 
-def _entries(core: SessionCore, span: tuple[int, int] | None) -> Iterator[StoredEntry]:
+def _lacking(core: SessionCore) -> list[StoredEntry]:
+    """The entries of messages that are not in the files, oldest first.
+
+    They are the newest ones, so that pages are read from the end.
+    """
+    archived = core.knowing.progress.archived
+    end, size = core.store.stats(core.session_id).entries, _FIRST_PAGE
+    lacking: list[StoredEntry] = []
+    while end > 0:
+        start = max(0, end - size)
+        page = core.store.entries(core.session_id, offset=start, limit=end - start)
+        found = [each for each in page.entries if minus(union([each.source_range]), archived)]
+        if not found and page.entries:
+            break
+        lacking[:0] = found
+        end, size = start, _PAGE
+    return lacking
+
+
+def _entries(core: SessionCore) -> list[StoredEntry]:
+    """The entries of the session, without those of a past that was rewritten."""
+    state = core.follow()
+    line = line_of(core.rows, content_of(state.head), MAX_INTEGER)
+    found: list[StoredEntry] = []
     offset: int | None = 0
     while offset is not None:
-        page = core.store.entries(core.session_id, overlaps=span, offset=offset, limit=_PAGE)
-        yield from page.entries
+        page = core.store.entries(core.session_id, offset=offset, limit=_PAGE)
+        found += (each for each in page.entries if not minus(union([each.source_range]), line))
         offset = page.next_offset
+    return found
 
 
 def _said(entry: StoredEntry) -> Said:

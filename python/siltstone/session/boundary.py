@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,21 +30,29 @@ from siltstone.session.core import SessionCore
 from siltstone.session.lineage import past_summaries, written
 from siltstone.session.loading import covered
 from siltstone.session.noting import band_at
+from siltstone.session.range_set import RangeSet
 from siltstone.session.state import SessionState
 from siltstone.session.view import View
 from siltstone.tools.memory_get import NAME as MEMORY_GET
 from siltstone.values import dataclass, replace
 
 __all__ = [
+    "RESCUES",
     "Prepared",
     "again",
+    "attempted",
     "boundary",
     "can_hold",
+    "check_legal",
+    "check_view",
     "compaction",
+    "context_of",
     "forecast",
     "in_flight",
     "landed",
+    "passed",
     "prepared",
+    "within_window",
 ]
 
 _log = logging.getLogger("siltstone")
@@ -59,7 +67,8 @@ class Prepared:
     Attributes:
         messages: The current view: the caller's own objects, the summary where there is one, and what was
             recalled.
-        history: The same without what was recalled, in a list of its own: what a host may store.
+        history: The same without what was recalled, and with what this request alone leaves out, in a list of
+            its own: what a host may store.
         tokens: The messages, by the policy's estimator.
         outcomes: What was attempted at this boundary: the policy's compaction where one was due, and
             the emergency net's where the window was still exceeded.
@@ -67,6 +76,8 @@ class Prepared:
         told: Events of this boundary that belong to no attempt: what came of recall.
         is_noted: A share of the window that the session was opened with (``warn_at``) was passed here: the
             request ends with a note that says how full it is, where there is room for one.
+        trimmed: Ranges of messages that the history has and this request leaves out: of a policy that shapes
+            each request (``SmartTrimConfig.trim_scope``).
     """
 
     messages: list[Any]
@@ -76,6 +87,7 @@ class Prepared:
     recalled: str = ""
     told: tuple[Event, ...] = ()
     is_noted: bool = False
+    trimmed: RangeSet = ()
 
     def __repr__(self) -> str:
         done = f", {self.outcomes}" if self.outcomes else ""
@@ -113,24 +125,24 @@ def boundary(
     core.check_open()
     state = core.follow()
     if policy is None:
-        state, is_noted = _passed(core, None)
+        state, is_noted = passed(core, None)
         return state, replace(prepared(core, state, []), is_noted=is_noted)
     outcomes = landed(core, policy)
     state = core.follow()
     at = state.clock.boundary
-    _check_room(core, state, policy)
-    trigger = asked or policy.should_compact(_context(core, state, policy, request_bytes))
+    check_view(core, state, policy)
+    trigger = asked or policy.should_compact(context_of(core, state, policy, request_bytes))
     if trigger is not None and _in_background(core, policy, trigger):
         outcomes += _begun(core, state, policy, trigger)
     elif trigger is not None:
         _tell_triggered(core, policy, trigger)
         outcomes.append((yield from compaction(core, policy, trigger, at)))
         _tell_ended(core, policy, outcomes[-1])
-    outcomes += yield from _within(core, policy, at)
-    state, is_noted = _passed(core, policy)
+    outcomes += yield from within_window(core, policy, at)
+    state, is_noted = passed(core, policy)
     answered = _fitting(core, state, policy)
     while answered is None:  # another thread has appended in between
-        outcomes += yield from _within(core, policy, at)
+        outcomes += yield from within_window(core, policy, at)
         answered = _fitting(core, core.state, policy)
     return answered, replace(prepared(core, answered, outcomes, policy), is_noted=is_noted)
 
@@ -175,7 +187,7 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
     def hear(event: Event) -> None:
         heard[0].hear(event)
 
-    flow = _attempt(core, state, policy, trigger, None, is_net=False, hooks=(hear, *core.hooks))
+    flow = attempted(core, state, policy, trigger, None, is_net=False, hooks=(hear, *core.hooks))
     kind = policy.kind if isinstance(policy, BackgroundCompactor) else ""
     job = Job(flow, trigger.threshold, state.end, kind)
     heard.append(job)
@@ -239,12 +251,18 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
         )
 
 
-def _passed(core: SessionCore, policy: Compactor | None) -> tuple[SessionState, bool]:
-    """Counts the boundary, and tells once a band how full the window is; and whether to tell the model."""
+def passed(
+    core: SessionCore, policy: Compactor | None, tokens: int | None = None
+) -> tuple[SessionState, bool]:
+    """Counts the boundary, and tells once a band how full the window is; and whether to tell the model.
+
+    *tokens* are those of the request, where it is not the view.
+    """
     window, state = core.context_window, core.state
     if window is None:
         return core.pass_boundary(), False
-    tokens = _tokens(core, state, policy)
+    if tokens is None:
+        tokens = _tokens(core, state, policy)
     band = band_of(tokens, window)
     alert = alert_of(tokens, window) if band > state.clock.band else None
     noted = band_at(core.warn_at, tokens, window)
@@ -264,7 +282,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
     idle = Plan(False, "no_policy", len(view), 0, (), 0, view.tokens, view.tokens, name)
     if policy is None:
         return idle
-    trigger = asked or policy.should_compact(_context(core, state, policy))
+    trigger = asked or policy.should_compact(context_of(core, state, policy))
     if trigger is None and core.context_window is not None:
         net = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
         policy, trigger = net or (policy, None)
@@ -273,7 +291,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
     return planned(policy, view.messages(), _told(core, state, policy, trigger))
 
 
-def _check_room(core: SessionCore, state: SessionState, policy: Compactor) -> None:
+def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
     """Raises before anything is changed, where not even the emergency net could help."""
     view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, core.reserved_tokens
     if window is not None and view.tokens + fixed > window:
@@ -319,7 +337,7 @@ def compaction(
     No hook is asked by the emergency net: without it there is no request.
     """
     before = core.follow()
-    outcome = yield from _attempt(core, before, policy, trigger, at, is_net=is_net)
+    outcome = yield from attempted(core, before, policy, trigger, at, is_net=is_net)
     state = core.follow() if isinstance(outcome, Failed) and outcome.reason == "stale" else None
     if state is not None and state.version.redactions == before.version.redactions:
         core.charge(outcome.usage)
@@ -328,7 +346,7 @@ def compaction(
             tokens = state.view.recounted(policy.token_rule).tokens
             message = "another worker compacted the session meanwhile"
             return Skipped(state.view.raws(), tokens, tokens, reason="not_due", message=message)
-        outcome = yield from _attempt(core, state, policy, due, at, is_net=is_net)
+        outcome = yield from attempted(core, state, policy, due, at, is_net=is_net)
     if isinstance(outcome, Failed):
         end = state.end if state is not None else before.end
         core.failed(at, end, outcome.usage, trigger.threshold)
@@ -347,23 +365,27 @@ def _still_due(
         return trigger if not over or _tokens(core, state, policy) > (window or 0) else None
     if trigger.reason in ("manual", "model", "overflow"):
         return trigger
-    return policy.should_compact(_context(core, state, policy))
+    return policy.should_compact(context_of(core, state, policy))
 
 
-def _attempt(
+def attempted(
     core: SessionCore,
     state: SessionState,
     policy: Compactor,
     trigger: Trigger,
     at: int | None,
     *,
-    is_net: bool,
+    is_net: bool = False,
     hooks: Sequence[Hook] = (),
+    commit: Callable[[Compaction, int, int], int | None] | None = None,
 ) -> Steps[Outcome]:
-    """One attempt on the view of *state*; without a boundary *at* one that is committed at a later one."""
+    """One attempt on the view of *state*; without a boundary *at* one that is committed at a later one.
+
+    *commit* is what is done with the rewrite; else it becomes the view.
+    """
     read = state.view
 
-    def commit(result: Compaction, before: int, after: int) -> int:
+    def rewrite(result: Compaction, before: int, after: int) -> int:
         return commit_compaction(
             core,
             result,
@@ -384,7 +406,7 @@ def _attempt(
             read.messages(),
             trigger,
             clean=None if core.redacting is None else core.redacting.compaction,
-            commit=commit,
+            commit=commit or rewrite,
             hooks=hooks or core.hooks,
             guards=NO_GUARDS if is_net else core.guards,
             last_input_tokens=state.clock.last_input_tokens,
@@ -394,7 +416,7 @@ def _attempt(
     )
 
 
-def _within(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome]]:
+def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome]]:
     """The emergency net: whatever the policy did, no more than the window goes out."""
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
@@ -455,9 +477,10 @@ def _fixed_count(state: SessionState) -> int:
     )
 
 
-def _context(
+def context_of(
     core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
 ) -> CompactionContext:
+    """What *policy* is told, when it is asked whether something is due."""
     clock, view = state.clock, state.view.recounted(policy.token_rule)
     turn_start, settled = _turn(state, view)
     counted = clock.last_input_tokens if core.reserved_tokens else 0
@@ -508,11 +531,16 @@ def prepared(
     """The view of *state*, as the answer of a boundary at which *outcomes* came about."""
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
     if core.guards.check:
-        _check_legal(view.messages(), core.session_id)
+        check_legal(view.messages(), core.session_id)
     return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
 
 
-def _check_legal(history: list[Message], session_id: str) -> None:
+def check_legal(history: Sequence[Message], session_id: str) -> None:
+    """Refuses a request that the provider would refuse.
+
+    Raises:
+        IllegalHistoryError: it would.
+    """
     found = validate_history(history, pending_ok=False)
     if found:
         raise IllegalHistoryError(

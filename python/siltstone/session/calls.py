@@ -14,6 +14,7 @@ from siltstone.compaction.base import (
     Reason,
     Resummarizer,
     Trigger,
+    shapes_request,
 )
 from siltstone.engine import can_extract, check_offload, offloading
 from siltstone.errors import ConfigError, SessionBusyError
@@ -26,7 +27,6 @@ from siltstone.overflow import is_context_overflow, provider_limit
 from siltstone.session.boundary import (
     Prepared,
     again,
-    boundary,
     can_hold,
     compaction,
     forecast,
@@ -36,6 +36,7 @@ from siltstone.session.boundary import (
 from siltstone.session.chronicling import checkpoints, chronicle_tool, keeps_checkpoints
 from siltstone.session.compactions import CompactionRecord, record
 from siltstone.session.forgetting import Criteria, forgetting
+from siltstone.session.in_context import InContext
 from siltstone.session.learning import (
     find,
     forget_known,
@@ -48,10 +49,13 @@ from siltstone.session.learning import (
 )
 from siltstone.session.notes import noted
 from siltstone.session.opening import Opened, check_overhead, check_policy
+from siltstone.session.range_set import count
 from siltstone.session.recalling import Recalling
-from siltstone.session.recovery import recovery
+from siltstone.session.recovery import sent_tokens
 from siltstone.session.repeats import Call
+from siltstone.session.requests import Request
 from siltstone.session.rewriting import undo
+from siltstone.session.shaping import boundary_of, recovered
 from siltstone.session.state import SessionState
 from siltstone.tools import (
     SavedMemory,
@@ -95,7 +99,12 @@ class SessionCalls:
         self.has_model = opened.model is not None
         self._answer_budget, self._most_hits = opened.answer_budget, opened.most_hits
         self._time_zone = opened.time_zone
-        self.recalling = None if opened.recall is None else Recalling(opened.core, opened.recall)
+        if shapes_request(opened.policy):
+            opened.core.requests.last = Request()
+        self._in_context = InContext(opened.core)
+        self.recalling = (
+            None if opened.recall is None else Recalling(opened.core, opened.recall, self._in_context)
+        )
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
         self._asked: Trigger | None = None
@@ -127,7 +136,7 @@ class SessionCalls:
         asked = self._asked if chosen is not None else None
         if asked is not None:
             self._asked = None
-        state, prepared = yield from boundary(self.core, chosen, asked, request_bytes)
+        state, prepared = yield from boundary_of(self.core, chosen, asked, request_bytes)
         self._last = (state, prepared) if own else None
         return self._answer(state, prepared, recall)
 
@@ -161,7 +170,7 @@ class SessionCalls:
             self.core.learn_window(limit)
         seen, retries = self._retried
         retries = retries if seen == self.core.next_seq else 0
-        state, prepared = yield from recovery(self.core, self.policy, error, retries)
+        state, prepared = yield from recovered(self.core, self.policy, error, retries)
         self._retried = (self.core.next_seq, retries + 1)
         self._last = (state, prepared)
         if self.recalling is not None:
@@ -178,7 +187,7 @@ class SessionCalls:
         if self.policy is None:
             return None
         core, named = self.core, provider_limit(error)
-        sent = core.follow().view.recounted(self.policy.token_rule).tokens + core.reserved_tokens
+        sent = sent_tokens(core, self.policy) + core.reserved_tokens
         if named is None:
             known = core.context_window is not None and is_context_overflow(error)
             return sent - 1 if known else None
@@ -216,6 +225,10 @@ class SessionCalls:
             view = self.core.follow().view
             message = "the session was opened without a policy"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
+        if shapes_request(self.policy):
+            view = self.core.follow().view.recounted(self.policy.token_rule)
+            message = f"the policy {self.policy.name!r} shapes each request, and leaves the history as it is"
+            return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
         landed(self.core, self.policy)
         if self.core.background.is_running:
             return self.in_flight()
@@ -406,9 +419,15 @@ class SessionCalls:
         self.core.check_open()
         if self._most_hits is not None:
             limit = min(limit, self._most_hits)
-        hits = self.core.store.search(self.core.session_id, query, limit, **options)
+        request = self.core.requests.last
+        more = 0 if request is None or limit < 1 else count(request.shown)
+        hits = self.core.store.search(self.core.session_id, query, limit + more, **options)
         self.core.tell_damage()
-        return hits
+        if request is None:
+            return hits
+        self.core.follow()
+        shows = self._in_context.shows
+        return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
     def _search_all(self, query: str, limit: int, **filters: Unpack[SearchFilters]) -> list[SearchHit]:
         """What the model's tool finds: what was said, and what was saved, the best first."""

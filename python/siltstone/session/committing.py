@@ -23,7 +23,7 @@ from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items
 from siltstone.values import replace
 
-__all__ = ["commit"]
+__all__ = ["commit", "inject", "stale"]
 
 _log = logging.getLogger("siltstone")
 
@@ -47,7 +47,7 @@ def commit(
 
     def step() -> tuple[int, int, int, CacheBroken | None]:
         if core.followed().version.redactions != redactions:
-            raise _stale(core)
+            raise stale(core)
         return _commit(core, compaction, read, at, policy, trigger, tokens)
 
     compaction_id, indexed, discarded, broken = core.locked(lambda: retried(step))
@@ -75,7 +75,7 @@ def _commit(
 ) -> tuple[int, int, int, CacheBroken | None]:
     state = core.followed()
     if not read.begins(state.view):
-        raise _stale(core)
+        raise stale(core)
     _check_pins(compaction, state)
     created_at = core.milliseconds()
     end = len(compaction.messages) - len(compaction.injected)
@@ -126,7 +126,7 @@ def _commit(
         )
     core.state = after
     core.pending = None
-    _inject(core, compaction.injected, created_at)
+    inject(core, compaction.injected, created_at)
     cached = state.clock.cached(created_at, core.cache_ttl)
     broken = CacheBroken(core.session_id, policy.name, cached - whole, cached) if cached > whole else None
     return receipt.compaction_id, len(entries), len(leaving), broken
@@ -142,7 +142,8 @@ def _unchanged(before: View, after: View) -> int:
     return before.rule.tokens(units)
 
 
-def _stale(core: SessionCore) -> StoreConflictError:
+def stale(core: SessionCore) -> StoreConflictError:
+    """The error of a rewrite of what is not so any more."""
     return StoreConflictError(
         f"something of session {core.session_id!r} was compacted, forgotten or rewritten meanwhile; "
         "nothing was written",
@@ -162,7 +163,7 @@ def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[It
     return leaving + [item for item in replaced if id(item) not in known]
 
 
-def _inject(core: SessionCore, messages: Sequence[Message], created_at: int) -> None:
+def inject(core: SessionCore, messages: Sequence[Message], created_at: int) -> None:
     """Appends what a hook added. Where the store refuses it, the compaction stands: it is durable."""
     if not messages:
         return

@@ -58,6 +58,7 @@ from siltstone.session.origin import Origin
 from siltstone.session.range_set import RangeSet
 from siltstone.session.redacting import Redacting
 from siltstone.session.repeats import TRIES, Call, Calls, Write, retried
+from siltstone.session.requests import Requests
 from siltstone.session.retention import Retention, retain
 from siltstone.session.slot import Slot
 from siltstone.session.state import SessionState, first_state, followed
@@ -126,6 +127,7 @@ class SessionCore:
         self.pending: Write | None = None
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
+        self.requests = Requests()
         stored = self.rows.open(namespace)
         if stored.deleted:
             raise SessionDroppedError(

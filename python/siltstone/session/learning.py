@@ -378,7 +378,8 @@ def forget_progress(core: SessionCore, before: Sequence[Fact]) -> None:
 def _learn_patterns(core: SessionCore) -> None:
     config, progress = core.knowing.config, core.knowing.progress
     discarded = _discarded(core)
-    unread = minus(discarded, progress.patterns)
+    reads = config.patterns or config.tool_facts or not config.knowledge_extraction
+    unread = minus(discarded, progress.patterns) if reads else ()
     if unread:
         batch = _batch(core, unread, most=MOST)
         facts: list[Fact] = []
@@ -446,8 +447,10 @@ def _tell_failures(core: SessionCore, found: Extraction, *, will_retry: bool) ->
 
 
 def _discarded(core: SessionCore) -> RangeSet:
-    head = core.follow().head
-    return () if head is None else head.compaction.covers
+    """What has left the view, and what requests have left out of it."""
+    state = core.follow()
+    covers = () if state.head is None else state.head.compaction.covers
+    return union(covers, core.requests.aside(state.version.redactions))
 
 
 def _next(core: SessionCore, progress: Progress) -> _Batch | None:

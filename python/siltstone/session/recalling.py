@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
@@ -11,7 +11,7 @@ from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
 from siltstone.memory.base import Store
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
+from siltstone.memory.entry import SearchScope, StoredEntry
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
 from siltstone.recall.block import (
@@ -28,10 +28,11 @@ from siltstone.recall.turn import NEIGHBOUR, WITH_THE_BEST
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
 from siltstone.session.documented_search import DocumentedSearch
+from siltstone.session.in_context import InContext, Outside
 from siltstone.session.learning import known
 from siltstone.session.range_set import RangeSet, minus
 from siltstone.session.state import SessionState
-from siltstone.session.view import View
+from siltstone.session.view import DERIVED, View
 from siltstone.tools.budget import best_part
 from siltstone.values import replace
 
@@ -49,14 +50,16 @@ _log = logging.getLogger("siltstone")
 class Recalling:
     """The recall of one session: it works the block of a turn out, and puts it into requests."""
 
-    def __init__(self, core: SessionCore, config: RecallConfig) -> None:
+    def __init__(self, core: SessionCore, config: RecallConfig, in_context: InContext) -> None:
         count = core.view.rule.count_text
 
         def excerpt(query: str, text: str, tokens: int) -> str:
             return best_part(text, query[-MOST_QUERY:], tokens, count)
 
         self._core, self._config = core, config
-        self._recall = Recall(config, _Shelf(core, config), count, excerpt, core.view.rule.text_measure)
+        self._recall = Recall(
+            config, _Shelf(core, config, in_context), count, excerpt, core.view.rule.text_measure
+        )
         self._told: RecallBlock | None = None
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
         self._around = _size(core.view, RecalledMessage("")) + 1  # the sum of two estimates is rounded twice
@@ -104,6 +107,8 @@ class Recalling:
     def _placed(self, state: SessionState, prepared: Prepared) -> tuple[RecallBlock, Prepared]:
         core, window = self._core, self._core.context_window
         history = state.view.messages()
+        if prepared.trimmed:
+            history = [each for each in history if not _is_in(each, prepared.trimmed)]
         room = None
         if window is not None:
             room = window - core.reserved_tokens - prepared.tokens - self._around
@@ -154,6 +159,11 @@ def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list
     return found
 
 
+def _is_in(message: Message, spans: RangeSet) -> bool:
+    """Whether *message* is one of the log in *spans*; a summary is none."""
+    return message.provenance not in DERIVED and not minus(((message.seq, message.seq + 1),), spans)
+
+
 def _size(view: View, raw: RecalledMessage) -> int:
     """The tokens of *raw*, as *view* counts."""
     part = Part("text", raw["content"])
@@ -163,14 +173,13 @@ def _size(view: View, raw: RecalledMessage) -> int:
 class _Shelf:
     """Where the recall of a session looks: its entries that are not in context, and its facts."""
 
-    def __init__(self, core: SessionCore, config: RecallConfig) -> None:
-        self._core, self._config = core, config
+    def __init__(self, core: SessionCore, config: RecallConfig, in_context: InContext) -> None:
+        self._core, self._config, self._in_context = core, config, in_context
         self._documented: DocumentedSearch | None = None
         if config.score_filter == "documented":
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
         self._homes: dict[int, str] = {}  # of what was found last: the session that said it
-        self._left: tuple[int | None, RangeSet, frozenset[int]] | None = None
-        self._context: tuple[int | None, RecallContext] | None = None
+        self._context: tuple[Outside, RecallContext] | None = None
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
 
     def details(self, query: str, limit: int) -> list[Detail]:
@@ -179,7 +188,7 @@ class _Shelf:
         if self._documented is not None and core.archive is not None:
             return self._archived(core.archive, asked, limit)
         if self._documented is not None:
-            return self._documented.find(asked, limit, self._sessions(), self._is_shown)
+            return self._documented.find(asked, limit, self._sessions(), self._in_context.shows)
         scope: SearchScope = "namespace" if self._config.cross_session else "session"
         hits = core.store.search(core.session_id, asked, limit, scope=scope)
         core.tell_damage()
@@ -187,7 +196,7 @@ class _Shelf:
         return [
             Detail(hit.content, hit.score, hit.role, hit.created_at, hit.entry_id)
             for hit in hits
-            if not self._is_shown(hit.session_id, hit.source_range)
+            if not self._in_context.shows(hit.session_id, hit.source_range)
         ]
 
     def block(
@@ -197,10 +206,9 @@ class _Shelf:
         core, config = self._core, self._config
         if self._recaller is None or self._documented is not None or config.cross_session:
             return None
-        covers, substituted = self._left_now()
-        left = self._left and self._left[0]
-        if self._context is None or self._context[0] != left:
-            self._context = left, RecallContext(covers, sorted(substituted))
+        outside = self._in_context.outside()
+        if self._context is None or self._context[0] is not outside:
+            self._context = outside, RecallContext(outside.left, sorted(outside.substituted))
         session, text = core.session_id, query[-MOST_QUERY:]
         asked = RecallQuery(
             session,
@@ -216,7 +224,7 @@ class _Shelf:
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
         """The same over the files of the archive, whose vectors are kept: a restart embeds nothing."""
-        view = frozenset(filter(None, indexable_texts(item.message for item in self._core.view)))
+        view = frozenset(filter(None, indexable_texts(self._shown())))
         found = archive.search(
             query,
             limit + len(view),
@@ -229,6 +237,14 @@ class _Shelf:
             for each, score in found
             if each.content not in view or each.session_id != self._core.session_id
         ][:limit]
+
+    def _shown(self) -> Iterator[Message]:
+        """The messages in context."""
+        request = self._core.requests.last
+        for item in self._core.view:
+            seq = item.message.seq
+            if request is None or not minus(((seq, seq + 1),), request.shown):
+                yield item.message
 
     def _sessions(self) -> list[str]:
         """Those that are searched: this one, or all of its namespace."""
@@ -251,7 +267,7 @@ class _Shelf:
             _beside(self._core.store, home, detail.entry_id, distance) if detail.entry_id else ()
         ):
             side = entry.entry_id < detail.entry_id
-            if side in ended or self._is_shown(home, entry.source_range):
+            if side in ended or self._in_context.shows(home, entry.source_range):
                 ended.add(side)
                 continue
             near = Detail(entry.content, 0.0, entry.role, entry.created_at, entry.entry_id)
@@ -267,25 +283,3 @@ class _Shelf:
             return []
         found = find_facts(held, query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
         return [FactLine(fact.type, fact.content, score) for fact, score in found]
-
-    def _is_shown(self, session_id: str, source_range: SourceRange) -> bool:
-        """Whether the view has one of these messages of a session as it was said."""
-        if session_id != self._core.session_id:
-            return False
-        start, end = source_range
-        covers, substituted = self._left_now()
-        if end - start == 1 and start in substituted:
-            return False
-        end = min(end, self._core.state.end)
-        return start < end and bool(minus(((start, end),), covers))
-
-    def _left_now(self) -> tuple[RangeSet, frozenset[int]]:
-        """What has left the view, and what it shows a substitute for: both change with a compaction alone."""
-        head = self._core.state.head
-        head_id = None if head is None else head.compaction_id
-        if self._left is None or self._left[0] != head_id:
-            covers = () if head is None else head.compaction.covers
-            view = self._core.view if head is not None else ()
-            seqs = (item.message.seq for item in view if item.message.provenance == "substitute")
-            self._left = head_id, covers, frozenset(seqs)
-        return self._left[1], self._left[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from siltstone.compaction.base import Compactor, OverflowRetrier, Trigger
+from siltstone.compaction.base import Compactor, OverflowRetrier, Trigger, shapes_request
 from siltstone.engine import rescue
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Steps
@@ -12,7 +12,7 @@ from siltstone.session.boundary import Prepared, compaction, prepared
 from siltstone.session.core import SessionCore
 from siltstone.session.state import SessionState
 
-__all__ = ["MOST_RETRIES", "recovery"]
+__all__ = ["MOST_RETRIES", "recovery", "sent_tokens"]
 
 MOST_RETRIES = 2  #: of one request: then the provider's error is the caller's
 
@@ -47,7 +47,9 @@ def recovery(
         raise error
     outcomes: list[Outcome] = []
     at = max(core.follow().clock.boundary - 1, 0)
-    if retries == 0 or retrier:
+    if shapes_request(policy):
+        outcomes.append((yield from _smaller(core, policy, AT_LAST if retries else AFTER_POLICY, at, error)))
+    elif retries == 0 or retrier:
         trigger = Trigger(
             "overflow",
             tokens=_tokens(core, policy) + core.reserved_tokens,
@@ -68,6 +70,13 @@ def recovery(
     return state, prepared(core, state, outcomes, policy)
 
 
+def sent_tokens(core: SessionCore, policy: Compactor) -> int:
+    """The tokens of the last request: of the view, or of what it showed of that."""
+    if core.requests.last is not None and core.requests.last.tokens:
+        return core.requests.last.tokens
+    return core.follow().view.recounted(policy.token_rule).tokens
+
+
 def _tokens(core: SessionCore, policy: Compactor) -> int:
     return core.state.view.recounted(policy.token_rule).tokens
 
@@ -77,7 +86,7 @@ def _smaller(
 ) -> Steps[Compacted]:
     """The emergency net's compaction to *quarters* of the view, and to the window where that is less."""
     tokens, window = _tokens(core, policy), core.context_window
-    aim = max(1, tokens * quarters // 4)
+    aim = max(1, min(tokens, sent_tokens(core, policy)) * quarters // 4)
     if window is not None:
         aim = min(aim, max(1, window - core.reserved_tokens))
     net = rescue(tokens, policy, aim)

@@ -1,0 +1,42 @@
+"""What the requests of a session showed and left out, where its policy shapes them."""
+
+from __future__ import annotations
+
+from siltstone.session.range_set import RangeSet
+from siltstone.values import dataclass
+
+__all__ = ["Request", "Requests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it was prepared; one that shows nothing before the first.
+
+    Attributes:
+        shown: The messages of the log that it showed as they were said.
+        tokens: What it had, by the policy's rule, without what was recalled.
+    """
+
+    shown: RangeSet = ()
+    tokens: int = 0
+
+
+class Requests:
+    """What a worker knows of the requests that it prepared.
+
+    Attributes:
+        last: The last one; None where the policy shapes none, and the view is sent.
+    """
+
+    def __init__(self) -> None:
+        self.last: Request | None = None
+        self._redactions = 0
+        self._aside: RangeSet = ()
+
+    def aside(self, redactions: int) -> RangeSet:
+        """What they left out and was made findable, since there were *redactions*."""
+        return self._aside if redactions == self._redactions else ()
+
+    def set_aside(self, redactions: int, spans: RangeSet) -> None:
+        """Notes all that was made findable since there were *redactions*."""
+        self._redactions, self._aside = redactions, spans

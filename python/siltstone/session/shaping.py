@@ -1,0 +1,215 @@
+"""The turn boundary under a policy that shapes each request, and leaves the history as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from siltstone.compaction.base import Compaction, Compactor, Trigger, shapes_request
+from siltstone.events import MemoryIndexed, notify
+from siltstone.llm import Steps
+from siltstone.messages import Message
+from siltstone.outcome import Failed, Outcome
+from siltstone.session import rows
+from siltstone.session.archiving import bring_up
+from siltstone.session.boundary import (
+    RESCUES,
+    Prepared,
+    attempted,
+    boundary,
+    check_legal,
+    check_view,
+    context_of,
+    landed,
+    passed,
+    within_window,
+)
+from siltstone.session.committing import inject, stale
+from siltstone.session.core import SessionCore
+from siltstone.session.learning import learn_patterns
+from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.session.recovery import recovery
+from siltstone.session.repeats import retried
+from siltstone.session.requests import Request
+from siltstone.session.retention import only_new
+from siltstone.session.state import SessionState
+from siltstone.session.view import DERIVED
+from siltstone.values import dataclass, field, replace
+
+__all__ = ["boundary_of", "recovered"]
+
+
+@dataclass(slots=True)
+class _Shaped:
+    """A request on its way: what it shows of a state, and what was attempted."""
+
+    state: SessionState
+    messages: Sequence[Message]
+    tokens: int
+    outcomes: list[Outcome] = field(default_factory=list)
+
+
+def boundary_of(
+    core: SessionCore,
+    policy: Compactor | None,
+    asked: Trigger | None = None,
+    request_bytes: int | None = None,
+) -> Steps[tuple[SessionState, Prepared]]:
+    """One boundary, by whatever *policy* does: :func:`boundary`, or the same for a request that is shaped.
+
+    What a shaped request leaves out is made findable before, and the next one begins with all of the history.
+    Where a request is still too large (what is protected fills the window, or the question is too short to
+    trim by), the emergency net compacts the history, as under every policy.
+
+    Raises:
+        ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
+        IllegalHistoryError: the request may not be sent, and the session was opened with ``check=True``.
+    """
+    if policy is None or not shapes_request(policy):
+        core.requests.last = None  # the view is sent
+        return (yield from boundary(core, policy, asked, request_bytes))
+    core.check_open()
+    outcomes = landed(core, policy)
+    state = core.follow()
+    at = state.clock.boundary
+    check_view(core, state, policy)
+    for _ in range(RESCUES):
+        request = yield from _shaped(core, policy, asked, request_bytes, at)
+        outcomes += request.outcomes
+        window = core.context_window
+        if window is None or request.tokens + core.reserved_tokens <= window:
+            break
+        outcomes += yield from within_window(core, policy, at)
+        asked = None
+    return _answer(core, policy, request, outcomes)
+
+
+def recovered(
+    core: SessionCore, policy: Compactor | None, error: Exception, retries: int
+) -> Steps[tuple[SessionState, Prepared]]:
+    """:func:`recovery`, whose request is what the context of the session is from now on."""
+    state, prepared = yield from recovery(core, policy, error, retries)
+    if core.requests.last is not None:
+        core.requests.last = Request(_spans(state.view.messages()), prepared.tokens)
+    return state, prepared
+
+
+def _answer(
+    core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
+) -> tuple[SessionState, Prepared]:
+    """The answer that is made of *request*, which is what the context of the session is from now on."""
+    state, messages = request.state, request.messages
+    if core.guards.check:
+        check_legal(messages, core.session_id)
+    after, is_noted = passed(core, policy, request.tokens + core.reserved_tokens)
+    if after.view is not state.view:  # another thread has appended in between: the next request has that
+        after = replace(after, view=state.view)
+    shown = _spans(messages)
+    core.requests.last = Request(shown, request.tokens)
+    prepared = Prepared(
+        [message.raw for message in messages],
+        state.view.raws(),
+        request.tokens,
+        tuple(outcomes),
+        is_noted=is_noted,
+        trimmed=minus(_spans(state.view.messages()), shown),
+    )
+    return after, prepared
+
+
+def _shaped(
+    core: SessionCore, policy: Compactor, asked: Trigger | None, request_bytes: int | None, at: int
+) -> Steps[_Shaped]:
+    """The view as *policy* leaves it to this request, or all of it where that comes to nothing."""
+    outcomes: list[Outcome] = []
+    for _ in range(RESCUES):
+        state = core.follow()
+        view = state.view.recounted(policy.token_rule)
+        trigger = asked or policy.should_compact(context_of(core, state, policy, request_bytes))
+        made: list[tuple[Compaction, int]] = []
+        if trigger is not None:
+            keep = partial(_keep, core, state, made)
+            outcome = yield from attempted(core, state, policy, trigger, at, commit=keep)
+            outcomes.append(outcome)
+            if isinstance(outcome, Failed):
+                core.failed(at, state.end, outcome.usage, trigger.threshold)
+                if outcome.reason == "stale":
+                    continue  # something was forgotten meanwhile: the view is another one
+            else:
+                core.charge(outcome.usage)
+            asked = None
+        if not made:
+            return _Shaped(state, view.messages(), view.tokens, outcomes)
+        [(result, tokens)] = made
+        if not result.injected:
+            return _Shaped(state, result.messages, tokens, outcomes)
+        inject(core, result.injected, core.milliseconds())
+        request = [*result.messages[: -len(result.injected)], *_new(core.state, state)]
+        return _Shaped(core.state, request, tokens, outcomes)
+    state = core.follow()
+    view = state.view.recounted(policy.token_rule)
+    return _Shaped(state, view.messages(), view.tokens, outcomes)
+
+
+def _new(state: SessionState, before: SessionState) -> list[Message]:
+    """What was appended to the view since *before*."""
+    return [item.message for item in state.view.items(len(before.view))]
+
+
+def _keep(
+    core: SessionCore,
+    read: SessionState,
+    made: list[tuple[Compaction, int]],
+    result: Compaction,
+    _before: int,
+    after: int,
+) -> None:
+    """The last step of an attempt: what *result* leaves out is findable, and it is the request."""
+    _set_aside(core, result, read)
+    made.append((result, after))
+
+
+def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> None:
+    """Makes findable what a request leaves out, before it is sent. What is findable already stays as it is.
+
+    Raises:
+        StoreConflictError: something was forgotten or rewritten since the view was read. Nothing was written.
+    """
+    redactions = read.version.redactions
+
+    def step() -> tuple[int, int]:
+        if core.followed().version.redactions != redactions:
+            raise stale(core)
+        known = core.requests.aside(redactions)
+        items = {id(item.message): item for item in read.view}
+        leaving = [
+            items[id(message)]
+            for message in result.discarded
+            if message.provenance not in DERIVED and minus(((message.seq, message.seq + 1),), known)
+        ]
+        entries = rows.entries(
+            leaving, index_tools=core.index_tools, within=read.view, redacting=core.redacting
+        )
+        if core.retention is not None and core.retention.once:
+            entries = only_new(core.store, core.session_id, entries)
+        if entries:
+            core.store.index(core.session_id, entries)
+        core.requests.set_aside(redactions, union(known, _spans([item.message for item in leaving])))
+        return len(entries), len(leaving)
+
+    if not core.indexed:
+        return
+    indexed, count = core.locked(lambda: retried(step))
+    core.tell_secrets()
+    if count:
+        notify(core.hooks, MemoryIndexed(core.session_id, indexed, count))
+        core.retain()
+        learn_patterns(core)
+        bring_up(core)
+    core.catch_up()
+
+
+def _spans(messages: Sequence[Any]) -> RangeSet:
+    """The messages of the log among *messages* that say what they said, as ranges."""
+    return union((each.seq, each.seq + 1) for each in messages if each.provenance not in DERIVED)
