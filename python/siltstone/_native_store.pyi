@@ -38,6 +38,8 @@ class _NewEntry(Protocol):
     def kind(self) -> str: ...
     @property
     def created_at(self) -> int: ...
+    @property
+    def expires_at(self) -> int | None: ...
 
 class _Target(Protocol):
     @property
@@ -71,6 +73,7 @@ class StoredEntry:
     kind: Final[str]
     created_at: Final[int]
     repaired: Final[bool]
+    expires_at: Final[int | None]
 
 @final
 class Page:
@@ -306,7 +309,7 @@ class Store:
         """What digests of messages are made with: 128 random bits of this store, in hexadecimal."""
     def forgotten(self, session: str) -> list[tuple[int, bytes]]:
         """Digests of what was forgotten: of a message with its place, of a summary with minus its id."""
-    def insert_entries(self, session: str, entries: Sequence[_NewEntry]) -> list[int | None]:
+    def insert_entries(self, session: str, entries: Sequence[_NewEntry], now: int) -> list[int | None]:
         """Stores and indexes *entries*, all or none.
 
         Returns:
@@ -367,16 +370,21 @@ class Store:
         """
 
     def get(self, entry_id: int) -> StoredEntry:
-        """The entry of that id.
+        """The entry of that id, whether it has expired or not.
 
         Raises:
             EntryNotFoundError: there is none.
         """
 
     def entries(
-        self, session: str, overlaps: tuple[int, int] | None, since: int | None, offset: int, limit: int
+        self,
+        session: str,
+        overlaps: tuple[int, int] | None,
+        since: int | None,
+        rows: tuple[int, int],
+        now: int | None,
     ) -> Page:
-        """A page of entries."""
+        """A page of entries, by offset and limit; where *now* is given, without those that have expired."""
 
     def stage(self, session: str, entries: Sequence[_NewEntry], fingerprint: str, now: int) -> str:
         """Keeps a batch of *entries*, unseen; its token.
@@ -448,8 +456,11 @@ class Store:
     def revive(self, session: str) -> bool:
         """Begins a session that was dropped anew, empty; whether it was dropped."""
 
-    def expire(self, session: str, keep: int | None, before: int | None) -> tuple[int, int]:
-        """Deletes entries from before *before*, and the oldest but *keep*; how many for either reason."""
+    def expire(self, session: str, keep: int | None, before: int | None, now: int) -> tuple[int, int, int]:
+        """Deletes entries from before *before*, the oldest but *keep*, and those that have expired at *now*.
+
+        How many for each reason. Without a bound, and where nothing has expired, it only reads.
+        """
 
     def delete_session(self, session: str) -> int:
         """Deletes the session and leaves a tombstone. The number of entries it had."""

@@ -285,17 +285,19 @@ class UserMessagesSummarised:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExpired:
-    """Entries left what can be found, because the session's retention says so. The log has what was said.
+    """Entries left what can be found, by the session's retention or their ``ttl``. The log has what was said.
 
     Attributes:
         session_id: The session they belonged to.
         by_age: How many were too old.
         by_count: How many of the others were too many, the oldest first.
+        by_ttl: How many had a ``ttl`` that is over.
     """
 
     session_id: str
     by_age: int
     by_count: int
+    by_ttl: int = 0
 
 
 class RedactedSpan(NamedTuple):

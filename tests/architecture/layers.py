@@ -214,7 +214,7 @@ RUST_FAMILIES = {
         "render",
     ],
     "memory": [
-        "contexts filter graph required_indexes store_path",
+        "contexts expiry filter graph required_indexes store_path",
         "analysed cached options",
         "caches check scope",
         "catch_up fused namespace",

@@ -110,7 +110,7 @@ def _of_session(store: MemoryStore, info: SessionInfo) -> Iterator[_Text]:
         yield name, "derived", derived.derived_id, read
     offset: int | None = 0
     while offset is not None:
-        page = store.entries(name, offset=offset, limit=PAGE)
+        page = store.entries(name, offset=offset, limit=PAGE, expired=True)
         for entry in page.entries:
             yield name, "entry", entry.entry_id, _plain(entry.content)
         offset = page.next_offset

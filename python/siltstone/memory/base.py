@@ -43,11 +43,13 @@ class Store(Protocol):
         """Stores and indexes *entries*: all of them, durably, or none. The next search finds them.
 
         An entry that the session has already (the same text, role, name and kind, of the same range of
-        messages) keeps its id, so a call can be repeated. One with an empty range is always a new one.
+        messages) keeps its id, so a call can be repeated. One with an empty range is always a new one. Who
+        hands an entry over last says how long it is found: where its ``ttl`` ends at another time, it gets a
+        new id. Entries of the session whose ``ttl`` is over leave.
 
         Raises:
             InvalidEntryError: more entries, or a longer text, than the store's limits; a range that is not
-                ``0 <= start <= end``, or a time that no datetime can hold.
+                ``0 <= start <= end``, a time that no datetime can hold, or a ``ttl`` that is not > 0.
         """
 
     def search(
@@ -88,8 +90,12 @@ class Store(Protocol):
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
 
-    def get(self, entry_id: int) -> StoredEntry:
+    def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
         """The entry of that id.
+
+        Args:
+            entry_id: The id.
+            expired: Also one whose ``ttl`` is over, as long as its row is there.
 
         Raises:
             EntryNotFoundError: there is none.
@@ -103,6 +109,8 @@ class Store(Protocol):
         since: datetime | float | None = None,
         offset: int = 0,
         limit: int = 100,
+        *,
+        expired: bool = False,
     ) -> Page:
         """The entries of the session in id order, a page at a time.
 
@@ -113,6 +121,7 @@ class Store(Protocol):
             since: Only entries that are newer, to the millisecond.
             offset: How many entries to leave out first, filtered or not.
             limit: How many entries a page has at most, before the filters.
+            expired: Also those whose ``ttl`` is over, as long as their rows are there.
 
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
@@ -253,10 +262,11 @@ class Store(Protocol):
     def expire(
         self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
     ) -> ExpireReport:
-        """Takes entries out of what can be found. Nothing does so by itself.
+        """Takes entries out of what can be found: those whose ``ttl`` is over, and those beyond the bounds.
 
-        The log keeps what was said: ``expand`` and ``Session.log`` read it. To forget it, ``forget``. An
-        entry that expired is a new one when it is handed over again.
+        A session does so when it is opened and after each compaction. Without bounds, and where no ``ttl`` is
+        over, nothing is written. The log keeps what was said: ``expand`` and ``Session.log`` read it. To
+        forget it, ``forget``. An entry that expired is a new one when it is handed over again.
 
         Args:
             session_id: The session; no other is touched.

@@ -68,6 +68,7 @@ class NewEntry(NamedTuple):
     name: str | None
     kind: str
     created_at: int
+    expires_at: int | None = None
 
 
 class DerivedIn(NamedTuple):
@@ -211,11 +212,21 @@ def new_entry(entry: Entry) -> NewEntry:
     """*entry* as the core takes it.
 
     Raises:
-        InvalidEntryError: its range is none, or its time.
+        InvalidEntryError: its range is none, or its time, or its ttl.
     """
     start, end = range_of(entry.source_range, "source_range")
     stamp = milliseconds(entry.created_at)
-    return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp)
+    ends = None if entry.ttl is None else stamp + _ttl(entry.ttl, _LAST - stamp)
+    return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp, ends)
+
+
+def _ttl(ttl: timedelta, most: int) -> int:
+    """*ttl* in milliseconds, rounded up: 1 to *most*, which leads to the end of the year 9999."""
+    if isinstance(ttl, timedelta) and timedelta(0) < ttl <= most * _MILLISECOND:
+        return -(-ttl // _MILLISECOND)
+    raise InvalidEntryError(
+        f"ttl must be None, or a timedelta > 0 that ends before the year 10000, got {ttl!r}", value=ttl
+    )
 
 
 def session_info(row: _native.SessionRow) -> SessionInfo:
@@ -237,6 +248,7 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
         kind=entry.kind,
         created_at=datetime_from(entry.created_at),
         repaired=entry.repaired,
+        expires_at=None if entry.expires_at is None else datetime_from(entry.expires_at),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from siltstone.errors import ConfigError
@@ -61,6 +61,8 @@ class Entry:
         name: The speaker's or the tool's name.
         kind: What it is: ``message``, or a caller's own word.
         created_at: When it was said; now, where not given. A datetime without a zone is UTC.
+        ttl: How long after that it is found, > 0, to the millisecond; None is for ever. From then on nothing
+            gives it back, and its row leaves with the next ``index`` or ``expire`` of its session.
     """
 
     content: str
@@ -69,6 +71,7 @@ class Entry:
     name: str | None = None
     kind: str = "message"
     created_at: datetime | float | None = None
+    ttl: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class StoredEntry:
     kind: str
     created_at: datetime
     repaired: bool = False  #: the text had lone surrogates, which became U+FFFD
+    expires_at: datetime | None = None  #: from when on it is not found any more, in UTC; None is never
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,15 +332,16 @@ class ForgetReport:
 
 @dataclass(frozen=True, slots=True)
 class ExpireReport:
-    """What ``expire`` did: how many entries left for their age, and how many because they were too many."""
+    """What ``expire`` did: how many entries left for their age, for their number, and by their ``ttl``."""
 
     by_age: int
     by_count: int
+    by_ttl: int = 0
 
     @property
     def entries(self) -> int:
         """How many entries left."""
-        return self.by_age + self.by_count
+        return self.by_age + self.by_count + self.by_ttl
 
 
 @dataclass(frozen=True, slots=True)

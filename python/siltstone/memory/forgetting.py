@@ -221,7 +221,7 @@ def plan(
 def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
     for entry_id in entry_ids:
         try:
-            yield store.get(entry_id).session_id
+            yield store.get(entry_id, expired=True).session_id
         except EntryNotFoundError:
             continue  # it is forgotten already
 
@@ -328,7 +328,7 @@ def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:
 def _pages(store: Store, session_id: str) -> Iterator[Page]:
     offset: int | None = 0
     while offset is not None:
-        page = store.entries(session_id, offset=offset, limit=_PAGE)
+        page = store.entries(session_id, offset=offset, limit=_PAGE, expired=True)
         yield page
         offset = page.next_offset
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -412,13 +412,22 @@ def _entry_record(entry: StoredEntry) -> Record:
     del body["session_id"]
     body["created_at"] = entry.created_at.isoformat()
     body["source_range"] = list(entry.source_range)
+    if entry.expires_at is None:
+        del body["expires_at"]
+    else:
+        body["expires_at"] = entry.expires_at.isoformat()
     return Record("entry", entry.session_id, body)
 
 
 def _entry_from(body: Any) -> Entry:
     start, end = body["source_range"]
     created_at = datetime.fromisoformat(body["created_at"])
-    return Entry(body["content"], (start, end), body["role"], body["name"], body["kind"], created_at)
+    ttl = None
+    if (expires_at := body.get("expires_at")) is not None:
+        ttl = datetime.fromisoformat(expires_at) - created_at
+        if ttl <= timedelta(0):
+            raise ValueError(f"an entry that expires before it was said: {body!r}")
+    return Entry(body["content"], (start, end), body["role"], body["name"], body["kind"], created_at, ttl)
 
 
 def _entry_of(segment: Segment) -> Entry:

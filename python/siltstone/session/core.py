@@ -577,9 +577,8 @@ class SessionCore:
             _log.exception("where session %r stands could not be stored", self.session_id)
 
     def retain(self) -> None:
-        """Takes out of the search what the retention of the session does not keep."""
-        if self.retention is not None:
-            retain(self.store, self.session_id, self.retention, self.hooks, self._now())
+        """Takes out of the search what the retention of the session does not keep, and what has expired."""
+        retain(self.store, self.session_id, self.retention, self.hooks, self._now())
 
     def _row(self, compaction_id: int | None) -> CompactionRow | None:
         return None if compaction_id is None else self.rows.compaction(compaction_id)

@@ -107,20 +107,22 @@ def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[En
     return new
 
 
-def retain(store: Store, session_id: str, retention: Retention, hooks: tuple[Hook, ...], now: float) -> None:
-    """Takes out of the session's entries what *retention* does not keep at *now*, and tells of it.
+def retain(
+    store: Store, session_id: str, retention: Retention | None, hooks: tuple[Hook, ...], now: float
+) -> None:
+    """Takes out of the session's entries what *retention* does not keep at *now*, and what has expired.
 
     Where the store refuses, what was committed stays committed, and the next time makes it good.
     """
-    before = None if retention.max_age is None else now - retention.max_age.total_seconds()
-    if before is None and retention.max_entries is None:
-        return
+    keep = None if retention is None else retention.max_entries
+    age = None if retention is None else retention.max_age
+    before = None if age is None else now - age.total_seconds()
     try:
-        gone = store.expire(session_id, keep=retention.max_entries, before=before)
+        gone = store.expire(session_id, keep=keep, before=before)
     except ReadOnlyStoreError:
         return  # opened to look
     except StoreError:
         _log.exception("what session %r no longer retains could not be taken out", session_id)
         return
     if gone.entries:
-        notify(hooks, MemoryExpired(session_id, gone.by_age, gone.by_count))
+        notify(hooks, MemoryExpired(session_id, gone.by_age, gone.by_count, gone.by_ttl))

@@ -71,16 +71,19 @@ class DatabaseStore(Store):
         return self._native.read_only
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+        now = milliseconds(None)
         with watching.operation("create_memory", self, session_id) as watched:
-            receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries))))
+            receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
             watched.records(entries)
         self._wake()
         return receipt
 
-    def get(self, entry_id: int) -> StoredEntry:
-        if abs(entry_id) > MAX_INTEGER:
+    def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
+        found = None if abs(entry_id) > MAX_INTEGER else self._native.get(entry_id)
+        ends = None if found is None or expired else found.expires_at
+        if found is None or (ends is not None and ends <= milliseconds(None)):
             raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
-        return stored_entry(self._native.get(entry_id))
+        return stored_entry(found)
 
     def entries(
         self,
@@ -89,13 +92,15 @@ class DatabaseStore(Store):
         since: datetime | float | None = None,
         offset: int = 0,
         limit: int = 100,
+        *,
+        expired: bool = False,
     ) -> Page:
         page = self._native.entries(
             session_id,
             None if overlaps is None else range_of(overlaps, "overlaps"),
             None if since is None else milliseconds(since),
-            max(-1, min(offset, MAX_INTEGER)),
-            max(-1, min(limit, MAX_INTEGER)),
+            (max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))),
+            None if expired else milliseconds(None),
         )
         return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
@@ -248,7 +253,7 @@ class DatabaseStore(Store):
     ) -> ExpireReport:
         stamp = None if before is None else milliseconds(before)
         kept = None if keep is None else max(-1, min(keep, MAX_INTEGER))
-        return ExpireReport(*self._native.expire(session_id, kept, stamp))
+        return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None)))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
         return StoreStats(**self._native.stats(session_id))

@@ -194,7 +194,8 @@ class MemoryStore(DatabaseStore):
             min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
             explain: Whether hits say how their scores came about, see below.
             decay: What age takes of scores; None is the store's own.
-            now: From when ages are counted; now, where not given.
+            now: From when ages are counted, and when entries with a ``ttl`` must be valid; now, where not
+                given.
             scope: ``"session"`` looks at no other one. ``"namespace"``: what all sessions of its namespace
                 said is found, also what is still in their contexts and has no entry yet; what is in the
                 context of *session_id* itself is left out. A session without a namespace shares with nobody,

@@ -71,7 +71,9 @@ class SimpleMemoryStore(DatabaseStore):
     def _entries(self, session_id: str) -> list[StoredEntry]:
         return [
             stored_entry(entry)
-            for entry in self._native.entries(session_id, None, None, 0, MAX_INTEGER).entries
+            for entry in self._native.entries(
+                session_id, None, None, (0, MAX_INTEGER), milliseconds(None)
+            ).entries
         ]
 
     def _others(self, session_id: str) -> list[str]:

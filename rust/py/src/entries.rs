@@ -22,6 +22,7 @@ struct EntryIn {
     name: Option<Text>,
     kind: Text,
     created_at: i64,
+    expires_at: Option<i64>,
 }
 
 impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
@@ -38,6 +39,7 @@ impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
             name: entry.name.map(String::from),
             kind: entry.kind.into(),
             created_at: entry.created_at,
+            expires_at: entry.expires_at,
             ..NewEntry::default()
         }))
     }
@@ -69,6 +71,7 @@ class! {
         kind: String = held.2.kind,
         created_at: i64 = held.2.created_at,
         repaired: bool = held.2.repaired,
+        expires_at: Option<i64> = held.2.expires_at,
     }
 }
 
@@ -115,8 +118,16 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    pub(crate) fn new(py: Python<'_>, page: memory::Page, session_id: &str) -> PyResult<Self> {
-        let entries = page.entries.into_iter();
+    /// The page, without what has expired at `now`, where that is given.
+    pub(crate) fn new(
+        py: Python<'_>,
+        page: memory::Page,
+        session_id: &str,
+        now: Option<i64>,
+    ) -> PyResult<Self> {
+        let is_gone =
+            |each: &memory::StoredEntry| now.is_some_and(|now| each.entry.is_expired(now));
+        let entries = page.entries.into_iter().filter(|each| !is_gone(each));
         let entries = entries.map(|stored| {
             let held = (stored.id.0, session_id.to_owned(), stored.entry);
             Py::new(py, StoredEntry::from(held))

@@ -383,8 +383,10 @@ impl Store {
         py: Python<'_>,
         session: Text,
         entries: Vec<In<NewEntry>>,
+        now: i64,
     ) -> PyResult<Ids> {
         self.run_of(py, &session, |store, session| {
+            store.lapse(session, now)?; // first: where it fails, nothing is stored
             Ok(ids_out(&store.insert(session, &values(entries))?))
         })
     }
@@ -415,13 +417,13 @@ impl Store {
         session: Text,
         overlaps: Option<(i64, i64)>,
         since: Option<i64>,
-        offset: i64,
-        limit: i64,
+        rows: (i64, i64),
+        now: Option<i64>,
     ) -> PyResult<Page> {
         let page = self.run_of(py, &session, |store, session| {
-            store.page(session, overlaps, since, offset, limit)
+            store.page(session, overlaps, since, rows.0, rows.1)
         })?;
-        Page::new(py, page, &session)
+        Page::new(py, page, &session, now)
     }
 
     fn expire(
@@ -430,9 +432,10 @@ impl Store {
         session: Text,
         keep: Option<i64>,
         before: Option<i64>,
-    ) -> PyResult<(i64, i64)> {
+        now: i64,
+    ) -> PyResult<(i64, i64, i64)> {
         self.run_of(py, &session, |store, session| {
-            store.expire(session, keep, before)
+            store.expire(session, keep, before, now)
         })
     }
 

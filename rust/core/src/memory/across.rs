@@ -67,7 +67,7 @@ impl Store {
         let analysis = Analysis::of(query, vector, options.ranker, self.hash_rule());
         let rank = |namespace: &Namespace| {
             let is_there = namespace.has(key);
-            let passes = namespace.scope.admitted(&options.filter);
+            let passes = namespace.scope.admitted(&options.filter, options.now);
             let admits = |point| is_there && passes(point) && namespace.admits(point, key);
             namespace.scope.rank(&analysis, limit, options, &admits)
         };

@@ -19,6 +19,7 @@ pub(super) struct Analysed {
     /// The messages it came from.
     pub(super) range: (i64, i64),
     pub(super) created_at: i64,
+    pub(super) expires_at: Option<i64>,
 }
 
 impl Analysed {
@@ -42,6 +43,7 @@ impl Analysed {
             row: has_row.then(|| counts(&entry.text, hash_rule)),
             range: (entry.start, entry.end),
             created_at: entry.created_at,
+            expires_at: entry.expires_at,
         }
     }
 

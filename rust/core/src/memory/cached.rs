@@ -8,6 +8,7 @@ use crate::cache::{Reader, Writer};
 use crate::embed::hash::HashRule;
 use crate::id::EntryId;
 use crate::index::{HashedTfIndex, VectorIndex};
+use crate::memory::expiry::Expiry;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 use crate::tokenize::words;
@@ -24,6 +25,7 @@ pub(super) struct Snapshot {
     pub(super) epoch: i64,
     pub(super) revision: i64,
     pub(super) entries: Vec<(EntryId, i64)>,
+    pub(super) expiry: Expiry,
     /// The indexes that there are, here or in the file that this was read from.
     pub(super) has: RequiredIndexes,
     pub(super) lexical: Option<LexicalIndex>,
@@ -40,6 +42,10 @@ impl Snapshot {
         let entries = self.entries.iter();
         to.put(&entries.clone().map(|&(id, _)| id.0).collect::<Vec<i64>>())?;
         to.put(&entries.map(|&(_, at)| at).collect::<Vec<i64>>())?;
+        let expiring = self.expiry.points().iter();
+        let points = expiring.clone().map(|&(point, _)| point);
+        to.put(&points.collect::<Vec<u32>>())?;
+        to.put(&expiring.map(|&(_, at)| at).collect::<Vec<i64>>())?;
         if let Some(lexical) = &self.lexical {
             to.begin(TERMS);
             lexical.write(&mut to)?;
@@ -70,10 +76,16 @@ impl Snapshot {
             return None;
         }
         let (ids, times) = (from.array::<i64>()?, from.array::<i64>()?);
-        let fits = ids.is_sorted_by(|one, next| one < next) && ids.len() == times.len();
+        let (points, ends) = (from.array::<u32>()?, from.array::<i64>()?);
+        let fits = ids.is_sorted_by(|one, next| one < next)
+            && ids.len() == times.len()
+            && points.len() == ends.len()
+            && points.iter().all(|&point| (point as usize) < ids.len());
         if !fits || !from.is_done() {
             return None;
         }
+        let expiring = points.iter().copied().zip(ends.iter().copied());
+        let expiry = Expiry::of(expiring.collect())?;
         let (terms, buckets) = (file.group(TERMS), file.group(BUCKETS));
         let has = RequiredIndexes {
             terms: terms.is_some(),
@@ -98,6 +110,7 @@ impl Snapshot {
             epoch,
             revision,
             entries: ids.zip(times.iter().copied()).collect(),
+            expiry,
             has,
             lexical,
             cosine,
@@ -147,6 +160,7 @@ mod tests {
             epoch: 2,
             revision: 5,
             entries,
+            expiry: Expiry::of(vec![(3, 900), (39, 100)]).unwrap(),
             has: RequiredIndexes::BOTH,
             lexical: Some(lexical),
             cosine: Some(cosine),
@@ -197,6 +211,7 @@ mod tests {
         let (bytes, _) = known.write(Vec::new()).unwrap();
         let mut again = read(&bytes, &row(), HashRule::Xxh3).unwrap();
         assert_eq!(again.entries, known.entries);
+        assert_eq!(again.expiry, known.expiry);
         for number in 40..200_i64 {
             assert_eq!(found(&again), found(&known), "{number} entries");
             for one in [&mut known, &mut again] {

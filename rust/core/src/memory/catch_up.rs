@@ -194,12 +194,14 @@ impl Scope {
             self.cosine = self.cosine.only(points.iter().map(|&(point, _)| point));
         }
         self.labels.only(&self.entries, &stays);
+        self.expiry.only(&points);
         self.entries.retain(|(id, _)| stays(*id));
         self.dense = None; // its vectors are numbered as the entries were
     }
 
     /// Adds an entry to the indexes that there are.
     pub(super) fn push(&mut self, id: EntryId, analysed: Analysed) -> Result<()> {
+        self.expiry.push(self.entries.len(), analysed.expires_at);
         self.entries.push((id, analysed.created_at));
         self.add(id, analysed, self.made())
     }
@@ -304,6 +306,8 @@ impl Scope {
             labels: false,
         };
         if known.is_none() {
+            self.expiry
+                .push(self.entries.len(), stored.entry.expires_at);
             self.entries.push((stored.id, stored.entry.created_at));
         }
         if !needs.is_nothing() {
@@ -323,6 +327,7 @@ impl Scope {
         self.kept.set(&known);
         if is_first {
             self.entries = known.entries;
+            self.expiry = known.expiry;
         }
         if let Some(lexical) = known.lexical {
             self.lexical = lexical;

@@ -28,12 +28,13 @@ pub(super) struct Said {
     pub(super) entry: Option<NewEntry>,
 }
 
-/// Where a point came from: two that are alike have the same terms, neighbours and day.
+/// Where a point came from: two that are alike have the same terms, neighbours and day, and the same end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Source {
     pub(super) range: (i64, i64),
     fingerprint: i64,
     created_at: i64,
+    expires_at: Option<i64>,
 }
 
 impl Source {
@@ -42,6 +43,15 @@ impl Source {
             range: (entry.start, entry.end),
             fingerprint: entry::fingerprint(entry),
             created_at: entry.created_at,
+            expires_at: entry.expires_at,
+        }
+    }
+
+    /// The same, as of one that never expires.
+    pub(super) fn lasting(self) -> Self {
+        Self {
+            expires_at: None,
+            ..self
         }
     }
 }

@@ -55,7 +55,7 @@ impl Store {
         self.write_entries(session, entries, |_, _| Ok(None))
     }
 
-    /// The entry of that id, and the name of its session.
+    /// The entry of that id, and the name of its session. One that has expired is given.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Store {
     /// A page of the session's entries in order of id.
     ///
     /// `offset` and `limit` count rows. Of the page, only entries whose range shares a message with
-    /// `overlaps` and which are newer than `since` are given, so it may be short.
+    /// `overlaps` and which are newer than `since` are given, so it may be short. What has expired is given.
     ///
     /// # Errors
     ///
@@ -180,23 +180,29 @@ impl Store {
         Ok(was_dropped)
     }
 
-    /// Deletes the session's entries from before `before`, and then the oldest until `keep` are left; None keeps
-    /// all. How many for either reason. The log stays as it is.
+    /// Deletes the session's entries that have expired at `now`, those from before `before`, and then the oldest
+    /// until `keep` are left; None keeps all. How many for each reason: age, number, expiry. The log stays as it
+    /// is. Where nothing is asked for, and nothing has expired, it only reads.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where `keep` is below 0; otherwise those of a write.
+    /// [`ErrorKind::InvalidEntry`] where `keep` is below 0; otherwise those of a read, and of a write.
     pub fn expire(
         &self,
         session: &SessionId,
         keep: Option<i64>,
         before: Option<i64>,
-    ) -> Result<(i64, i64)> {
+        now: i64,
+    ) -> Result<(i64, i64, i64)> {
         if let Some(keep) = keep.filter(|&keep| keep < 0) {
             return Err(invalid(format!("keep must be at least 0, got {keep}")));
         }
+        let lapsed = self.lapse(session, now)?;
+        if (keep, before) == (None, None) {
+            return Ok((0, 0, lapsed));
+        }
         let mut writer = self.database.writer()?;
-        writer.transaction(|transaction| {
+        let (aged, over) = writer.transaction(|transaction| {
             let Some(mut row) = session::find(transaction, session)? else {
                 return Ok((0, 0));
             };
@@ -205,6 +211,33 @@ impl Store {
                 session::save(transaction, &row)?;
             }
             Ok(gone)
+        })?;
+        Ok((aged, over, lapsed))
+    }
+
+    /// Deletes the session's entries that have expired at `now`. How many. Where there are none, it only reads.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read, and of a write.
+    pub fn lapse(&self, session: &SessionId, now: i64) -> Result<i64> {
+        let is_any =
+            self.database
+                .read(|transaction| match session::find(transaction, session)? {
+                    Some(row) => entry::is_any_expired(transaction, row.id, now),
+                    None => Ok(false),
+                })?;
+        if !is_any {
+            return Ok(0);
+        }
+        let mut writer = self.database.writer()?;
+        writer.transaction(|transaction| {
+            let Some(mut row) = session::find(transaction, session)? else {
+                return Ok(0);
+            };
+            let lapsed = leaving::lapse(transaction, &mut row, now)?;
+            session::save(transaction, &row)?;
+            Ok(lapsed)
         })
     }
 

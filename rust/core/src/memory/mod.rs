@@ -42,6 +42,7 @@ mod check;
 mod contexts;
 mod entries;
 mod examine;
+mod expiry;
 mod explain;
 mod facts;
 mod filter;

@@ -351,7 +351,7 @@ impl Namespace {
         for &point in &points {
             let source = self.sources[point as usize].1;
             if is_grown && self.scope.id(point).0 >= 0 {
-                is_entry.insert(source);
+                is_entry.insert(source.lasting());
             } else {
                 free.entry(source).or_default().push(point);
             }
@@ -362,7 +362,7 @@ impl Namespace {
             Listed::Whole(stored) => {
                 last = stored.id;
                 let source = Source::of(&stored.entry);
-                is_entry.insert(source);
+                is_entry.insert(source.lasting());
                 let id = stored.id.0;
                 match claim(&mut free, source, |point| self.scope.id(point).0 == id) {
                     Some(point) => self.scope.entries[point as usize].0 = stored.id,

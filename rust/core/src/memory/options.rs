@@ -136,7 +136,8 @@ pub struct SearchOptions {
     pub explain: bool,
     /// What age takes of a score; None is the ranker's own habit: nothing but for `Hybrid`.
     pub decay: Option<Decay>,
-    /// The time from which ages are counted, in milliseconds since 1970.
+    /// The time from which ages are counted, and at which what has expired is not found, in milliseconds since
+    /// 1970.
     pub now: i64,
     /// How `Fused` makes one score of two.
     pub fusion: Fusion,

@@ -174,7 +174,8 @@ impl Scope {
             Analysis::Cosine(row) if options.index != SearchIndex::Exact => {
                 // Without a graph the search starts over, with one.
                 let graph = self.graph.iter();
-                for (id, distance) in graph.flat_map(|graph| graph.nearest(row, limit)) {
+                let wanted = limit + self.expiry.gone(options.now).len();
+                for (id, distance) in graph.flat_map(|graph| graph.nearest(row, wanted)) {
                     if let Some(point) = self.point(id) {
                         best.offer(point, cosine_score(distance), of_distance(distance));
                     }

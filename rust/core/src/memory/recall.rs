@@ -93,7 +93,7 @@ impl Store {
             let is_any = !hits.is_empty();
             let mut details = options.relevant(hits);
             if let Some(best) = details.first().map(|best| (best.id, best.score)) {
-                let near = beside(looked.transaction, looked.session, best.0, options.distance)?;
+                let near = beside(looked.transaction, looked.session, best.0, options)?;
                 options.add(&mut details, best, near);
             }
             let aside = quarantine::of_key(looked.transaction, Some(looked.session))?;
@@ -153,23 +153,27 @@ impl RecallOptions {
 }
 
 /// The entries of the session that were stored directly before and after `id`, each with how far that is: those
-/// before it first, the nearest first. A place without one, or with a damaged one, ends its side.
+/// before it first, the nearest first. A place without one, or with one that is damaged or has expired, ends its
+/// side.
 fn beside(
     transaction: &Transaction<'_>,
     session: i64,
     id: EntryId,
-    distance: i64,
+    options: &RecallOptions,
 ) -> Result<Vec<(i64, StoredEntry)>> {
     let mut found = Vec::new();
     let mut entries = entry::Reader::of(transaction)?;
     for side in [-1, 1] {
-        for away in 1..=distance {
+        for away in 1..=options.distance {
             let near = id.0.checked_add(side * away).map(EntryId);
             let stored = match near.map_or(Ok(None), |near| entries.get(near)) {
                 Err(error) if error.kind() == ErrorKind::StoreCorrupt => None,
                 stored => stored?,
             };
-            let Some(stored) = stored.filter(|stored| stored.session == session) else {
+            let now = options.search.now;
+            let is_there =
+                |stored: &StoredEntry| stored.session == session && !stored.entry.is_expired(now);
+            let Some(stored) = stored.filter(is_there) else {
                 break;
             };
             found.push((away, stored));

@@ -7,6 +7,7 @@ use crate::embed::hash::HashRule;
 use crate::id::EntryId;
 use crate::index::{DenseIndex, HashedTfIndex};
 use crate::memory::cached::Snapshot;
+use crate::memory::expiry::Expiry;
 use crate::memory::filter::{Filter, Labels};
 use crate::memory::graph::Graph;
 use crate::memory::required_indexes::RequiredIndexes;
@@ -44,6 +45,8 @@ pub(super) struct Scope {
     pub(super) epoch: i64,
     /// Id and time of each point, ids ascending.
     pub(super) entries: Vec<(EntryId, i64)>,
+    /// Which of them expire.
+    pub(super) expiry: Expiry,
     /// Rows of the session that cannot be believed, and are in no index; ids ascending.
     pub(super) damaged: Vec<EntryId>,
     /// The indexes that there are: of all entries, where the scope is of a state. Others are empty.
@@ -106,6 +109,7 @@ impl Scope {
             revision: NO_REVISION,
             epoch: 0,
             entries: Vec::new(),
+            expiry: Expiry::default(),
             damaged: Vec::new(),
             made: RequiredIndexes::NOTHING,
             lexical: LexicalIndex::new(Bm25Params::default()),
@@ -157,6 +161,7 @@ impl Scope {
             epoch: self.epoch,
             revision: self.revision,
             entries: self.entries.clone(),
+            expiry: self.expiry.clone(),
             has: self.made,
             lexical: self.made.terms.then(|| self.lexical.clone()),
             cosine: self.made.buckets.then(|| self.cosine.clone()),
@@ -195,8 +200,13 @@ impl Scope {
         known.is_some_and(|dense| (dense.embedder, dense.revision) == (embedder, revision))
     }
 
-    /// Which points a filter admits.
-    pub(super) fn admitted<'a>(&'a self, filter: &Filter) -> impl Fn(u32) -> bool + use<'a> {
+    /// Which points a filter admits that have not expired at `now`.
+    pub(super) fn admitted<'a>(
+        &'a self,
+        filter: &Filter,
+        now: i64,
+    ) -> impl Fn(u32) -> bool + use<'a> {
+        let gone = self.expiry.gone(now);
         let (since, until) = (filter.since, filter.until);
         let is_labelled = filter.is_labelled();
         let wanted = self.labels.wanted(filter);
@@ -205,6 +215,7 @@ impl Scope {
             since.is_none_or(|since| at >= since)
                 && until.is_none_or(|until| at < until)
                 && (!is_labelled || self.labels.has(point, wanted))
+                && (gone.is_empty() || gone.binary_search(&point).is_err())
         }
     }
 

@@ -113,7 +113,7 @@ impl Store {
             analysis.embedder(),
             options.needs(),
             |scope| {
-                let admits = scope.admitted(&options.filter);
+                let admits = scope.admitted(&options.filter, options.now);
                 scope.rank(&analysis, limit, options, &admits)
             },
             |transaction, scope, row, ranking| {

@@ -152,7 +152,16 @@ impl Store {
             let rows = placed.iter().zip(analysed);
             let added = rows
                 .filter(|(placed, _)| placed.is_new)
-                .map(|(placed, analysed)| (placed.id, analysed));
+                .map(|(placed, analysed)| {
+                    let expires_at = placed.expires_at;
+                    (
+                        placed.id,
+                        Analysed {
+                            expires_at,
+                            ..analysed
+                        },
+                    )
+                });
             scope.write().advance(&before, &after, added);
         }
         drop(writer);

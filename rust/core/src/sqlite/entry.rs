@@ -48,8 +48,16 @@ pub struct NewEntry {
     pub created_at: i64,
     /// The caller's own labels: a JSON list of texts, empty for none.
     pub tags: String,
-    /// From when on it may leave: milliseconds since 1970, UTC.
+    /// From when on it is not found any more: milliseconds since 1970, UTC. None is never.
     pub expires_at: Option<i64>,
+}
+
+impl NewEntry {
+    /// Whether it is not found any more at `now`.
+    #[must_use]
+    pub fn is_expired(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
 }
 
 /// An entry as the store holds it.
@@ -81,12 +89,15 @@ pub(crate) struct Placed {
     pub id: EntryId,
     /// Whether it was written now; else the store had it.
     pub is_new: bool,
+    /// When it expires: as the last of its twins in the batch says.
+    pub expires_at: Option<i64>,
 }
 
 /// Writes those of `entries` that the session does not have; the caller saves `session`, whose figures move.
 ///
 /// `compaction` is the one that discarded them, None where a caller indexes them: what a caller indexed
-/// stays when a compaction is undone.
+/// stays when a compaction is undone. Who hands an entry over last says when it expires: where that is another
+/// time, the one that there was leaves, and a new one takes its place.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -94,26 +105,41 @@ pub(crate) fn insert(
     entries: &[&NewEntry],
 ) -> Result<Vec<Placed>> {
     let mut twins = Vec::with_capacity(entries.len());
+    let mut ends: Vec<Option<i64>> = Vec::with_capacity(entries.len());
     let mut seen = HashMap::new();
     for (place, entry) in entries.iter().enumerate() {
-        twins.push(match find_twin(transaction, session.id, entry)? {
-            Some(stored) => Twin::Stored(stored),
-            None => match *seen.entry(fingerprint(entry)).or_insert(place) {
-                first if first != place && are_one(entries[first], entry) => Twin::InBatch(first),
-                _ => Twin::None,
-            },
+        ends.push(entry.expires_at);
+        let first = *seen.entry(fingerprint(entry)).or_insert(place);
+        twins.push(if first != place && are_one(entries[first], entry) {
+            ends[first] = entry.expires_at;
+            Twin::InBatch(first)
+        } else {
+            let stored = find_twin(transaction, session.id, entry)?;
+            stored.map_or(Twin::None, Twin::Stored)
         });
+    }
+    for (twin, end) in twins.iter_mut().zip(&ends) {
+        if let Twin::Stored(stored) = twin
+            && stored.entry.expires_at != *end
+        {
+            transaction
+                .prepare_cached("DELETE FROM entry WHERE id = ?1")?
+                .execute([stored.id.0])?;
+            session.entries -= 1;
+            session.epoch += 1;
+            *twin = Twin::Left(stored.compaction);
+        }
     }
     let new = twins
         .iter()
-        .filter(|twin| matches!(twin, Twin::None))
+        .filter(|twin| matches!(twin, Twin::None | Twin::Left(_)))
         .count();
     let mut next = match new {
         0 => EntryId(0),
         _ => allocator::take(transaction, new)?,
     };
     let mut placed: Vec<Placed> = Vec::with_capacity(entries.len());
-    for (entry, twin) in entries.iter().zip(twins) {
+    for ((entry, twin), end) in entries.iter().zip(twins).zip(ends) {
         placed.push(match twin {
             Twin::Stored(stored) => {
                 if compaction.is_none() && stored.compaction.is_some() {
@@ -122,17 +148,31 @@ pub(crate) fn insert(
                 Placed {
                     id: stored.id,
                     is_new: false,
+                    expires_at: end,
                 }
             }
             Twin::InBatch(first) => Placed {
                 id: placed[first].id,
                 is_new: false,
+                expires_at: end,
             },
-            Twin::None => {
-                write(transaction, next, session.id, compaction, entry)?;
+            Twin::None | Twin::Left(_) => {
+                let compaction = match twin {
+                    Twin::Left(before) => before.and(compaction),
+                    _ => compaction,
+                };
+                let entry = NewEntry {
+                    expires_at: end,
+                    ..(*entry).clone()
+                };
+                write(transaction, next, session.id, compaction, &entry)?;
                 let id = next;
                 next = EntryId(id.0 + 1);
-                Placed { id, is_new: true }
+                Placed {
+                    id,
+                    is_new: true,
+                    expires_at: end,
+                }
             }
         });
     }
@@ -148,6 +188,8 @@ enum Twin {
     None,
     InBatch(usize),
     Stored(StoredEntry),
+    /// It was, and expired at another time; the compaction that had discarded it.
+    Left(Option<i64>),
 }
 
 fn write(
@@ -225,6 +267,14 @@ fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
 /// The entry of that id.
 pub(crate) fn get(connection: &Connection, id: EntryId) -> Result<Option<StoredEntry>> {
     Reader::of(connection)?.get(id)
+}
+
+/// Whether entries of the session have expired at `now`. None but those that expire are looked at.
+pub(crate) fn is_any_expired(connection: &Connection, session: i64, now: i64) -> Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM entry WHERE session = ?1 AND expires_at <= ?2)",
+    )?;
+    Ok(statement.query_row([session, now], |row| row.get(0))?)
 }
 
 /// Reads one entry after another.

@@ -76,6 +76,19 @@ pub(crate) fn expire(
     Ok((left(session, aged), left(session, over)))
 }
 
+/// Deletes the entries of the session that have expired at `now`; the caller saves `session`, whose figures move.
+/// How many.
+pub(crate) fn lapse(
+    transaction: &Transaction<'_>,
+    session: &mut SessionRow,
+    now: i64,
+) -> Result<i64> {
+    let lapsed = transaction
+        .prepare_cached("DELETE FROM entry WHERE session = ?1 AND expires_at <= ?2")?
+        .execute([session.id, now])?;
+    Ok(left(session, lapsed))
+}
+
 /// Deletes everything of the session, and leaves a tombstone in its place: its name and its namespace.
 pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
     for sql in [

@@ -6,9 +6,9 @@ pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 /// What each version adds to the one before, the first to an empty database. A step that was released is
 /// never changed: a store of version n is what the first n steps make.
 ///
-/// The last step makes tables anew that there were before; [`RESHAPED`] are their names. Who has rows in them
+/// The fourth step makes tables anew that there were before; [`RESHAPED`] are their names. Who has rows in them
 /// sets them aside first, and then moves the rows (`reshape.rs`).
-pub(super) const STEPS: [&str; 4] = [FIRST, STAGING, VECTORS, NAMED];
+pub(super) const STEPS: [&str; 5] = [FIRST, STAGING, VECTORS, NAMED, EXPIRY];
 
 /// How many steps there are before the tables that are made anew.
 pub(super) const BEFORE_RESHAPE: usize = 3;
@@ -350,4 +350,9 @@ CREATE TABLE forgotten (
     checksum INTEGER NOT NULL,
     PRIMARY KEY (session, seq, digest)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Version 5: what has expired is found without a look at the rest.
+const EXPIRY: &str = "
+CREATE INDEX entry_expiry ON entry (session, expires_at) WHERE expires_at IS NOT NULL;
 ";
