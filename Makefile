@@ -146,6 +146,7 @@ quality: install $(PEERS) ## What rankers and peers find, and what summaries kee
 	PYTHONPATH=python $(PEERS_PY) benches/quality --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/evidence.py --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/recall.py --record benches/record
+	PYTHONPATH=python $(PEERS_PY) benches/quality/probes.py --record benches/record
 
 requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
 	$(PY) benches/quality/sent.py
