@@ -11,7 +11,13 @@ import pytest
 
 CHECKOUT = Path(__file__).parent.parent.parent
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-ADAPTERS = {"langchain": "langchain_core", "openai-agents": "agents", "pydantic-ai": "pydantic_ai"}
+ADAPTERS = {
+    "anthropic": "anthropic",
+    "langchain": "langchain_core",
+    "openai-agents": "agents",
+    "pydantic-ai": "pydantic_ai",
+    "strands": "strands",
+}
 
 HIDING = """
 import sys

@@ -124,6 +124,7 @@ EXTRAS = {
     "langgraph": {"adapters"},
     "pydantic_ai": {"adapters"},
     "agents": {"adapters"},
+    "strands": {"adapters"},
     "openai": {"models"},
     "anthropic": {"adapters", "models"},
     "rich": {"cli"},

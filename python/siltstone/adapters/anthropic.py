@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from siltstone.adapters.base import AnySession, called, check_bounded, requires, sync_session
+from siltstone.adapters.base import (
+    AnySession,
+    RequestRefusedError,
+    called,
+    check_bounded,
+    requires,
+    sync_session,
+)
 from siltstone.session import Prepared
 
 with requires("anthropic"):
@@ -90,10 +97,6 @@ class SiltstoneMiddleware(anthropic.Middleware):
     def _taken(self) -> Any:
         usage, self._usage = self._usage, None
         return usage
-
-
-class RequestRefusedError(Exception):
-    """What the API says of a request that it refuses. It never leaves the middleware."""
 
 
 def _is_create(request: Any) -> bool:

@@ -66,6 +66,10 @@ class Ready(Generic[M]):
         return self._write(self.prepared.history)
 
 
+class RequestRefusedError(Exception):
+    """What a provider says of a request that it refuses, for ``recover``. It never leaves an adapter."""
+
+
 class Door(Generic[M]):
     """A session with the list of one host: it hands the list in, and the view out.
 

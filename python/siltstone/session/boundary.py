@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from siltstone.compaction.base import (
-    RULE_ROLES,
     BackgroundCompactor,
     Compaction,
     CompactionContext,
@@ -466,17 +465,6 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
     )
 
 
-def _fixed_count(state: SessionState) -> int:
-    """Messages of the view that no policy gives up."""
-    pins = state.clock.pins
-    return sum(
-        item.message.provenance == "compaction_summary"
-        or item.message.role in RULE_ROLES
-        or item.message.seq in pins
-        for item in state.view
-    )
-
-
 def context_of(
     core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
 ) -> CompactionContext:
@@ -497,7 +485,7 @@ def context_of(
         low_yield_attempts=clock.low_yield_attempts,
         forecast_tokens=counted + view.tokens_since(clock.last_input_seq) if counted else 0,
         next_seq=state.end,
-        fixed_count=_fixed_count(state),
+        fixed_count=state.view.fixed(clock.pins),
         failed_at=clock.failed_at,
         cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl),
         failed_threshold=clock.failed_threshold,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
+from siltstone.compaction.base import RULE_ROLES
 from siltstone.memory.log import NewRef, ViewItem
 from siltstone.messages import Message, RawMessage, opens_turn
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
@@ -39,7 +40,7 @@ class View:
     appending takes O(1), and who holds an older view still sees that one.
     """
 
-    __slots__ = ("_asked", "_items", "_length", "_raws", "_rule", "_units", "_weighed")
+    __slots__ = ("_asked", "_fixed", "_items", "_length", "_raws", "_rule", "_units", "_weighed")
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
         self._rule = rule
@@ -48,6 +49,7 @@ class View:
         self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
         self._weighed = (0, 0)  # so many messages have so many bytes, as far as anyone asked
+        self._fixed = (0, 0)  # of so many messages so many are fixed, as far as anyone asked
         self._asked = (0, 0, -1, 0)  # looked at, their units; the newest request, the units before it
 
     def __len__(self) -> int:
@@ -103,6 +105,25 @@ class View:
         self._asked = (self._length, units, place, before)
         return None if place < 0 else (place, self._rule.tokens(before))
 
+    def fixed(self, pins: Container[int]) -> int:
+        """Messages that no policy gives up: summaries, system prompts, and those that *pins* has.
+
+        But for the pins, messages are looked at once, when this is first asked.
+        """
+        seen, count = self._fixed
+        if pins:
+            seen, count = 0, 0
+        for item in self._items[seen : self._length]:
+            message = item.message
+            count += (
+                message.role in RULE_ROLES
+                or message.provenance == "compaction_summary"
+                or message.seq in pins
+            )
+        if not pins:
+            self._fixed = (self._length, count)
+        return count
+
     def messages(self) -> list[Message]:
         """The view, as a policy reads it."""
         return [item.message for item in self._items[: self._length]]
@@ -118,7 +139,8 @@ class View:
     def extended(self, items: Sequence[Item]) -> View:
         """This view, and *items* after it."""
         grown = View.__new__(View)
-        grown._rule, grown._weighed, grown._asked = self._rule, self._weighed, self._asked
+        grown._rule, grown._weighed = self._rule, self._weighed
+        grown._fixed, grown._asked = self._fixed, self._asked
         grown._items, grown._raws = self._items, self._raws
         if len(self._items) != self._length or len(self._raws) != self._length:
             # Behind this view stand messages of an attempt that came to nothing.

@@ -1,0 +1,136 @@
+"""The plugin: memory and compaction for an ``Agent``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from siltstone.adapters.base import AnySession, Door, RequestRefusedError, merged, requires
+from siltstone.adapters.strands.messages import Message, StrandsDialect, alternating
+from siltstone.errors import ToolError
+from siltstone.tools import Tool
+from siltstone.usage import UsageRecord
+
+with requires("strands"):
+    from strands.hooks import AfterInvocationEvent
+    from strands.middleware import InvokeModelContext, InvokeModelStage
+    from strands.plugins import Plugin
+    from strands.tools import PythonAgentTool
+    from strands.types.event_loop import Usage
+    from strands.types.exceptions import ContextWindowOverflowException
+
+__all__ = ["SiltstonePlugin"]
+
+
+class SiltstonePlugin(Plugin):
+    """Sends the session's view in the place of an agent's messages, and gives the model ``memory_search``.
+
+    ::
+
+        agent = Agent(plugins=[SiltstonePlugin(session)], conversation_manager=NullConversationManager())
+
+    The agent's own list keeps every message, and so does the log of the session. Without a
+    ``conversation_manager`` Strands drops the oldest from its own list; the session keeps them. What is
+    recalled is a part of the request alone. What our own model calls cost is in the agent's metrics. A
+    request that the provider refuses as too large is sent again smaller, twice at most.
+
+    Args:
+        session: The session of the agent's conversation. It stays yours to close. Called as a function, an
+            agent runs in a thread with a loop of its own, so it needs a ``Session``; ``invoke_async`` and
+            ``stream_async`` take an ``AsyncSession`` as well.
+        tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
+    """
+
+    name = "siltstone"
+
+    def __init__(self, session: AnySession, *, tools: bool = True) -> None:
+        super().__init__()
+        self.session, self._has_tools = session, tools
+        self._door = Door(session, StrandsDialect())
+
+    def init_agent(self, agent: Any) -> None:
+        """Called by Strands: registers what prepares the model calls of *agent*, and the tools."""
+        agent.add_middleware(InvokeModelStage, self._invoke)
+        agent.add_hook(self._ended, AfterInvocationEvent)
+        for tool in self.session.tools if self._has_tools else ():
+            if tool.name in ("memory_search", "memory_get"):
+                agent.tool_registry.register_tool(_tool(tool))
+
+    async def _invoke(
+        self, context: InvokeModelContext, next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]]
+    ) -> AsyncIterator[Any]:
+        """Around a model call."""
+        stored: list[Any] = list(context.agent.messages)
+        ready = await self._door.aprepare(stored)
+        while True:
+            self._charge(context.agent, ready.usage)
+            began = False
+            try:
+                async for event in next_fn(context.replace(messages=_sent(context, stored, ready.messages))):
+                    began = True
+                    yield event
+            except Exception as error:
+                if began:  # the user has read of it
+                    raise
+                ready = await self._recovered(error)
+            else:
+                return
+
+    async def _recovered(self, error: Exception) -> Any:
+        """A smaller request; raises *error* where it is no overflow, or nothing can be done."""
+        if not isinstance(error, ContextWindowOverflowException):
+            return await self._door.arecover(error)
+        known = RequestRefusedError(f"context_length_exceeded: {error}")
+        try:
+            return await self._door.arecover(known)
+        except RequestRefusedError:
+            raise error from None
+
+    async def _ended(self, event: AfterInvocationEvent) -> None:
+        """Tells the session of the final answer."""
+        await self._door.aobserve(list(event.agent.messages))
+
+    def _charge(self, agent: Any, records: Iterable[UsageRecord]) -> None:
+        for record in records:
+            used = Usage(
+                inputTokens=record.input_tokens,
+                outputTokens=record.output_tokens,
+                totalTokens=record.input_tokens + record.output_tokens,
+                cacheReadInputTokens=record.cached_tokens,
+            )
+            agent.event_loop_metrics.update_usage(used)
+
+
+def _sent(context: InvokeModelContext, stored: list[Message], view: list[Message]) -> Any:
+    """*view* with what others have changed in this request alone.
+
+    Strands hands middleware a copy of the agent's messages, so one that nobody changed is equal to its
+    original, and stands for it.
+    """
+    request: list[Any] = list(context.messages)
+    names, start = dict[int, int](), 0
+    is_aligned = len(request) == len(stored)
+    for place, each in enumerate(request):
+        if is_aligned:
+            names[id(each)] = id(stored[place])
+            if each == stored[place]:
+                request[place] = stored[place]
+            continue
+        found = next((at for at in range(start, len(stored)) if stored[at] == each), None)
+        if found is not None:
+            request[place], start = stored[found], found + 1
+    return alternating(merged(stored, request, view, lambda each: names.get(id(each), id(each))))
+
+
+def _tool(tool: Tool) -> PythonAgentTool:
+    def call(tool_use: Any, **_kwargs: Any) -> Any:
+        status = "success"
+        try:
+            text = tool.call(tool_use["input"])
+        except ToolError as error:
+            status, text = "error", str(error)
+        return {"toolUseId": tool_use["toolUseId"], "status": status, "content": [{"text": text}]}
+
+    schema: Any = tool.definition()["function"]["parameters"]
+    spec: Any = {"name": tool.name, "description": tool.description, "inputSchema": {"json": schema}}
+    return PythonAgentTool(tool.name, spec, call)

@@ -1,0 +1,391 @@
+"""Strands Agents: the laws, and what is the plugin's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("strands", reason="strands is not installed; nox -s adapter has it")
+
+from pydantic import TypeAdapter
+from strands import Agent, tool
+from strands.agent.conversation_manager import NullConversationManager
+from strands.middleware import InvokeModelStage
+from strands.models import Model
+from strands.types.content import Message
+from strands.types.exceptions import ContextWindowOverflowException
+
+import siltstone
+from adapters.contract import (
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    SUMMARY,
+    SUMMARY_USAGE,
+    SYSTEM,
+    AdapterContract,
+    Call,
+    Case,
+    Hang,
+    Refuse,
+    Reply,
+    Run,
+    Say,
+    conversation,
+    look_up,
+    opened,
+    signature,
+)
+from siltstone.adapters.strands import SiltstonePlugin, StrandsDialect, summariser
+from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
+
+
+class Scripted(Model):
+    """The agent's model: it answers from a script, and the run remembers what it was sent."""
+
+    stateful = False
+
+    def __init__(self, script: Sequence[Reply], run: Run) -> None:
+        self.script, self.run, self.place = list(script), run, 0
+
+    def update_config(self, **model_config: Any) -> None:
+        """It has none."""
+
+    def get_config(self) -> Any:
+        """Its name."""
+        return {"model_id": "scripted"}
+
+    def structured_output(self, *args: Any, **kwargs: Any) -> Any:
+        """The agent asks for none."""
+        raise NotImplementedError
+
+    async def stream(
+        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """The next reply, in the events of Bedrock."""
+        self.run.sent.append(messages)
+        self.run.systems.append(system_prompt)
+        self.run.tools.append({each["name"] for each in tool_specs or ()})
+        reply = self.script[self.place]
+        self.place += 1
+        if isinstance(reply, Refuse):
+            raise ContextWindowOverflowException(reply.text)
+        if isinstance(reply, Hang):
+            await asyncio.Event().wait()
+        for event in _events(reply, len(messages)):
+            yield event
+
+
+def _events(reply: Any, sent: int) -> Any:
+    yield {"messageStart": {"role": "assistant"}}
+    if reply.thought:
+        yield {"contentBlockStart": {"start": {}}}
+        yield {"contentBlockDelta": {"delta": {"reasoningContent": {"text": reply.thought}}}}
+        signed = {"reasoningContent": {"signature": signature(reply.thought)}}
+        yield {"contentBlockDelta": {"delta": signed}}
+        yield {"contentBlockStop": {}}
+    if isinstance(reply, Say):
+        yield {"contentBlockStart": {"start": {}}}
+        yield {"contentBlockDelta": {"delta": {"text": reply.text}}}
+        yield {"contentBlockStop": {}}
+    for topic in reply.topics if isinstance(reply, Call) else ():
+        use = {"name": "look_up", "toolUseId": f"{topic}-{sent}"}
+        yield {"contentBlockStart": {"start": {"toolUse": use}}}
+        yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps({"topic": topic})}}}}
+        yield {"contentBlockStop": {}}
+    yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, Call) else "end_turn"}}
+    total = INPUT_TOKENS + OUTPUT_TOKENS
+    used = {"inputTokens": INPUT_TOKENS, "outputTokens": OUTPUT_TOKENS, "totalTokens": total}
+    yield {"metadata": {"usage": used, "metrics": {"latencyMs": 1}}}
+
+
+def an_agent(session: Any, script: Sequence[Reply], run: Run, messages: Any = None, **options: Any) -> Agent:
+    chosen: dict[str, Any] = {"conversation_manager": NullConversationManager(), **options}
+    return Agent(
+        Scripted(script, run),
+        messages=messages,
+        tools=[tool(name="look_up", description="Looks a topic up.")(look_up)],
+        system_prompt=SYSTEM,
+        plugins=[SiltstonePlugin(session)],
+        callback_handler=None,
+        **chosen,
+    )
+
+
+class StrandsCase(Case):
+    """An ``Agent`` that keeps its own messages, as users write it."""
+
+    #: Strands hands a model copies of what it is sent.
+    is_identical = False
+    #: The results of calls side by side are one message.
+    messages_of_a_turn = 4
+
+    def play(
+        self,
+        session: Any,
+        script: Sequence[Reply],
+        inputs: Sequence[str],
+        *,
+        is_async: bool,
+        state: Any = None,
+    ) -> Run:
+        run = Run()
+        agent = an_agent(session, script, run, state)
+        for text in inputs:
+            done = asyncio.run(agent.invoke_async(text)) if is_async else agent(text)
+            run.answers.append(str(done).strip())
+        run.tokens = agent.event_loop_metrics.accumulated_usage["inputTokens"]
+        run.stored = run.state = agent.messages
+        return run
+
+    async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
+        agent = an_agent(session, script, run, state)
+        run.state = agent.messages
+        await agent.invoke_async(text)
+
+    def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
+        return [each for message in messages for each in _neutral(message)]
+
+    def check(self, messages: Sequence[Any]) -> None:
+        TypeAdapter(list[Message]).validate_python(list(messages), strict=True)
+        roles = [each["role"] for each in messages]
+        assert all(one != other for one, other in pairwise(roles))
+        assert all(each["content"] for each in messages)
+
+    def opaque(self, messages: Sequence[Any]) -> list[str]:
+        return [
+            json.dumps(block, ensure_ascii=False)
+            for each in messages
+            for block in each["content"]
+            if "reasoningContent" in block
+        ]
+
+    def reload(self, state: Any) -> Any:
+        return json.loads(json.dumps(state))
+
+    def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any]:
+        agent = an_agent(session, script, Run(), state)
+
+        async def followed() -> str:
+            return "".join([str(each["data"]) async for each in agent.stream_async(text) if "data" in each])
+
+        return asyncio.run(followed()), agent.messages
+
+    def is_same(self, one: Any, other: Any) -> bool:
+        return bool((one["role"], one["content"]) == (other["role"], other["content"]))
+
+
+def _neutral(message: Any) -> list[dict[str, Any]]:
+    """*message* as one for each text that a user may have said by itself, and one for the rest."""
+    blocks = [_block(each) for each in message["content"]]
+    if message["role"] == "assistant":
+        return [{"role": "assistant", "content": blocks}]
+    results = [each for each in blocks if each["type"] == "tool_result"]
+    found = [{"role": "user", "content": results}] if results else []
+    return found + [{"role": "user", "content": each["text"]} for each in blocks if each["type"] == "text"]
+
+
+def _block(block: Any) -> dict[str, Any]:
+    if "toolUse" in block:
+        use = block["toolUse"]
+        return {"type": "tool_use", "id": use["toolUseId"], "name": use["name"], "input": use["input"]}
+    if "toolResult" in block:
+        result = block["toolResult"]
+        content = [{"type": "text", "text": each["text"]} for each in result["content"]]
+        return {"type": "tool_result", "tool_use_id": result["toolUseId"], "content": content}
+    if "reasoningContent" in block:
+        thought = block["reasoningContent"]["reasoningText"]
+        return {"type": "thinking", "thinking": thought["text"], "signature": thought["signature"]}
+    return {"type": "text", "text": block["text"]}
+
+
+class TestTheLaws(AdapterContract):
+    """The agent's list keeps every message, and the model sees the view."""
+
+    case = StrandsCase()
+
+
+def test_the_window_of_strands_itself_drops_nothing_of_the_log() -> None:
+    """Without a conversation manager Strands keeps the newest 40 messages."""
+    session, run = opened(), Run()
+    script, inputs = conversation(15)
+    agent = Agent(
+        Scripted(script, run),
+        tools=[tool(name="look_up", description="Looks a topic up.")(look_up)],
+        plugins=[SiltstonePlugin(session)],
+        callback_handler=None,
+    )
+    for text in inputs:
+        agent(text)
+    assert len(agent.messages) <= 40
+    said = [read_message(each, 0).text for each in session.log()]
+    assert [text for text in said if text in inputs] == inputs
+    assert not any(each.reason == "branch" for each in session.compactions())
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["edits", "adds"])
+def test_what_other_middleware_does_to_a_request_stays_there(adds: bool) -> None:
+    session, run = opened(), Run()
+    agent = an_agent(session, [Say("One."), Say("Two.")], run)
+
+    def hide(context: Any) -> Any:
+        if adds:
+            note = {"role": "assistant", "content": [{"text": "I am brief."}]}
+            return context.replace(messages=[*context.messages[:-1], note, context.messages[-1]])
+        context.messages[-1]["content"] = [{"text": "[hidden]"}]
+        return context
+
+    agent.add_middleware(InvokeModelStage.Input, hide)
+    agent("A secret.")
+    agent("Another.")
+    texts = [" ".join(block["text"] for block in each["content"]) for each in run.sent[-1]]
+    assert texts == (
+        ["A secret.", "One. I am brief.", "Another."] if adds else ["A secret.", "One.", "[hidden]"]
+    )
+    assert [each["content"][0]["text"] for each in agent.messages] == [
+        "A secret.",
+        "One.",
+        "Another.",
+        "Two.",
+    ]
+    assert [read_message(each, 0).text for each in session.log()] == ["A secret.", "One.", "Another.", "Two."]
+
+
+def test_a_message_that_is_changed_in_place_is_sent_as_it_is_now() -> None:
+    session, run = opened(), Run()
+    agent = an_agent(session, [Call(("salt",)), Say("One."), Say("Two.")], run)
+    agent("Where?")
+    agent.messages[2]["content"][0]["toolResult"]["content"][0]["text"] = "[cleared]"
+    agent("And now?")
+    assert run.sent[-1][2]["content"][0]["toolResult"]["content"] == [{"text": "[cleared]"}]
+    assert [each.reason for each in session.compactions()] == ["branch"]
+    assert broken_tool_groups(read_history(session.history())) == 0
+
+
+def test_an_overflow_that_says_nothing_known_is_one_all_the_same() -> None:
+    session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    script, inputs = conversation(4)
+    agent = an_agent(session, [*script, Refuse("no"), Say("It fits.")], Run())
+    for text in inputs:
+        agent(text)
+    assert str(agent("And now?")).strip() == "It fits."
+    assert [each.reason for each in session.compactions()] == ["overflow"]
+
+
+def test_an_overflow_that_nothing_helps_is_the_agents_own_error() -> None:
+    agent = an_agent(opened(), [Refuse("no")] * 5, Run())
+    with pytest.raises(ContextWindowOverflowException, match="no"):
+        agent("Hello")
+
+
+def test_a_tool_that_is_called_wrongly_tells_the_model_why() -> None:
+    agent = an_agent(opened(), [], Run())
+    answer = agent.tool.memory_search(query=3)
+    assert answer["status"] == "error"
+    assert "query" in answer["content"][0]["text"]
+
+
+def test_a_model_of_strands_writes_summaries_in_nobodys_stream() -> None:
+    async def main() -> None:
+        writer = summariser(Scripted([Say(SUMMARY)] * 9, Run()))
+        async with opened(writer, kind=siltstone.AsyncSession) as session:
+            script, inputs = conversation(6)
+            agent, told = an_agent(session, script, Run()), ""
+            for text in inputs:
+                async for each in agent.stream_async(text):
+                    told += str(each.get("data", ""))
+            made = await session.compactions()
+            assert made
+            assert SUMMARY not in told
+            assert session.usage.input_tokens == len(made) * INPUT_TOKENS
+            used = agent.event_loop_metrics.accumulated_usage["inputTokens"]
+            assert used == (12 + len(made)) * INPUT_TOKENS
+
+    asyncio.run(main())
+    assert SUMMARY_USAGE.input_tokens != INPUT_TOKENS
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [{"text": "Where?"}]},
+        {"role": "user", "content": [{"text": "One."}, {"text": "Two."}]},
+        {
+            "role": "user",
+            "content": [{"text": "Look"}, {"image": {"format": "png", "source": {"bytes": b"\x00\xff"}}}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "document": {
+                        "format": "pdf",
+                        "name": "bill",
+                        "source": {"location": {"type": "s3", "uri": "s3://a/b"}},
+                    }
+                }
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}},
+                {"toolUse": {"toolUseId": "1", "name": "look_up", "input": {"topic": "é"}}},
+            ],
+        },
+        {"role": "assistant", "content": [{"reasoningContent": {"redactedContent": b"\x01"}}]},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "toolResult": {
+                        "toolUseId": "1",
+                        "status": "error",
+                        "content": [{"json": {"a": [1, None]}}, {"text": "No."}],
+                    }
+                }
+            ],
+        },
+        {"role": "user", "content": [{"guardContent": {"text": {"text": "Fine.", "qualifiers": ["query"]}}}]},
+    ],
+    ids=lambda message: "-".join(key for block in message["content"] for key in block),
+)
+def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: Any) -> None:
+    """From the log alone, where the host has it no more."""
+    dialect = StrandsDialect()
+    (fields,) = dialect.read(message)
+    written = dialect.write(decode(encode(fields)), "original", None)
+    assert written == message
+    assert list(dialect.read(written)) == [fields]
+
+
+def test_a_cut_result_leaves_the_one_beside_it_as_it_was() -> None:
+    def result(name: str, content: Any) -> Any:
+        return {"toolResult": {"toolUseId": name, "status": "success", "content": [content]}}
+
+    original = {
+        "role": "user",
+        "content": [result("1", {"text": "x" * 9_000}), result("2", {"json": {"a": 1}})],
+        "tracking_id": "t",
+    }
+    (fields,) = StrandsDialect().read(original)
+    first, second = fields["content"]
+    cut = {"role": "user", "content": [{**first, "content": "cut"}, second]}
+    written = StrandsDialect().write(cut, "substitute", original)
+    assert written["content"] == [result("1", {"text": "cut"}), original["content"][1]]
+    assert written["content"][1] is original["content"][1]
+    assert written["tracking_id"] == "t"
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parent.parent.parent / "examples" / "strands_agent.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    assert "The agent: On quay 0" in done.stdout
+    assert "memory_search found: [" in done.stdout
