@@ -204,7 +204,7 @@ RUST_FAMILIES = {
         "arrays removal search",
     ],
     "cache": ["array map", "file"],
-    "embed": ["counter hash", "hashed_tf"],
+    "embed": ["counter hash", "hashed_tf", "rows"],
     "json": ["string", "walk"],
     "outline": [
         "keys value",
@@ -212,7 +212,7 @@ RUST_FAMILIES = {
         "dialects groups",
         "read turns",
         "measure",
-        "render",
+        "history render",
     ],
     "memory": [
         "contexts expiry filter graph required_indexes store_path",

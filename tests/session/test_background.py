@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compacting import assistant, filler, user
+from gates import Gate
 from siltstone import (
     AsyncSession,
     Compacted,
@@ -35,23 +35,6 @@ def turns(count: int, first: int = 1, words: int = 40) -> list[dict[str, Any]]:
         for n in range(first, first + count)
         for raw in (user(f"Request {n}. {filler(words)}"), assistant(f"Answer {n}. {filler(words)}"))
     ]
-
-
-class Gate:
-    """A model that is held at a gate until somebody opens it."""
-
-    def __init__(self, answer: Any = "What was said.") -> None:
-        self.answer = answer
-        self.open, self.reached = threading.Event(), threading.Event()
-        self.asked = 0
-
-    def __call__(self, request: Any) -> Any:
-        self.asked += 1
-        self.reached.set()
-        assert self.open.wait(30)
-        if isinstance(self.answer, BaseException):
-            raise self.answer
-        return self.answer
 
 
 def opened(model: Any, hook: Any = None, path: Path | None = None, **settings: Any) -> Session:

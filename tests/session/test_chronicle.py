@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compacting import assistant, filler, user
+from gates import Gate
 from siltstone import (
     AsyncSession,
     ChronicleConfig,
@@ -92,21 +92,15 @@ def test_a_restart_goes_on_with_the_view_and_what_came_after_the_last_checkpoint
 
 
 def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
-    gate, reached = threading.Event(), threading.Event()
-
-    def slow(request: Any) -> str:
-        reached.set()
-        assert gate.wait(30)
-        return "Slow\n\nA slow checkpoint."
-
+    slow = Gate("Slow\n\nA slow checkpoint.")
     with MemoryStore.open(tmp_path) as store:
         one = opened(None, store, model=slow, background=True)
         other = opened(None, store)
         one.append(*turns(22))
         one.prepare()
-        assert reached.wait(30)
+        assert slow.reached.wait(30)
         assert isinstance(other.compact(), Compacted)
-        gate.set()
+        slow.open.set()
         assert one.wait_for_compaction(30)
         (outcome,) = one.prepare().outcomes
         assert isinstance(outcome, Failed)
@@ -118,21 +112,15 @@ def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
 
 
 def test_sb_43_a_head_that_changed_makes_a_checkpoint_stale():
-    gate, reached = threading.Event(), threading.Event()
-
-    def slow(request: Any) -> str:
-        reached.set()
-        assert gate.wait(30)
-        return "Slow\n\nA slow checkpoint."
-
+    slow = Gate("Slow\n\nA slow checkpoint.")
     session = opened(None, SimpleMemoryStore(), model=slow, background=True)
     session.append(*turns(22))
     session.prepare()
-    assert reached.wait(30)
+    assert slow.reached.wait(30)
     session.append(*turns(172, 23))
     prepared = session.prepare()  # an emergency goes ahead
     assert [outcome.usage for outcome in prepared.outcomes if isinstance(outcome, Compacted)] == [()]
-    gate.set()
+    slow.open.set()
     assert session.wait_for_compaction(30)
     stale = [outcome for outcome in session.prepare().outcomes if isinstance(outcome, Failed)]
     assert [outcome.reason for outcome in stale] == ["stale"]
@@ -142,18 +130,12 @@ def test_sb_43_a_head_that_changed_makes_a_checkpoint_stale():
 
 
 def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
-    gate, reached = threading.Event(), threading.Event()
-
-    def slow(request: Any) -> str:
-        reached.set()
-        assert gate.wait(30)
-        return "Slow\n\nA slow checkpoint."
-
+    slow = Gate("Slow\n\nA slow checkpoint.")
     session = opened(None, SimpleMemoryStore(), model=slow, background=True)
     session.append(*turns(22))
     session.prepare()
-    assert reached.wait(30)
-    gate.set()
+    assert slow.reached.wait(30)
+    slow.open.set()
     assert session.wait_for_compaction(30)
     before = [encode(raw) for raw in session.history()]
     (outcome,) = session.prepare(policy=policy("rolling")).outcomes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gates import Gate
 from recorded_agent import Scripted, session_of
 from siltstone import Compacted, CompletionRequest, Failed, presets
 from siltstone.messages import unmarked
@@ -22,26 +22,14 @@ def said(number: int) -> dict[str, Any]:
     return {"role": role, "content": f"{number:04} ".ljust(TEXT, "x")}
 
 
-class Gate:
-    """A model that answers when it is let."""
-
-    def __init__(self) -> None:
-        self.asked, self.open = threading.Event(), threading.Event()
-
-    def __call__(self, request: CompletionRequest) -> str:
-        self.asked.set()
-        assert self.open.wait(60)
-        return "They spoke of numbers."
-
-
 def test_it_never_waits_for_a_model(tmp_path: Path) -> None:
     """The model is held until the session is at the next tier: ten requests go out meanwhile."""
-    gate = Gate()
+    gate = Gate("They spoke of numbers.")
     with session_of(tmp_path, "spacebot", 16_000, gate) as session:
         for number in range(32):
             session.append(said(number))
         shown = [session.prepare().history]
-        assert gate.asked.wait(60)
+        assert gate.reached.wait(60)
         for number in range(32, 36):
             session.append(said(number))
             shown.append(session.prepare().history)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
@@ -15,6 +16,8 @@ __all__ = [
     "LEAST_BUDGET",
     "Count",
     "answer_budget",
+    "as_json",
+    "beginning",
     "best_part",
     "check_budget",
     "shares",
@@ -66,6 +69,23 @@ def shares(sizes: Sequence[int], room: int) -> int:
         left -= size
         waiting -= 1
     return max(sizes, default=0)
+
+
+def as_json(value: object) -> str:
+    """*value* as JSON text, which a model reads as it is written: only what JSON must escape is escaped."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def beginning(text: str, fits: Callable[[str], bool]) -> str:
+    """As much of the beginning of *text* as *fits*, and an ellipsis; found by halving."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(f"{text[:middle]} {CUT}"):
+            low = middle
+        else:
+            high = middle - 1
+    return f"{text[:low]} {CUT}"
 
 
 def best_part(text: str, query: str, tokens: int, count: Count = estimate_tokens) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
-from siltstone.tools.budget import CUT, Count, answer_budget, check_budget
+from siltstone.tools.budget import Count, answer_budget, as_json, beginning, check_budget
 from siltstone.tools.memory_get import MOST, handle_of
 
 if TYPE_CHECKING:
@@ -94,15 +93,15 @@ def _list(found: Sequence[Checkpoint], after: int | None, most: int, count: Coun
     for place, each in enumerate(found[start:], start):
         rows.append(_row(each))
         answer = {"checkpoints": rows, "total": len(found), "next": str(place)}
-        if len(rows) > 1 and count(_json(answer)) > most:
-            return _json({**answer, "checkpoints": rows[:-1]})
-    return _json({"checkpoints": rows, "total": len(found)})
+        if len(rows) > 1 and count(as_json(answer)) > most:
+            return as_json({**answer, "checkpoints": rows[:-1]})
+    return as_json({"checkpoints": rows, "total": len(found)})
 
 
 def _open(one: Checkpoint, most: int, count: Count) -> str:
     told = _row(one)
     if not one.title and not one.summary:
-        return _json({**told, "forgotten": True})
+        return as_json({**told, "forgotten": True})
     return _fitting(lambda text: {**told, "summary": text}, one.summary, most, count)
 
 
@@ -113,11 +112,11 @@ def _expand(one: Checkpoint, said: Sequence[Said], limit: int, most: int, count:
     for seq, role, text in said[:limit]:
         row = {"handle": handle_of(seq), "role": role, "text": text}
         answer = {**told, "messages": [*rows, row], "next": str(one.end)}
-        if count(_json(answer)) <= most:
+        if count(as_json(answer)) <= most:
             rows.append(row)
             continue
         if rows:
-            return _json({**told, "messages": rows, "next": str(seq)})
+            return as_json({**told, "messages": rows, "next": str(seq)})
         following = {"next": str(seq + 1)} if len(said) > 1 else {}
         head = {key: value for key, value in row.items() if key != "text"}
         return _fitting(
@@ -131,22 +130,15 @@ def _expand(one: Checkpoint, said: Sequence[Said], limit: int, most: int, count:
             count,
         )
     more = {"next": str(said[limit][0])} if len(said) > limit else {}
-    return _json({**told, "messages": rows, **more})
+    return as_json({**told, "messages": rows, **more})
 
 
 def _fitting(answer: Callable[[str], dict[str, Any]], text: str, most: int, count: Count) -> str:
-    """*answer* with *text*, or with as much of its beginning as there is room for, found by halving."""
-    whole = _json(answer(text))
+    """*answer* with *text*, or with as much of its beginning as there is room for."""
+    whole = as_json(answer(text))
     if count(whole) <= most:
         return whole
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(_json(answer(f"{text[:middle]} {CUT}"))) <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return _json(answer(f"{text[:low]} {CUT}"))
+    return as_json(answer(beginning(text, lambda part: count(as_json(answer(part))) <= most)))
 
 
 def _row(each: Checkpoint) -> dict[str, Any]:
@@ -191,7 +183,3 @@ def _after(arguments: Mapping[str, Any]) -> int | None:
     if isinstance(after, str) and after.isascii() and after.isdigit() and len(after) <= 15:
         return int(after)
     raise refusal(NAME, f"'after' must be what an answer gave as 'next', got {shown(after)}")
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,7 +10,7 @@ from siltstone._native import matching_lines
 from siltstone.errors import ConfigError
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
-from siltstone.tools.budget import CUT, Count, answer_budget, check_budget
+from siltstone.tools.budget import Count, answer_budget, as_json, beginning, check_budget
 
 __all__ = ["DESCRIPTION", "NAME", "handle_of", "memory_get"]
 
@@ -98,34 +97,27 @@ def _page(
 ) -> str:
     """As many of the *wanted* lines as the budget holds; of a first one that is too long, its beginning."""
     shown: list[str] = []
-    room = budget - count(_json({**told, "content": "", "next": f"{len(lines)}-{len(lines)}"})) - 1
+    room = budget - count(as_json({**told, "content": "", "next": f"{len(lines)}-{len(lines)}"})) - 1
     for place, number in enumerate(wanted):
         line = f"{number + 1}: {lines[number]}"
-        size = count(_json(line)) + 1
+        size = count(as_json(line)) + 1
         if size > room and shown:
             following = f"{number + 1}-{'' if last >= len(lines) else last}"
-            return _json({**told, "content": "\n".join(shown), "next": following})
+            return as_json({**told, "content": "\n".join(shown), "next": following})
         if size > room:
-            shown.append(_beginning(line, room, count))
+            shown.append(_cut(line, room, count))
             if place + 1 == len(wanted):
                 break
             following = f"{wanted[place + 1] + 1}-{'' if last >= len(lines) else last}"
-            return _json({**told, "content": "\n".join(shown), "next": following})
+            return as_json({**told, "content": "\n".join(shown), "next": following})
         shown.append(line)
         room -= size
-    return _json({**told, "content": "\n".join(shown)})
+    return as_json({**told, "content": "\n".join(shown)})
 
 
-def _beginning(line: str, room: int, count: Count) -> str:
-    """As much of the beginning of *line* as *room* holds, found by halving."""
-    low, high = 0, len(line)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(_json(f"{line[:middle]} {CUT}")) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return f"{line[:low]} {CUT}"
+def _cut(line: str, room: int, count: Count) -> str:
+    """As much of the beginning of *line* as *room* holds."""
+    return beginning(line, lambda part: count(as_json(part)) <= room)
 
 
 def _lines_of(text: str) -> list[str]:
@@ -181,7 +173,3 @@ def _text(arguments: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise refusal(NAME, f"{name!r} must be a string, got {type(value).__name__}")
     return value or None
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

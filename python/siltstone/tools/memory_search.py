@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias, Unpack
@@ -11,7 +10,7 @@ from siltstone.errors import InvalidEntryError
 from siltstone.memory.entry import SearchFilters, SearchHit
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
-from siltstone.tools.budget import FLOOR, Count, answer_budget, best_part, check_budget, shares
+from siltstone.tools.budget import FLOOR, Count, answer_budget, as_json, best_part, check_budget, shares
 from siltstone.tools.periods import FORMS, Period, period
 
 __all__ = [
@@ -113,10 +112,10 @@ def _answer(hits: list[SearchHit], query: str, budget: int, count: Count, result
     if not hits or count(whole) <= budget:
         return whole
     kept, room = _kept(hits, budget, count, result)
-    share = shares([count(_json(hit.content)) for hit in hits[:kept]], room)
+    share = shares([count(as_json(hit.content)) for hit in hits[:kept]], room)
 
     def written(text: str) -> int:
-        return count(_json(text))  # escapes are sent, too
+        return count(as_json(text))  # escapes are sent, too
 
     contents = [best_part(hit.content, query, share, written) for hit in hits[:kept]]
     answer = _array(contents, hits, result)
@@ -129,7 +128,7 @@ def _kept(hits: list[SearchHit], budget: int, count: Count, result: _Result) -> 
     for kept in range(len(hits), 0, -1):
         note = count(_left_out(len(hits) - kept)) + 1 if kept < len(hits) else 0
         room = budget - note - count(_array([""] * kept, hits, result)) - kept  # roundings
-        least = sum(min(count(_json(hit.content)), FLOOR) for hit in hits[:kept])
+        least = sum(min(count(as_json(hit.content)), FLOOR) for hit in hits[:kept])
         if least <= room:
             return kept, room
     return 1, max(room, 1)
@@ -141,11 +140,7 @@ def _left_out(number: int) -> str:
 
 
 def _array(contents: list[str], hits: list[SearchHit], result: _Result) -> str:
-    return _json([result(hit, content) for hit, content in zip(hits, contents, strict=False)])
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return as_json([result(hit, content) for hit, content in zip(hits, contents, strict=False)])
 
 
 def _query(arguments: Mapping[str, Any]) -> str:

@@ -1,5 +1,9 @@
 //! The search for each size: a scan of all rows while they are few, the graph above.
 
+use std::str::FromStr;
+
+use siltstone_core::{Error, ErrorKind};
+
 /// Rows up to which a scan of bytes is not slower than a graph at the usual `ef`, which misses some.
 ///
 /// A graph at `ef` 100 is as quick as a scan from 4,000 to 6,000 rows on, and at `ef` 200 from 9,500 to
@@ -37,6 +41,21 @@ impl Plan {
         match self {
             Self::Scan => "scan",
             Self::Graph => "graph",
+        }
+    }
+}
+
+impl FromStr for Plan {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "scan" => Ok(Self::Scan),
+            "graph" => Ok(Self::Graph),
+            other => {
+                let message = format!("plan must be 'auto', 'scan' or 'graph', got {other:?}");
+                Err(Error::new(ErrorKind::InvalidArgument, message).with("field", "plan"))
+            }
         }
     }
 }

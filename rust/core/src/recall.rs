@@ -4,6 +4,7 @@
 //! business: see [`Hand`]. Everything that is counted is counted by the caller's rule.
 
 use crate::id::EntryId;
+use crate::tokens::TextSize;
 
 /// How every block begins.
 const OPEN: &str = "<recalled-context source=\"memory-context\">";
@@ -95,6 +96,95 @@ pub trait Hand {
     ///
     /// The caller's own.
     fn framed(&mut self, block: String) -> Result<String, Self::Error>;
+}
+
+/// A rule that counts a text by its size.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeRule {
+    /// What is counted.
+    pub unit: Unit,
+    /// How many of them are a token; below 1 it counts as 1.
+    pub divisor: i64,
+    /// A part of a token is a whole one; else it is none.
+    pub rounds_up: bool,
+    /// What a text that is not empty counts at least.
+    pub least: i64,
+}
+
+/// What of a text a rule counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of UTF-8.
+    Bytes,
+    /// Code points.
+    CodePoints,
+    /// Units of UTF-16.
+    Utf16,
+}
+
+impl Unit {
+    /// The unit of that name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        match name {
+            "bytes" => Some(Self::Bytes),
+            "code_points" => Some(Self::CodePoints),
+            "utf16" => Some(Self::Utf16),
+            _ => None,
+        }
+    }
+}
+
+impl SizeRule {
+    /// The tokens of a text.
+    #[must_use]
+    pub fn count(self, text: &str) -> i64 {
+        let units = match self.unit {
+            Unit::Bytes => text.len(),
+            Unit::CodePoints => TextSize::of(text.as_bytes()).code_points,
+            Unit::Utf16 => text.encode_utf16().count(),
+        };
+        let (units, divisor) = (
+            i64::try_from(units).unwrap_or(i64::MAX / 2),
+            self.divisor.max(1),
+        );
+        let tokens = (units + if self.rounds_up { divisor - 1 } else { 0 }) / divisor;
+        if text.is_empty() {
+            tokens
+        } else {
+            tokens.max(self.least)
+        }
+    }
+}
+
+/// Characters that are looked for in texts.
+#[derive(Clone, Debug)]
+pub struct Characters {
+    ascii: u128,       // a bit for each
+    others: Vec<char>, // ascending
+}
+
+impl Characters {
+    /// Those of `text`.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let ascii = text.bytes().filter(u8::is_ascii);
+        let mut others: Vec<char> = text.chars().filter(|char| !char.is_ascii()).collect();
+        others.sort_unstable();
+        Self {
+            ascii: ascii.fold(0, |bits, byte| bits | 1 << byte),
+            others,
+        }
+    }
+
+    /// Whether one of them is in `text`.
+    #[must_use]
+    pub fn are_in(&self, text: &str) -> bool {
+        text.chars().any(|char| match u8::try_from(char) {
+            Ok(byte) if byte.is_ascii() => self.ascii >> byte & 1 == 1,
+            _ => self.others.binary_search(&char).is_ok(),
+        })
+    }
 }
 
 /// The block of `facts`, lines with the best first, and `details`.
@@ -359,6 +449,33 @@ mod tests {
             let Ok(smaller) = write(&facts, details.clone(), budget, &mut Plain);
             assert!(smaller.tokens <= cap);
             assert!(smaller.said < 2 || smaller.known == 0 || smaller.text.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_rule_rounds_as_it_says_and_a_text_counts_at_least_so_much() {
+        let rule = |unit, rounds_up, least| SizeRule {
+            unit,
+            divisor: 3,
+            rounds_up,
+            least,
+        };
+        assert_eq!(rule(Unit::Bytes, false, 0).count("a\u{e4}bc"), 1);
+        assert_eq!(rule(Unit::Bytes, true, 0).count("a\u{e4}bc"), 2);
+        assert_eq!(rule(Unit::CodePoints, true, 0).count("a\u{1f600}bc"), 2);
+        assert_eq!(rule(Unit::Utf16, false, 0).count("\u{1f600}\u{1f600}"), 1);
+        assert_eq!(rule(Unit::Bytes, false, 1).count("a"), 1);
+        assert_eq!(rule(Unit::Bytes, false, 1).count(""), 0);
+    }
+
+    #[test]
+    fn characters_of_every_range_are_found() {
+        let special = Characters::of("<\u{7f}\u{2028}\u{1f600}");
+        for text in ["a<", "\u{7f}", "b\u{2028}c", "\u{1f600}"] {
+            assert!(special.are_in(text), "{text:?}");
+        }
+        for text in ["", "a>=", "\u{2029}", "\u{1f601}\u{80}"] {
+            assert!(!special.are_in(text), "{text:?}");
         }
     }
 }

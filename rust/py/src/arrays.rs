@@ -7,52 +7,71 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use siltstone_ann::space::check_row;
-use siltstone_core::index::Neighbor;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
 
-/// Ids and distances.
+/// Ids and values of the best of each query, row after row.
 pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
 /// The id where there is no row.
 const NO_ID: u64 = u64::MAX;
 
-/// What was found for each query, `k` places each.
-pub(crate) struct Table {
-    k: usize,
+/// What was found for each query, a row each: ids, and values of `WIDTH` bytes.
+pub(crate) struct Table<const WIDTH: usize> {
+    columns: usize,
+    /// What stands for the value of nothing.
+    nothing: [u8; WIDTH],
     ids: Vec<[u8; size_of::<u64>()]>,
-    distances: Vec<[u8; size_of::<f32>()]>,
+    values: Vec<[u8; WIDTH]>,
 }
 
-impl Table {
-    pub(crate) fn new(k: usize) -> Self {
+impl<const WIDTH: usize> Table<WIDTH> {
+    pub(crate) fn new(columns: usize, nothing: [u8; WIDTH]) -> Self {
         Self {
-            k,
+            columns,
+            nothing,
             ids: Vec::new(),
-            distances: Vec::new(),
+            values: Vec::new(),
         }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "distances are given as float32"
-    )]
-    pub(crate) fn push(&mut self, found: Vec<Neighbor>) {
-        let end = self.ids.len() + self.k;
-        for neighbor in found.into_iter().take(self.k) {
-            self.ids.push(u64::from(neighbor.id).to_ne_bytes());
-            self.distances
-                .push((neighbor.distance as f32).to_ne_bytes());
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// A row of at most as many as there are columns; the rest of it is filled up.
+    pub(crate) fn push(&mut self, found: impl Iterator<Item = (u32, [u8; WIDTH])>) {
+        let end = self.ids.len() + self.columns;
+        for (id, value) in found.take(self.columns) {
+            self.ids.push(u64::from(id).to_ne_bytes());
+            self.values.push(value);
         }
         self.ids.resize(end, NO_ID.to_ne_bytes());
-        self.distances.resize(end, f32::INFINITY.to_ne_bytes());
+        self.values.resize(end, self.nothing);
     }
 
     pub(crate) fn cross(self, py: Python<'_>) -> Found<'_> {
         (
             PyByteArray::new(py, self.ids.as_flattened()),
-            PyByteArray::new(py, self.distances.as_flattened()),
+            PyByteArray::new(py, self.values.as_flattened()),
         )
     }
+}
+
+/// What one query found, as many as there are, as bytes: ids, and values behind them.
+pub(crate) fn row_to_bytes(
+    py: Python<'_>,
+    found: impl ExactSizeIterator<Item = (u32, [u8; 8])>,
+) -> PyResult<Bound<'_, PyByteArray>> {
+    const WIDE: usize = size_of::<u64>();
+    let len = found.len();
+    PyByteArray::new_with(py, 2 * len * WIDE, |bytes| {
+        let (ids, values) = bytes.as_chunks_mut::<WIDE>().0.split_at_mut(len);
+        for ((id, value), found) in ids.iter_mut().zip(values).zip(found) {
+            *id = u64::from(found.0).to_ne_bytes();
+            *value = found.1;
+        }
+        Ok(())
+    })
 }
 
 /// Rows without their zeros.
@@ -130,18 +149,30 @@ pub(crate) fn rows<'a>(
     Ok(values.chunks_exact(dimension))
 }
 
-/// Ids that a row can have.
-pub(crate) fn known(ids: &[u64]) -> CoreResult<Vec<u32>> {
+/// The numbers of what is there, as `what` is called: all of them, or the first that is not there.
+pub(crate) fn known(ids: &[u64], what: &str, has: impl Fn(u32) -> bool) -> CoreResult<Vec<u32>> {
     let id = |&id: &u64| {
-        u32::try_from(id).map_err(|_| {
-            Error::new(
-                ErrorKind::EntryNotFound,
-                format!("the index has no row {id}"),
-            )
-            .with("entry_id", i64::try_from(id).unwrap_or(i64::MAX))
+        let known = u32::try_from(id).ok().filter(|&id| has(id));
+        known.ok_or_else(|| {
+            let message = format!("the index has no {what} {id}");
+            Error::new(ErrorKind::EntryNotFound, message)
+                .with("entry_id", i64::try_from(id).unwrap_or(i64::MAX))
         })
     };
     ids.iter().map(id).collect()
+}
+
+/// The number of the first of `more` texts, if all of them get one.
+pub(crate) fn check_room(len: usize, more: usize) -> CoreResult<u64> {
+    let end = len as u64 + more as u64;
+    if end < u64::from(u32::MAX) {
+        return Ok(len as u64);
+    }
+    let message = format!(
+        "an index holds at most {} texts, and this would be {end}",
+        u32::MAX
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message).with("field", "texts"))
 }
 
 pub(crate) fn refuse(message: String) -> Error {

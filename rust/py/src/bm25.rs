@@ -11,8 +11,8 @@ use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored, scores};
 use siltstone_core::index_file;
 
+use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::guard;
-use crate::exact::{Found, Table, check_ids, check_room, row_to_bytes};
 use crate::text::{Text, borrow_all};
 
 /// Texts by BM25; safe to use from many threads.
@@ -92,8 +92,8 @@ impl Bm25Index {
         let found = guard(py, || {
             let queries: Vec<Query> = queries.iter().map(|query| Query::of(query)).collect();
             self.read(|index| {
-                let mut table =
-                    Table::new(queries.len(), k.min(index.len() - index.removed()), 0.0);
+                let columns = k.min(index.len() - index.removed());
+                let mut table = Table::new(columns, 0.0_f64.to_ne_bytes());
                 for query in &queries {
                     let best = index.search(query, table.columns());
                     table.push(best.iter().map(pair));
@@ -101,7 +101,7 @@ impl Bm25Index {
                 Ok(table)
             })
         })?;
-        Ok(found.to_bytes(py))
+        Ok(found.cross(py))
     }
 
     /// Texts that were not removed.
@@ -112,8 +112,7 @@ impl Bm25Index {
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
         guard(py, || {
             self.write(|index| {
-                let ids = check_ids(&ids, |id| index.has(id))?;
-                for id in ids {
+                for id in known(&ids, "text", |id| index.has(id))? {
                     index.remove(id);
                 }
                 Ok(())
@@ -158,8 +157,8 @@ impl Bm25Index {
     }
 }
 
-fn pair(best: &Scored) -> (u32, f64) {
-    (best.id, best.score)
+fn pair(best: &Scored) -> (u32, [u8; 8]) {
+    (best.id, best.score.to_ne_bytes())
 }
 
 fn open(file: &[u8]) -> CoreResult<Index> {

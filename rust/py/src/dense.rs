@@ -8,6 +8,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use siltstone_ann::space::{Float16, Float32, Int8, Space, Sparse};
 use siltstone_ann::{FlatRows, Hnsw as Graph, HnswParams, Plan, storage_of};
+use siltstone_core::index::Neighbor;
 use siltstone_core::index_file;
 use siltstone_core::{Error, Result as CoreResult};
 
@@ -54,7 +55,7 @@ impl Flat {
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
-        guard(py, || self.0.remove(&known(&ids)?))
+        guard(py, || self.0.remove(&known(&ids, "row", |_| true)?))
     }
 
     fn search<'py>(
@@ -66,9 +67,9 @@ impl Flat {
         let values = queries.to_vec(py)?;
         let k = k.min(self.0.len());
         let found = guard(py, || {
-            let mut table = Table::new(k);
+            let mut table = table(k);
             for query in rows(&values, self.0.dimension(), "queries")? {
-                table.push(self.0.search(query, k));
+                table.push(self.0.search(query, k).iter().map(pair));
             }
             Ok(table)
         })?;
@@ -177,7 +178,7 @@ impl Hnsw {
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
         guard(py, || {
-            let ids = known(&ids)?;
+            let ids = known(&ids, "row", |_| true)?;
             each!(&self.0, index => index.remove(&ids))
         })
     }
@@ -312,30 +313,33 @@ fn search<'a, S: Space>(
     k: usize,
     ef: Option<usize>,
     plan: Option<Plan>,
-) -> Table
+) -> Table<4>
 where
     S::Item: 'a,
 {
     let k = k.min(index.len());
-    let mut table = Table::new(k);
+    let mut table = table(k);
     for query in queries {
-        table.push(index.search(query, k, ef, plan));
+        table.push(index.search(query, k, ef, plan).iter().map(pair));
     }
     table
 }
 
+fn table(columns: usize) -> Table<4> {
+    Table::new(columns, f32::INFINITY.to_ne_bytes())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "distances are given as float32"
+)]
+fn pair(near: &Neighbor) -> (u32, [u8; 4]) {
+    (near.id, (near.distance as f32).to_ne_bytes())
+}
+
 fn parse(py: Python<'_>, plan: Option<&str>) -> PyResult<Option<Plan>> {
-    match plan {
-        None => Ok(None),
-        Some("scan") => Ok(Some(Plan::Scan)),
-        Some("graph") => Ok(Some(Plan::Graph)),
-        Some(other) => {
-            let error = refuse(format!(
-                "plan must be 'auto', 'scan' or 'graph', got {other:?}"
-            ));
-            Err(to_exception(py, &error))
-        }
-    }
+    let plan = plan.map(str::parse).transpose();
+    plan.map_err(|error| to_exception(py, &error))
 }
 
 fn unknown_storage(storage: &str) -> Error {

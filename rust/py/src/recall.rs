@@ -5,8 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{InContext, RecallOptions};
-use siltstone_core::recall::{Block, Budget, Detail, Hand, write};
-use siltstone_core::tokens::TextSize;
+use siltstone_core::recall::{Block, Budget, Characters, Detail, Hand, SizeRule, Unit, write};
 
 use crate::error::guard_attached;
 use crate::search::{SearchOptions, VectorIn, vector_in};
@@ -52,7 +51,7 @@ pub(crate) struct BlockOptions {
     cap: i64,
     known: i64,
     count: Py<PyAny>,
-    measure: Option<Measure>,
+    measure: Option<SizeRule>,
     /// Of the query and a text and so many tokens the part that fits best.
     excerpt: Option<Py<PyAny>>,
     is_framed: bool,
@@ -75,7 +74,7 @@ impl BlockOptions {
             cap,
             known,
             count,
-            measure: measure.map(Measure::new).transpose()?,
+            measure: measure.map(size_rule).transpose()?,
             excerpt,
             is_framed,
             cut,
@@ -120,9 +119,8 @@ impl RecallQuery {
 /// Writes blocks: with functions that make a text harmless, a name a word, and a sentence before a block.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct BlockWriter {
-    /// The characters that a text can do harm with: of ASCII as bits, and the others in order.
-    ascii: u128,
-    others: Vec<char>,
+    /// The characters that a text can do harm with.
+    special: Characters,
     safe: Py<PyAny>,
     word: Py<PyAny>,
     framed: Py<PyAny>,
@@ -132,12 +130,8 @@ pub(crate) struct BlockWriter {
 impl BlockWriter {
     #[new]
     fn new(special: Text, safe: Py<PyAny>, word: Py<PyAny>, framed: Py<PyAny>) -> Self {
-        let ascii = special.bytes().filter(u8::is_ascii);
-        let mut others: Vec<char> = special.chars().filter(|char| !char.is_ascii()).collect();
-        others.sort_unstable();
         Self {
-            ascii: ascii.fold(0, |bits, byte| bits | 1 << byte),
-            others,
+            special: Characters::of(&special),
             safe,
             word,
             framed,
@@ -239,53 +233,14 @@ impl BlockWriter {
     }
 }
 
-/// A rule that counts a text by its size.
-#[derive(Clone, Copy)]
-struct Measure {
-    unit: Unit,
-    divisor: i64,
-    rounds_up: bool,
-    least: i64,
-}
-
-#[derive(Clone, Copy)]
-enum Unit {
-    Bytes,
-    CodePoints,
-    Utf16,
-}
-
-impl Measure {
-    fn new((unit, divisor, rounds_up, least): MeasureIn) -> PyResult<Self> {
-        let unit = match &*unit {
-            "bytes" => Unit::Bytes,
-            "code_points" => Unit::CodePoints,
-            "utf16" => Unit::Utf16,
-            _ => return Err(PyTypeError::new_err(format!("no unit of a text: {unit:?}"))),
-        };
-        Ok(Self {
-            unit,
-            divisor: divisor.max(1),
-            rounds_up,
-            least,
-        })
-    }
-
-    fn count(self, text: &str) -> i64 {
-        let units = match self.unit {
-            Unit::Bytes => text.len(),
-            Unit::CodePoints => TextSize::of(text.as_bytes()).code_points,
-            Unit::Utf16 => text.encode_utf16().count(),
-        };
-        let units = i64::try_from(units).unwrap_or(i64::MAX / 2);
-        let more = if self.rounds_up { self.divisor - 1 } else { 0 };
-        let tokens = (units + more) / self.divisor;
-        if text.is_empty() {
-            tokens
-        } else {
-            tokens.max(self.least)
-        }
-    }
+fn size_rule((unit, divisor, rounds_up, least): MeasureIn) -> PyResult<SizeRule> {
+    let unknown = || PyTypeError::new_err(format!("no unit of a text: {unit:?}"));
+    Ok(SizeRule {
+        unit: Unit::of(&unit).ok_or_else(unknown)?,
+        divisor,
+        rounds_up,
+        least,
+    })
 }
 
 struct PythonHand<'a, 'py> {
@@ -312,13 +267,8 @@ impl Hand for PythonHand<'_, '_> {
     }
 
     fn safe(&mut self, text: &str) -> PyResult<Option<String>> {
-        let BlockWriter { ascii, others, .. } = self.writer;
-        let is_special = |char: char| match u8::try_from(char) {
-            Ok(byte) if byte.is_ascii() => ascii >> byte & 1 == 1,
-            _ => others.binary_search(&char).is_ok(),
-        };
-        text.chars()
-            .any(is_special)
+        let is_special = self.writer.special.are_in(text);
+        is_special
             .then(|| self.ask(&self.writer.safe, text))
             .transpose()
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use siltstone_core::redact::{self, Action, CustomRule, Finding, Options};
-use siltstone_core::{Error, ErrorKind};
+use siltstone_core::Error;
+use siltstone_core::redact::{self, CustomRule, Finding, Options};
 
 use crate::error::{guard, guard_short};
 use crate::text::Text;
@@ -35,12 +35,12 @@ impl Redactor {
         guard_short(py, || {
             let actions = actions
                 .into_iter()
-                .map(|(rule, action)| Ok((rule, read_action(&action)?)))
+                .map(|(rule, action)| Ok((rule, action.parse()?)))
                 .collect::<Result<_, Error>>()?;
             let custom = custom
                 .into_iter()
                 .map(|(id, pattern, keywords, placeholder, action)| {
-                    let action = read_action(&action)?;
+                    let action = action.parse()?;
                     Ok(CustomRule {
                         id,
                         pattern,
@@ -69,7 +69,8 @@ impl Redactor {
         let text = Text::from_py(text)?;
         let work = || {
             let (redacted, findings) = self.0.redact(&text);
-            Ok((redacted, by_code_points(&text, findings)))
+            let findings = redact::by_code_points(&text, findings).into_iter();
+            Ok((redacted, findings.map(found).collect()))
         };
         if text.len() < SHORT {
             guard_short(py, work)
@@ -85,43 +86,12 @@ pub(crate) fn redaction_rules(py: Python<'_>) -> PyResult<Vec<Cow<'static, str>>
     guard_short(py, || Ok(redact::names().map(Cow::Borrowed).collect()))
 }
 
-fn read_action(action: &str) -> Result<Action, Error> {
-    match action {
-        "allow" => Ok(Action::Allow),
-        "redact" => Ok(Action::Redact),
-        "block" => Ok(Action::Block),
-        _ => {
-            let message = format!(
-                "the action of a rule must be 'allow', 'redact' or 'block', got {action:?}"
-            );
-            Err(Error::new(ErrorKind::InvalidArgument, message)
-                .with("field", "action")
-                .with("value", action))
-        }
-    }
-}
-
-/// `findings` with their places in code points; they are in order.
-fn by_code_points(text: &str, findings: Vec<Finding>) -> Vec<Found> {
-    let (mut bytes, mut points) = (0, 0);
-    let mut count = |to: usize| {
-        points += text[bytes..to].chars().count();
-        bytes = to;
-        points
-    };
-    findings
-        .into_iter()
-        .map(|found| {
-            let start = count(found.start);
-            let end = count(found.end);
-            let placeholder = found.placeholder.to_string();
-            (
-                found.rule.to_string(),
-                start,
-                end,
-                placeholder,
-                found.blocks,
-            )
-        })
-        .collect()
+fn found(finding: Finding) -> Found {
+    (
+        finding.rule.to_string(),
+        finding.start,
+        finding.end,
+        finding.placeholder.to_string(),
+        finding.blocks,
+    )
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::char::{REPLACEMENT_CHARACTER, decode_utf16};
-use std::iter;
 use std::ops::Deref;
 
 use pyo3::PyTypeInfo;
@@ -53,6 +52,12 @@ impl Deref for Text {
     }
 }
 
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
 impl From<Text> for String {
     fn from(text: Text) -> Self {
         match text {
@@ -85,12 +90,6 @@ pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
 /// The texts of a list of str.
 pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
     map_strings(texts, Text::from_py)
-}
-
-/// Each text, and the one behind it, so that it can be asked for; behind the last comes none, as an empty one.
-pub(crate) fn with_next(texts: &[Text]) -> impl Iterator<Item = (&Text, &str)> {
-    let next = texts.iter().skip(1).map(|text| &**text);
-    texts.iter().zip(next.chain(iter::once("")))
 }
 
 /// What `convert` makes of each str of a list; the `TypeError` for anything else says where it stands.

@@ -3,3 +3,4 @@
 mod counter;
 pub mod hash;
 pub mod hashed_tf;
+pub mod rows;

@@ -18,6 +18,19 @@ pub enum Role {
 }
 
 impl Role {
+    /// The role of that name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "system" => Self::System,
+            "developer" => Self::Developer,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            _ => return None,
+        })
+    }
+
     /// Whether messages of this role carry rules, and are never discarded.
     #[must_use]
     pub fn is_rule(self) -> bool {
@@ -38,6 +51,19 @@ pub enum Provenance {
     Other,
 }
 
+impl Provenance {
+    /// The provenance of that name.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        match name {
+            "original" | "substitute" => Self::Original,
+            "compaction_summary" => Self::Summary,
+            "injected_context" | "recalled_context" => Self::Injected,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What a part of a message ties it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
@@ -49,6 +75,20 @@ pub enum Tie {
     Shared(Key),
     /// A reference, which may stand for any call.
     Reference,
+}
+
+impl Tie {
+    /// The tie of a part of that kind to the call of that key.
+    #[must_use]
+    pub fn of(kind: &str, key: Key) -> Option<Self> {
+        Some(match kind {
+            "tool_call" => Self::Call(key),
+            "tool_result" => Self::Result(key),
+            "other" => Self::Shared(key),
+            "reference" => Self::Reference,
+            _ => return None,
+        })
+    }
 }
 
 /// What a message is, without what it says.

@@ -14,7 +14,7 @@ mod search;
 mod shape;
 mod table;
 
-pub use redactor::{Finding, Redactor};
+pub use redactor::{Finding, Redactor, by_code_points};
 pub use rule::{Action, CustomRule};
 pub use rules::Options;
 pub use table::names;

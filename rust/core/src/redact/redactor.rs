@@ -28,6 +28,22 @@ pub struct Finding {
     pub blocks: bool,
 }
 
+/// `findings` of `text`, in order, with their places in code points instead of bytes.
+#[must_use]
+pub fn by_code_points(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
+    let (mut bytes, mut points) = (0, 0);
+    let mut count = |to: usize| {
+        points += text[bytes..to].chars().count();
+        bytes = to;
+        points
+    };
+    for found in &mut findings {
+        found.start = count(found.start);
+        found.end = count(found.end);
+    }
+    findings
+}
+
 /// A set of rules, ready to read texts. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct Redactor {

@@ -1,5 +1,9 @@
 //! What a rule is.
 
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind};
+
 /// What becomes of what a rule finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -9,6 +13,26 @@ pub enum Action {
     Redact,
     /// Nothing of the text may be written.
     Block,
+}
+
+impl FromStr for Action {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "allow" => Ok(Self::Allow),
+            "redact" => Ok(Self::Redact),
+            "block" => Ok(Self::Block),
+            _ => {
+                let message = format!(
+                    "the action of a rule must be 'allow', 'redact' or 'block', got {name:?}"
+                );
+                Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "action")
+                    .with("value", name))
+            }
+        }
+    }
 }
 
 /// How a rule is looked for.

@@ -1,0 +1,238 @@
+//! A history in outline: who speaks, what belongs together, and how large each message is.
+
+use super::groups::Groups;
+use super::keys::Keys;
+use super::lines::{Line, Lines, Tie};
+use super::measure::{Measure, Units, measured};
+use super::turns::{Turn, Turns};
+use super::value::Value;
+
+/// What the caller knows of messages that this reader does not read.
+pub trait Other {
+    /// Why the caller cannot tell.
+    type Error;
+
+    /// The line of the message at `position`. Its ties are appended to `ties`.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn describe(
+        &mut self,
+        position: usize,
+        keys: &mut Keys,
+        ties: &mut Vec<Tie>,
+    ) -> Result<Line, Self::Error>;
+
+    /// Whether the user's words beside tool results open a turn.
+    ///
+    /// # Errors
+    ///
+    /// The caller's own.
+    fn opens_turn(&mut self, position: usize) -> Result<bool, Self::Error>;
+}
+
+/// A history in outline. Positions are those of its messages, from 0; a position beyond them has nothing.
+#[derive(Debug)]
+pub struct Outline {
+    lines: Vec<Line>,
+    groups: Groups,
+    turns: Turns,
+    units: Vec<Units>,
+    others: Vec<usize>,
+}
+
+impl Outline {
+    /// The outline of `messages`, in order; `other` tells what this reader does not read. Time is linear.
+    ///
+    /// # Errors
+    ///
+    /// Those of a message that cannot be had, and those of `other`.
+    pub fn read<V: Value, O: Other>(
+        messages: impl ExactSizeIterator<Item = Result<V, O::Error>>,
+        other: &mut O,
+    ) -> Result<Self, O::Error> {
+        let (mut lines, mut keys) = (Lines::with_capacity(messages.len()), Keys::default());
+        let (mut units, mut others) = (Vec::with_capacity(messages.len()), Vec::new());
+        let mut ties = Vec::new();
+        for (position, message) in messages.enumerate() {
+            ties.clear();
+            if let Some(mut read) = measured(&message?, &mut keys, &mut ties) {
+                if read.has_words_beside_results {
+                    read.line.opens_turn = other.opens_turn(position)?;
+                }
+                lines.push(read.line, &ties);
+                units.push(read.units);
+            } else {
+                ties.clear();
+                others.push(position);
+                let line = other.describe(position, &mut keys, &mut ties)?;
+                lines.push(line, &ties);
+                units.push(Units::default());
+            }
+        }
+        let outline = Self::new(lines, keys.count());
+        Ok(Self {
+            units,
+            others,
+            ..outline
+        })
+    }
+
+    /// The outline of `lines`, without sizes. `keys` is how many keys their ties have.
+    #[must_use]
+    pub fn new(lines: Lines, keys: usize) -> Self {
+        let groups = Groups::new(&lines, keys);
+        let turns = Turns::new(&lines, keys);
+        Self {
+            lines: lines.all,
+            groups,
+            turns,
+            units: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    /// The positions of messages that the caller described, ascending.
+    #[must_use]
+    pub fn others(&self) -> &[usize] {
+        &self.others
+    }
+
+    /// The positions of the messages whose line is wanted, ascending.
+    pub fn positions(&self, is_wanted: impl Fn(&Line) -> bool) -> Vec<usize> {
+        let lines = self.lines.iter().enumerate();
+        lines
+            .filter(|(_, line)| is_wanted(line))
+            .map(|(position, _)| position)
+            .collect()
+    }
+
+    /// How many parts the messages of a half-open range have; beyond the last there is none.
+    #[must_use]
+    pub fn parts(&self, start: usize, end: usize) -> usize {
+        let lines = self.lines.get(start..end.min(self.lines.len()));
+        let lines = lines.unwrap_or_default().iter();
+        lines.map(|line| line.parts as usize).sum()
+    }
+
+    /// The units of the messages by `measure`, added up: before the first, before the second, …, after the last.
+    /// `others` has those of each message that the caller described.
+    #[must_use]
+    pub fn sums(&self, measure: Measure, others: &[usize]) -> Vec<usize> {
+        let mut given = self.others.iter().zip(others).peekable();
+        let mut sums = Vec::with_capacity(self.units.len() + 1);
+        let mut total = 0_usize;
+        sums.push(total);
+        for (position, units) in self.units.iter().enumerate() {
+            let own = given.next_if(|&(&other, _)| other == position);
+            total = total.saturating_add(own.map_or_else(|| units.by(measure), |(_, &own)| own));
+            sums.push(total);
+        }
+        sums
+    }
+
+    /// The messages.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The turns, in order.
+    #[must_use]
+    pub fn turns(&self) -> &[Turn] {
+        self.turns.all()
+    }
+
+    /// Whether the newest turn is still going on.
+    #[must_use]
+    pub fn in_flight(&self) -> bool {
+        self.turns.in_flight()
+    }
+
+    /// The positions of every group that has a call without a result, ascending.
+    #[must_use]
+    pub fn pending(&self) -> Vec<usize> {
+        self.groups.pending()
+    }
+
+    /// The group whose last message stands at `position`, ascending; `None` where none ends.
+    #[must_use]
+    pub fn group_ending_at(&self, position: usize) -> Option<Vec<usize>> {
+        self.groups.ending_at(position)
+    }
+
+    /// Every group of several messages, in the order of their ends.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let ends = (0..self.lines.len()).filter_map(|at| self.group_ending_at(at));
+        ends.filter(|group| group.len() > 1).collect()
+    }
+
+    /// The positions of `kept` and of every group that has one of them, as ascending half-open ranges
+    /// that do not touch.
+    #[must_use]
+    pub fn closed(&self, kept: impl IntoIterator<Item = usize>) -> Vec<(usize, usize)> {
+        self.groups.closed(kept)
+    }
+
+    /// Where the messages of `spans`, one after the other, can be parted without parting a group: how
+    /// many of them lie before each such place, their end included.
+    #[must_use]
+    pub fn breaks(&self, spans: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
+        self.groups.breaks(spans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outline::lines::{Provenance, Role};
+
+    fn line(role: Role) -> Line {
+        Line {
+            role,
+            provenance: Provenance::Original,
+            is_item: false,
+            is_reasoning: false,
+            opens_turn: role == Role::User,
+            parts: 1,
+        }
+    }
+
+    #[test]
+    fn a_call_its_late_result_and_a_pending_call_worked_by_hand() {
+        let mut keys = Keys::default();
+        let (one, two) = (keys.id(b"one"), keys.id(b"two"));
+        let mut lines = Lines::default();
+        lines.push(line(Role::System), &[]); // 0
+        lines.push(line(Role::User), &[]); // 1
+        lines.push(line(Role::Assistant), &[Tie::Call(one)]); // 2
+        lines.push(line(Role::Assistant), &[]); // 3
+        lines.push(line(Role::Tool), &[Tie::Result(one)]); // 4
+        lines.push(line(Role::User), &[]); // 5
+        lines.push(line(Role::Assistant), &[Tie::Call(two)]); // 6
+        let outline = Outline::new(lines, keys.count());
+        let spans: Vec<_> = outline
+            .turns()
+            .iter()
+            .map(|turn| (turn.start, turn.end, turn.request))
+            .collect();
+        assert_eq!(spans, [(1, 5, 1), (5, 7, 5)]);
+        assert!(outline.in_flight());
+        assert_eq!(outline.pending(), [6]);
+        assert_eq!(outline.group_ending_at(4), Some(vec![2, 4]));
+        assert_eq!(outline.group_ending_at(2), None);
+        assert_eq!(outline.group_ending_at(7), None);
+        assert_eq!(outline.closed([4, 1, 99]), [(1, 3), (4, 5)]);
+        assert_eq!(outline.closed([]), []);
+        assert_eq!(outline.breaks([(1, 3), (4, 7), (9, 9)]), [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn nothing_has_an_outline_too() {
+        let outline = Outline::new(Lines::default(), 0);
+        assert!(outline.turns().is_empty() && !outline.in_flight());
+        assert!(outline.pending().is_empty() && outline.closed([0]).is_empty());
+    }
+}
