@@ -32,7 +32,7 @@ PROMISED = {
     "InvalidArgumentsError", "InvalidEntryError", "InvalidMessageError", "KnowledgeConfig", "Limits",
     "MemoryExpired", "MemoryIndexed", "MemoryStore", "MessageRefusedError", "MessageTooLargeError",
     "MiniLMEmbedder", "ModelError", "Plan", "Prepared", "ReadOnlyStoreError", "RecallConfig",
-    "RecallFailed", "RecallInjected", "RedactionConfig", "Report", "Retention", "SearchDegraded",
+    "RecallFailed", "RecallInjected", "RedactionConfig", "Report", "Reranker", "Retention", "SearchDegraded",
     "SearchHit", "SecretRefusedError", "SecretsRedacted", "Session", "SessionBusyError",
     "SessionDroppedError", "SessionInfo", "SessionPage", "SiltstoneError", "SimpleMemoryStore", "Skipped",
     "SmartTrim", "SmartTrimConfig", "SourceRange", "StageNotFoundError", "StoreBusyError",

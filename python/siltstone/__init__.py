@@ -129,6 +129,7 @@ if TYPE_CHECKING:
         SessionPage,
         SourceRange,
     )
+    from siltstone.memory.reranking import Reranker
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
     from siltstone.recall import RecallConfig
@@ -233,6 +234,7 @@ __all__ = [
     "RecallInjected",
     "RedactionConfig",
     "Report",
+    "Reranker",
     "Retention",
     "SearchDegraded",
     "SearchHit",
@@ -373,6 +375,7 @@ _HOMES = {
     "RecallFailed": "siltstone.events",
     "RecallInjected": "siltstone.events",
     "Report": "siltstone.evaluation",
+    "Reranker": "siltstone.memory.reranking",
     "Retention": "siltstone.session",
     "SearchDegraded": "siltstone.events",
     "SecretsRedacted": "siltstone.events",

@@ -446,18 +446,19 @@ class EmbeddingFailed:
 
 @dataclass(frozen=True, slots=True)
 class SearchDegraded:
-    """A search was answered by words alone, where vectors were asked for.
+    """A search was answered by less than was asked for: by words alone, or in the order of its ranker.
 
     Attributes:
         session_id: The session.
         ranker: What was asked for.
         reason: ``no_vectors`` (none of its entries has one yet), ``no_query_vector`` (the embedder failed,
-            or did not answer in time), or ``stale``: the store has another embedder by now.
+            or did not answer in time), ``stale`` (the store has another embedder by now), or
+            ``no_reranking``: the reranker failed, or did not answer in time.
     """
 
     session_id: str
     ranker: str
-    reason: Literal["no_vectors", "no_query_vector", "stale"]
+    reason: Literal["no_vectors", "no_query_vector", "stale", "no_reranking"]
 
 
 Event: TypeAlias = (

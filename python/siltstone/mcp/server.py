@@ -26,7 +26,7 @@ from siltstone.mcp.answers import (
 from siltstone.mcp.memory import NOTE, SessionMemory
 from siltstone.mcp.versions import MAJOR, ResourceError, Server, ToolError, annotated
 from siltstone.tools.memory_save import DESCRIPTION as SAVE_DESCRIPTION
-from siltstone.tools.periods import FORMS
+from siltstone.tools.memory_search import FORMS
 
 __all__ = ["build_server"]
 

@@ -434,7 +434,12 @@ class SessionCalls:
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
         hits = self.search(query, limit, scope=scope, **filters)
         saved = saved_hits(self.core, query, limit, since=filters.get("since"), until=filters.get("until"))
-        return sorted([*saved, *hits], key=lambda hit: -hit.score)[:limit] if saved else hits
+        if not saved:
+            return hits
+        from heapq import merge  # few sessions have saved something
+
+        # Either list keeps its own order, which may be that of a reranker.
+        return list(merge(saved, hits, key=lambda hit: -hit.score))[:limit]
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""

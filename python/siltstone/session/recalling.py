@@ -27,7 +27,6 @@ from siltstone.recall.block import (
 from siltstone.recall.turn import NEIGHBOUR, WITH_THE_BEST
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
-from siltstone.session.documented_search import DocumentedSearch
 from siltstone.session.in_context import InContext, Outside
 from siltstone.session.learning import known
 from siltstone.session.range_set import RangeSet, minus
@@ -38,6 +37,7 @@ from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
+    from siltstone.session.documented_search import DocumentedSearch
 
 __all__ = ["Recalling"]
 
@@ -177,6 +177,8 @@ class _Shelf:
         self._core, self._config, self._in_context = core, config, in_context
         self._documented: DocumentedSearch | None = None
         if config.score_filter == "documented":
+            from siltstone.session.documented_search import DocumentedSearch  # a search of one preset
+
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
         self._homes: dict[int, str] = {}  # of what was found last: the session that said it
         self._context: tuple[Outside, RecallContext] | None = None

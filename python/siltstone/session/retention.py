@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from siltstone.archive import dedup_key
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
 from siltstone.events import Hook, MemoryExpired, notify
 from siltstone.memory.base import Store
@@ -92,6 +91,8 @@ class Retention:
 
 def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
     """*entries* without those whose text the session has of the same role, and each text once."""
+    from siltstone.archive import dedup_key  # few sessions are held to this
+
     known: set[bytes] = set()
     offset: int | None = 0
     while entries and offset is not None:

@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Literal, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
@@ -36,6 +36,9 @@ from siltstone.memory.entry import (
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.vectors import Vectors
 from siltstone.stores.database import DatabaseStore
+
+if TYPE_CHECKING:
+    from siltstone.memory.reranking import Reranker, Scorer
 
 __all__ = ["MemoryStore"]
 
@@ -73,10 +76,12 @@ class MemoryStore(DatabaseStore):
         limits: Limits,
         vectors: Vectors | None,
         hooks: tuple[StoreHook, ...],
+        reranker: Reranker | None = None,
     ) -> None:
         super().__init__(native, limits, vectors)
         self._options = options  # of searches that do not say
         self._hooks = hooks
+        self._reranker = reranker
         if vectors is not None:
             # A store that is let go of, or open at the end of the program, takes its threads along.
             self._stop = weakref.finalize(self, vectors.close)
@@ -97,6 +102,7 @@ class MemoryStore(DatabaseStore):
         fusion: Fusion = "zscore",
         reembed: bool = False,
         embed_timeout: float = 5.0,
+        reranker: Reranker | Scorer | None = None,
         hooks: Iterable[StoreHook] = (),
         limits: Limits = DEFAULTS,
         mode: int | None = None,
@@ -122,6 +128,9 @@ class MemoryStore(DatabaseStore):
             reembed: Whether *embedder* may take the place of another one, whose vectors are deleted. Vectors
                 of two embedders are never mixed: without it, another one is refused.
             embed_timeout: Seconds that a search waits for the vector of its query.
+            reranker: Orders the best hits of every search anew: a function of a query and texts, or a
+                :class:`~siltstone.memory.Reranker`. Where it fails or is late, hits stay as they are. Recall
+                does not ask it.
             hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
             limits: How much one call may hand over, or ask for.
             mode: Who may read and write files that are made, as ``os.chmod`` takes it, and look into folders
@@ -149,13 +158,17 @@ class MemoryStore(DatabaseStore):
         if not isinstance(limits, Limits):
             raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
         hooks = tuple(hooks)
+        if reranker is not None:
+            from siltstone.memory.reranking import as_reranker  # few stores have one
+
+            reranker = as_reranker(reranker)
         native = _native.Store.open(_as_path(path), read_only, hash_rule, mode)
         try:
             vectors = None
             if embedder is not None:
                 key = native.use_embedder(embedder.id, embedder.dimension, reembed)
                 vectors = Vectors(native, embedder, key, embed_timeout, hooks)
-            return cls(native, options, limits, vectors, hooks)
+            return cls(native, options, limits, vectors, hooks, reranker)
         except BaseException:
             native.close()
             raise
@@ -228,9 +241,11 @@ class MemoryStore(DatabaseStore):
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
         wanted = filters_in(filters)
+        most = max(-1, min(limit, self._limits.hits))
+        reranker = self._reranker if most > 0 else None
         options = _native.SearchOptions(
             self._options,
-            limit=max(-1, min(limit, self._limits.hits)),
+            limit=most if reranker is None else max(most, reranker.depth),
             ranker=ranker,
             min_score=min_score,
             explain=explain,
@@ -244,6 +259,8 @@ class MemoryStore(DatabaseStore):
         with watching.operation("search_memory", self, session_id, query) as watched:
             found = self._find(find, session_id, query, options)
             hits = [search_hit(hit, session_id) for hit in found.hits]
+            if reranker is not None:
+                hits = reranker.reranked(session_id, query, hits, options.ranker, self._hooks)[:most]
             watched.records(hits)
         if found.lacking:
             self._wake()

@@ -11,7 +11,6 @@ from siltstone.memory.entry import SearchFilters, SearchHit
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
 from siltstone.tools.budget import FLOOR, Count, answer_budget, as_json, best_part, check_budget, shares
-from siltstone.tools.periods import FORMS, Period, period
 
 __all__ = [
     "CROSS_SESSION_DESCRIPTION",
@@ -24,6 +23,8 @@ __all__ = [
 
 NAME = "memory_search"
 DEFAULT_LIMIT = 5  #: hits, where the model does not say
+#: Times as the model may write them; ``siltstone.tools.periods`` reads them.
+FORMS = '"2026-03-05", "yesterday", "last Tuesday", "in March", "5 March 2026", "3 days ago"'
 MAX_LIMIT = 20  #: hits at most, whatever the model says
 
 DESCRIPTION = (
@@ -175,7 +176,9 @@ def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> Searc
     return filters
 
 
-def _period(argument: str, words: object, now: Callable[[], datetime]) -> Period:
+def _period(argument: str, words: object, now: Callable[[], datetime]) -> tuple[datetime, datetime]:
+    from siltstone.tools.periods import period  # few searches name a time
+
     found = period(words, now()) if isinstance(words, str) else None
     if found is None:
         raise refusal(NAME, f"{argument!r} must be a time such as {FORMS}, got {shown(words)}")

@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final, TypeAlias
 
-__all__ = ["FORMS", "Period", "period"]
+__all__ = ["Period", "period"]
 
 Period: TypeAlias = tuple[datetime, datetime]
 """The first moment of a period, and the first one after it; the same moment twice for a point in time."""
-
-FORMS: Final = '"2026-03-05", "yesterday", "last Tuesday", "in March", "5 March 2026", "3 days ago"'
 
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS: Final = (
