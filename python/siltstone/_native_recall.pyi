@@ -6,6 +6,7 @@ The other names of the compiled module are in ``_native.pyi``, which has these a
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
+from siltstone._native import Unread
 from siltstone._native_search import SearchOptions
 from siltstone._native_store import Store
 from siltstone.memory.entry import Ranker
@@ -33,6 +34,7 @@ class RecallQuery:
         distance: How many entries before and after the best hit come with it.
         context: What has left the context.
         end: Where the log ends.
+        is_across: Whether all sessions of its namespace are searched.
     """
 
     def __new__(
@@ -43,6 +45,7 @@ class RecallQuery:
         distance: int,
         context: RecallContext,
         end: int,
+        is_across: bool,
     ) -> RecallQuery: ...
 
 @final
@@ -116,5 +119,9 @@ class BlockWriter:
         vector: tuple[int, bytes] | None,
         facts: Sequence[str],
         options: BlockOptions,
-    ) -> Recalled:
-        """The block of *facts*, and of what the store finds that is not in context and scores enough."""
+    ) -> tuple[Recalled | None, list[Unread]]:
+        """The block of *facts*, and of what the store finds that is not in context and scores enough.
+
+        Returns:
+            The block; or None, and the messages of the namespace that have to be read first: ``take_said``.
+        """

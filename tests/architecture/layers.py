@@ -222,7 +222,8 @@ RUST_FAMILIES = {
         "rank scope_map",
         "explain store",
         "cache_writer entries examine facts listing log registry search staging vectors",
-        "across forget handle recall rewrite",
+        "across forget handle rewrite",
+        "recall",
     ],
     "postings": [
         "dictionary pool",

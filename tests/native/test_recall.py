@@ -80,7 +80,13 @@ class Apart(recalling._Shelf):
         return None
 
 
-CONFIGS = [RecallConfig(), RecallConfig(expand_neighbors=3), RecallConfig(cut=False)]
+CONFIGS = [
+    RecallConfig(),
+    RecallConfig(expand_neighbors=3),
+    RecallConfig(cut=False),
+    RecallConfig(cross_session=True),
+    RecallConfig(cross_session=True, expand_neighbors=3),
+]
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -93,11 +99,18 @@ def test_one_step_of_the_store_gives_the_block_that_many_give(
 
     def blocks(name: str) -> list[str]:
         with MemoryStore.open(tmp_path / name) as store:
+            store.open_log("s").open("plant")
             store.index("s", [Entry(text, created_at=60.0 * n) for n, text in enumerate(texts)])
             store.index("other", [Entry("Pump 17 of hall 2 is elsewhere")])
+            elsewhere = [Entry(f"Hall {n} is closed", created_at=60.0 * n) for n in range(20)]
+            elsewhere[7] = Entry("Pump 4 runs fast, fast, fast", created_at=420.0)
+            with Session.open(None, "near", memory=store, policy=None, namespace="plant") as near:
+                near.store.index("near", elsewhere)
+                near.append(user("how fast does pump 17 of hall 2 run? I forgot"))
             with Session.open(
-                None, "s", memory=store, policy=None, context_window=window, recall=config, redaction=False
-            ) as session:
+                None, "s", memory=store, policy=None, context_window=window, recall=config, redaction=False,
+                namespace="plant",
+            ) as session:  # fmt: skip
                 session.save("Pump 17 is red", "fact")
                 found = []
                 for query in queries:
@@ -109,6 +122,8 @@ def test_one_step_of_the_store_gives_the_block_that_many_give(
     monkeypatch.setattr(recalling, "_Shelf", Apart)
     assert blocks("many") == at_once
     assert sum(map(bool, at_once)) >= 6
+    assert any("Pump 4 runs fast" in block for block in at_once) == config.cross_session
+    assert not any("elsewhere" in block for block in at_once)
 
 
 def test_a_block_counts_by_the_caller_s_function_and_its_errors_are_raised() -> None:

@@ -206,7 +206,7 @@ class _Shelf:
     ) -> RecallBlock | None:
         """The block in one step of the store; None where that cannot do it."""
         core, config = self._core, self._config
-        if self._recaller is None or self._documented is not None or config.cross_session:
+        if self._recaller is None or self._documented is not None:
             return None
         outside = self._in_context.outside()
         if self._context is None or self._context[0] is not outside:
@@ -219,6 +219,7 @@ class _Shelf:
             config.expand_neighbors,
             self._context[1],
             core.state.end,
+            config.cross_session,
         )
         found = self._recaller.recall(session, text, limit, asked, WRITER, lines(facts), options)
         core.tell_damage(found.damaged)

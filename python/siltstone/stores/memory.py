@@ -295,7 +295,11 @@ class MemoryStore(DatabaseStore):
         def find(
             _session: str, _query: str, search: _native.SearchOptions, vector: tuple[int, bytes] | None
         ) -> Recalled:
-            return writer.recall(self._native, asked, search, vector, facts, options)
+            while True:
+                found, unread = writer.recall(self._native, asked, search, vector, facts, options)
+                if found is not None:
+                    return found
+                self._take_said(session_id, unread)
 
         with watching.operation("search_memory", self, session_id, query) as watched:
             found = self._find(find, session_id, query, search)
@@ -350,7 +354,11 @@ class MemoryStore(DatabaseStore):
             found, unread = _native.search_across(self._native, session_id, query, options, vector)
             if found is not None:
                 return found
-            _native.take_said(self._native, session_id, [(each, self._said(each)) for each in unread])
+            self._take_said(session_id, unread)
+
+    def _take_said(self, session_id: str, unread: Sequence[_native.Unread]) -> None:
+        """Gives the core the texts of messages that it has to know."""
+        _native.take_said(self._native, session_id, [(each, self._said(each)) for each in unread])
 
     def _said(self, unread: _native.Unread) -> list[NewEntry | None]:
         """What there is to find of messages, one entry or none of each."""

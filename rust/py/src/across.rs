@@ -49,11 +49,13 @@ pub(crate) fn search_across(
     })?;
     match found {
         Across::Found(found) => Ok((Some(Found::new(py, found)?), Vec::new())),
-        Across::Unread(unread) => {
-            let unread = unread.into_iter();
-            Ok((None, unread.map(|inner| Unread { inner }).collect()))
-        }
+        Across::Unread(unread) => Ok((None, unread_out(unread))),
     }
+}
+
+pub(crate) fn unread_out(unread: Vec<memory::Unread>) -> Vec<Unread> {
+    let unread = unread.into_iter();
+    unread.map(|inner| Unread { inner }).collect()
 }
 
 /// What is another text after every change of a fact of the store; None where that cannot be told.

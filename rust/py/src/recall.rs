@@ -4,9 +4,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{InContext, RecallOptions};
+use siltstone_core::memory::{InContext, RecallAcross, RecallOptions};
 use siltstone_core::recall::{Block, Budget, Characters, Detail, Hand, SizeRule, Unit, write};
 
+use crate::across::{Unread, unread_out};
 use crate::error::guard_attached;
 use crate::search::{SearchOptions, VectorIn, vector_in};
 use crate::store::Store;
@@ -92,6 +93,8 @@ pub(crate) struct RecallQuery {
     distance: i64,
     context: Py<RecallContext>,
     end: i64,
+    /// Whether all sessions of the namespace are searched.
+    is_across: bool,
 }
 
 #[pymethods]
@@ -104,6 +107,7 @@ impl RecallQuery {
         distance: i64,
         context: Py<RecallContext>,
         end: i64,
+        is_across: bool,
     ) -> Self {
         Self {
             session,
@@ -112,6 +116,7 @@ impl RecallQuery {
             distance,
             context,
             end,
+            is_across,
         }
     }
 }
@@ -161,7 +166,8 @@ impl BlockWriter {
         Ok((block.text, block.tokens, block.known, block.said))
     }
 
-    /// The block of what the store has said that fits a query, is not in context, and scores enough.
+    /// The block of what the store has said that fits a query, is not in context, and scores enough; or the
+    /// messages of the namespace that have to be read first.
     fn recall(
         &self,
         py: Python<'_>,
@@ -171,7 +177,7 @@ impl BlockWriter {
         vector: Option<VectorIn>,
         facts: Vec<Text>,
         options: PyRef<'_, BlockOptions>,
-    ) -> PyResult<Recalled> {
+    ) -> PyResult<(Option<Recalled>, Vec<Unread>)> {
         let (least, share, step) = asked.scores;
         let recall = RecallOptions {
             search: search.inner.clone(),
@@ -184,14 +190,23 @@ impl BlockWriter {
                 ..asked.context.get().0.clone()
             },
         };
-        let (session, query) = (&asked.session, &asked.query);
+        let (session, query, is_across) = (&asked.session, &asked.query, asked.is_across);
         let found = store.run_of(py, session, |store, session| {
-            store.recall(session, query, vector_in(vector).as_ref(), &recall)
+            let vector = vector_in(vector);
+            if is_across {
+                return store.recall_across(session, query, vector.as_ref(), &recall);
+            }
+            let found = store.recall(session, query, vector.as_ref(), &recall)?;
+            Ok(RecallAcross::Found(found))
         })?;
+        let found = match found {
+            RecallAcross::Found(found) => found,
+            RecallAcross::Unread(unread) => return Ok((None, unread_out(unread))),
+        };
         let is_any = !(facts.is_empty() && found.details.is_empty());
         let (hits, ranker, lacking) = (found.is_any, found.ranker.name(), found.lacking);
         let block = self.block(py, query, &facts, found.details, &options)?;
-        Ok(Recalled {
+        let recalled = Recalled {
             text: block.text,
             tokens: block.tokens,
             known: block.known,
@@ -201,7 +216,8 @@ impl BlockWriter {
             hits,
             lacking,
             damaged: found.damaged,
-        })
+        };
+        Ok((Some(recalled), Vec::new()))
     }
 }
 

@@ -96,7 +96,7 @@ impl Store {
 
     /// The key of the session and the name of its namespace; None where it has none, or is not there. It keeps both
     /// for as long as there is a file, so they are looked up once.
-    fn namespace_of(&self, session: &SessionId) -> Result<Option<(i64, Arc<str>)>> {
+    pub(super) fn namespace_of(&self, session: &SessionId) -> Result<Option<(i64, Arc<str>)>> {
         if let Some(known) = self.scopes.namespace_of(session) {
             return Ok(Some(known));
         }

@@ -82,7 +82,7 @@ pub use log::{Append, Committed, LogState, Undone, Write};
 pub use options::{
     Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,
 };
-pub use recall::{InContext, RecallFound, RecallOptions};
+pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};
 pub use registry::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use rewrite::Rewrite;
 pub use scope::IndexSizes;

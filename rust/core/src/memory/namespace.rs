@@ -125,6 +125,11 @@ impl Namespace {
             .map_or("", |known| known.name.as_str())
     }
 
+    /// How many entries of a session cannot be believed.
+    pub(super) fn damaged(&self, session: i64) -> usize {
+        self.sessions.get(&session).map_or(0, |known| known.damaged)
+    }
+
     /// The session of a point.
     pub(super) fn session(&self, point: u32) -> i64 {
         self.sources[point as usize].0

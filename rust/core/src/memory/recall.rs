@@ -4,6 +4,8 @@ use rusqlite::Transaction;
 
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
+use crate::memory::across::Across;
+use crate::memory::contexts::Unread;
 use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::search::{Found, Hit};
 use crate::memory::store::Store;
@@ -71,6 +73,15 @@ pub struct RecallFound {
     pub damaged: usize,
 }
 
+/// What a recall of a namespace came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecallAcross {
+    /// What it found.
+    Found(RecallFound),
+    /// Messages that have to be read first, as of [`Across::Unread`].
+    Unread(Vec<Unread>),
+}
+
 impl Store {
     /// What fits `query` well enough; with what was stored directly beside the best of it.
     ///
@@ -91,11 +102,7 @@ impl Store {
                 lacking,
             } = looked.found;
             let is_any = !hits.is_empty();
-            let mut details = options.relevant(hits);
-            if let Some(best) = details.first().map(|best| (best.id, best.score)) {
-                let near = beside(looked.transaction, looked.session, best.0, options)?;
-                options.add(&mut details, best, near);
-            }
+            let details = options.details(looked.transaction, hits, looked.session)?;
             let aside = quarantine::of_key(looked.transaction, Some(looked.session))?;
             Ok(RecallFound {
                 details,
@@ -113,32 +120,98 @@ impl Store {
             damaged: 0,
         }))
     }
+
+    /// The same of all sessions of the namespace of `session`; of its own where it has none. What stands beside
+    /// the best is of the session that said it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`find_across`](Self::find_across).
+    pub fn recall_across(
+        &self,
+        session: &SessionId,
+        query: &str,
+        vector: Option<&QueryVector>,
+        options: &RecallOptions,
+    ) -> Result<RecallAcross> {
+        let Some((own, name)) = self.namespace_of(session)? else {
+            let found = self.recall(session, query, vector, options)?;
+            return Ok(RecallAcross::Found(found));
+        };
+        let Found {
+            hits,
+            ranker,
+            lacking,
+        } = match self.find_across(session, query, vector, &options.search)? {
+            Across::Found(found) => found,
+            Across::Unread(unread) => return Ok(RecallAcross::Unread(unread)),
+        };
+        let is_any = !hits.is_empty();
+        let met = self.scopes.namespace(&name);
+        let met = met.map_or(0, |namespace| namespace.read().damaged(own));
+        self.database.read(|transaction| {
+            let aside = quarantine::of_key(transaction, Some(own))?;
+            Ok(RecallAcross::Found(RecallFound {
+                details: options.details(transaction, hits.clone(), own)?,
+                ranker,
+                is_any,
+                lacking,
+                damaged: met + aside.len(),
+            }))
+        })
+    }
 }
 
 impl RecallOptions {
-    fn shows(&self, stored: &StoredEntry) -> bool {
-        self.context.shows(stored.entry.start, stored.entry.end)
+    /// Whether it is in the context of the session `own`, which asks.
+    fn shows(&self, stored: &StoredEntry, own: i64) -> bool {
+        stored.session == own && self.context.shows(stored.entry.start, stored.entry.end)
     }
 
-    /// Those that are not in context: with the best of them decides whether there is any.
-    fn relevant(&self, hits: Vec<Hit>) -> Vec<Detail> {
-        let hits = hits.into_iter().filter(|hit| !self.shows(&hit.stored));
-        let mut details: Vec<Detail> = hits.map(|hit| detail(hit.stored, hit.score)).collect();
+    /// What is relevant of `hits`, and what stands beside the best of it.
+    fn details(
+        &self,
+        transaction: &Transaction<'_>,
+        hits: Vec<Hit>,
+        own: i64,
+    ) -> Result<Vec<Detail>> {
+        let hits = self.relevant(hits, own);
+        let best = hits.first().map(|hit| (hit.stored.id, hit.score));
+        let home = hits.first().map(|hit| hit.stored.session);
+        let details = hits.into_iter().map(|hit| detail(hit.stored, hit.score));
+        let mut details: Vec<Detail> = details.collect();
+        // A message that is in a context has no entry, and nothing beside it.
+        if let Some((best, home)) = best.zip(home).filter(|((id, _), _)| id.0 > 0) {
+            let near = beside(transaction, home, best.0, self)?;
+            self.add(&mut details, best, near, own);
+        }
+        Ok(details)
+    }
+
+    /// Those that are not in context: the best of them decides whether there is any.
+    fn relevant(&self, mut hits: Vec<Hit>, own: i64) -> Vec<Hit> {
+        hits.retain(|hit| !self.shows(&hit.stored, own));
         let mut least = self.least;
-        if details.iter().any(|detail| detail.score >= least) {
+        if hits.iter().any(|hit| hit.score >= least) {
             least *= self.share;
         }
-        details.retain(|detail| detail.score >= least);
-        details
+        hits.retain(|hit| hit.score >= least);
+        hits
     }
 
     /// Adds what stands beside the best, up to what is in context on either side.
-    fn add(&self, details: &mut Vec<Detail>, best: (EntryId, f64), near: Vec<(i64, StoredEntry)>) {
+    fn add(
+        &self,
+        details: &mut Vec<Detail>,
+        best: (EntryId, f64),
+        near: Vec<(i64, StoredEntry)>,
+        own: i64,
+    ) {
         let (id, score) = best;
         let mut ended = [false; 2];
         for (away, stored) in near {
             let side = usize::from(stored.id > id);
-            ended[side] |= self.shows(&stored);
+            ended[side] |= self.shows(&stored, own);
             if ended[side] {
                 continue;
             }
