@@ -12,6 +12,7 @@ import pytest
 CHECKOUT = Path(__file__).parent.parent.parent
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 ADAPTERS = {
+    "agent-framework": "agent_framework",
     "anthropic": "anthropic",
     "langchain": "langchain_core",
     "openai-agents": "agents",

@@ -335,6 +335,25 @@ def test_a_state_that_was_set_back_makes_a_branch() -> None:
     assert [each.reason for each in session.compactions()] == ["branch"]
 
 
+def test_a_message_that_is_changed_in_place_is_read_again() -> None:
+    class Clears(AgentMiddleware[Any, Any, Any]):
+        def before_model(self, state: Any, runtime: Any) -> None:
+            for each in state["messages"][:-1]:
+                if isinstance(each, ToolMessage):
+                    each.content = "[cleared]"
+                for call in getattr(each, "tool_calls", ()):
+                    call["args"]["topic"] = "[cleared]"
+
+    session = opened()
+    replies = [Call(("salt",)), Call(("tin",)), Say("There.")]
+    agent, run = clerk(replies, [Clears(), SiltstoneMiddleware(session)])
+    agent.invoke(said("Where?"), on("1"))
+    assert next(each.content for each in run.sent[-1] if isinstance(each, ToolMessage)) == "[cleared]"
+    assert run.sent[-1][1].tool_calls[0]["args"] == {"topic": "[cleared]"}
+    assert "crates of salt" not in json.dumps(session.history())
+    assert {each.reason for each in session.compactions()} == {"branch"}
+
+
 def test_an_agent_inside_of_a_graph_goes_on_with_its_own_session() -> None:
     """As a node it is handed the same messages each time; as a tool it begins anew each time."""
     store = siltstone.SimpleMemoryStore()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,41 @@ def test_responses_are_prepared_by_their_input() -> None:
     for options in ({}, {"messages": [], "input": "x"}):
         with pytest.raises(siltstone.ConfigError, match="either messages= or input="):
             call(**options)
+
+
+def test_two_calls_at_once_are_each_sent_their_own_list() -> None:
+    session, wrong = opened(policy=None, model=None), list[Any]()
+    create = prepared(session, lambda messages: messages)
+    begun = threading.Barrier(2)
+
+    def loop(name: str) -> None:
+        messages: list[Any] = [{"role": "user", "content": "Who is there?"}]
+        begun.wait()
+        for number in range(20):
+            messages += [
+                {"role": "assistant", "content": f"{name} {number}"},
+                {"role": "user", "content": f"Go on, {name} {number}."},
+            ]
+            if create(messages=messages) != messages:
+                wrong.append(name)
+
+    threads = [threading.Thread(target=loop, args=(name,)) for name in ("ann", "ben")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_message_that_is_changed_in_place_is_sent_as_it_is_now() -> None:
+    """A session takes it for the message that it was: the log keeps what was said first."""
+    session = opened(policy=None, model=None)
+    create = prepared(session, lambda messages: messages)
+    messages = [{"role": "user", "content": "A secret."}, {"role": "assistant", "content": "Noted."}]
+    create(messages=[*messages, {"role": "user", "content": "And?"}])
+    messages[0]["content"] = "[cleared]"
+    assert create(messages=[*messages, {"role": "user", "content": "And?"}])[0] is messages[0]
+    assert session.log()[0]["content"] == "A secret."
 
 
 def test_an_error_that_is_no_overflow_reaches_the_caller() -> None:

@@ -40,6 +40,7 @@ from adapters.contract import (
     signature,
 )
 from siltstone.adapters.openai_agents import RecoveringModel, SiltstoneSession
+from siltstone.messages import broken_tool_groups, read_history
 
 pytestmark = pytest.mark.anyio
 
@@ -319,3 +320,22 @@ def test_the_example_remembers() -> None:
     example = Path(__file__).parents[2] / "examples" / "openai_agents.py"
     told = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
     assert "The crate of the port of Antwerp stands on quay 0." in told
+
+
+async def test_two_runs_at_once_in_one_conversation_lose_nothing() -> None:
+    session, memory = fresh()
+    runs = {name: Run() for name in ("ann", "ben")}
+
+    async def talks(name: str) -> None:
+        for number in range(4):
+            replies = [Call((f"{name}-{number}",)), Say(f"Answer {name} {number}.")]
+            await talk(memory, replies, f"Question {name} {number}?", run=runs[name])
+
+    await asyncio.gather(talks("ann"), talks("ben"))
+    logged = json.dumps(session.log())
+    for name, run in runs.items():
+        assert all(f"Question {name} {number}?" in logged for number in range(4))
+        assert all(f"Answer {name} {number}." in logged for number in range(4))
+        for place, sent in enumerate(run.sent):
+            assert broken_tool_groups(read_history(AgentsCase().neutral(sent))) == 0
+            assert place % 2 or f"Question {name} {place // 2}?" in json.dumps(sent)

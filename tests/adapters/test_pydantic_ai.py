@@ -344,3 +344,20 @@ def test_what_other_capabilities_edit_in_a_request_stays_edited_there() -> None:
     assert len(done.all_messages()) == 4
     assert session.log()[2]["content"] == "Another."
     assert session.compactions() == []
+
+
+def test_a_message_that_is_changed_in_place_is_read_again() -> None:
+    session, run = opened(), Run()
+    agent = Agent(
+        FunctionModel(Scripted([Say("One."), Say("Two.")], run)), capabilities=[SiltstoneCapability(session)]
+    )
+
+    async def main() -> None:
+        history = (await agent.run("A secret.")).all_messages()
+        history[0].parts[0].content = "[cleared]"
+        await agent.run("Another.", message_history=history)
+
+    asyncio.run(main())
+    assert [part.content for each in run.sent[-1] for part in each.parts] == ["[cleared]", "One.", "Another."]
+    assert "secret" not in json.dumps(session.history())
+    assert [each.reason for each in session.compactions()] == ["branch"]

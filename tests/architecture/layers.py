@@ -125,6 +125,7 @@ EXTRAS = {
     "pydantic_ai": {"adapters"},
     "agents": {"adapters"},
     "strands": {"adapters"},
+    "agent_framework": {"adapters"},
     "openai": {"models"},
     "anthropic": {"adapters", "models"},
     "rich": {"cli"},

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from siltstone.adapters.base import (
-    AnySession,
-    RequestRefusedError,
-    called,
-    check_bounded,
-    requires,
-    sync_session,
-)
-from siltstone.session import Prepared
+from siltstone.adapters.base import AnySession, RawDoor, RequestRefusedError, requires
 
 with requires("anthropic"):
     import anthropic
@@ -42,9 +34,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
     """
 
     def __init__(self, session: AnySession) -> None:
-        check_bounded(session)
-        self.session = session
-        self._usage: Any = None  # what the API counted for the newest answer, until the session is told
+        self.session, self._door = session, RawDoor(session)
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -59,19 +49,17 @@ class SiltstoneMiddleware(anthropic.Middleware):
         """A call of the sync client: once for each attempt of the SDK."""
         if not _is_create(request):
             return call_next(request)
-        session = sync_session(self.session)
-        session.observe(request.json["messages"], usage=self._taken())
-        prepared = session.prepare()
+        messages = self._door.prepare(request.json["messages"])
         while True:
-            response = call_next(_with(request, prepared))
+            response = call_next(_with(request, messages))
             if response.status_code not in _TOO_LARGE:
                 if _is_whole(request, response):
-                    self._usage = getattr(response.parse(), "usage", None)
+                    self._door.heard(getattr(response.parse(), "usage", None))
                 return response
             response.read()
             refusal = RequestRefusedError(response.text())
             try:
-                prepared = session.recover(refusal)
+                messages = self._door.recover(refusal)
             except RequestRefusedError:
                 return response  # of which the SDK makes its own error
 
@@ -79,24 +67,19 @@ class SiltstoneMiddleware(anthropic.Middleware):
         """A call of the async client."""
         if not _is_create(request):
             return await call_next(request)
-        await called(self.session, self.session.observe, request.json["messages"], usage=self._taken())
-        prepared = await called(self.session, self.session.prepare)
+        messages = await self._door.aprepare(request.json["messages"])
         while True:
-            response = await call_next(_with(request, prepared))
+            response = await call_next(_with(request, messages))
             if response.status_code not in _TOO_LARGE:
                 if _is_whole(request, response):
-                    self._usage = getattr(await response.parse(), "usage", None)
+                    self._door.heard(getattr(await response.parse(), "usage", None))
                 return response
             await response.read()
             refusal = RequestRefusedError(await response.text())
             try:
-                prepared = await called(self.session, self.session.recover, refusal)
+                messages = await self._door.arecover(refusal)
             except RequestRefusedError:
                 return response
-
-    def _taken(self) -> Any:
-        usage, self._usage = self._usage, None
-        return usage
 
 
 def _is_create(request: Any) -> bool:
@@ -110,5 +93,5 @@ def _is_whole(request: Any, response: Any) -> bool:
     return not request.stream and response.http_response.is_success
 
 
-def _with(request: Any, prepared: Prepared) -> Any:
-    return request.copy(body={**request.json, "messages": prepared.messages})
+def _with(request: Any, messages: list[Any]) -> Any:
+    return request.copy(body={**request.json, "messages": messages})

@@ -13,18 +13,22 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone import extras
 from siltstone.adapters.host import HostDialect, HostHistory
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, ToolError
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome
 from siltstone.session import AsyncSession, Prepared, Session
+from siltstone.tools import Tool
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
 __all__ = [
     "AnySession",
     "Door",
+    "RawDoor",
     "Ready",
+    "RequestRefusedError",
     "called",
+    "called_tool",
     "check_bounded",
     "is_same",
     "merged",
@@ -144,6 +148,67 @@ class Door(Generic[M]):
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
         usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
         return Ready(self._list.write(prepared.messages), prepared, tuple(usage), self._list.write)
+
+
+class RawDoor:
+    """A session with a list of messages that it reads as they are; of two at once, each gets its own view.
+
+    Args:
+        session: The session; a call that is not awaited needs a ``Session``.
+    """
+
+    def __init__(self, session: AnySession) -> None:
+        check_bounded(session)
+        self.session = session
+        self._usage: Any = None  # what the provider counted for the newest answer, until the session is told
+        self._lock, self._alock = threading.Lock(), asyncio.Lock()
+
+    def prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
+        """What to send in the place of *messages*, which the session is told of first."""
+        session = sync_session(self.session)
+        with self._lock:
+            session.observe(messages, usage=self._taken())
+            return session.prepare().messages
+
+    async def aprepare(self, messages: Sequence[RawMessage]) -> list[Any]:
+        """:meth:`prepare`, awaited."""
+        if not isinstance(self.session, AsyncSession):
+            return await asyncio.to_thread(self.prepare, messages)
+        async with self._alock:
+            await self.session.observe(messages, usage=self._taken())
+            return (await self.session.prepare()).messages
+
+    def recover(self, error: Exception) -> list[Any]:
+        """What to send after the provider refused a request as too large.
+
+        Raises:
+            Exception: *error* itself, where it is no overflow, or after two retries.
+        """
+        with self._lock:
+            return sync_session(self.session).recover(error).messages
+
+    async def arecover(self, error: Exception) -> list[Any]:
+        """:meth:`recover`, awaited."""
+        if not isinstance(self.session, AsyncSession):
+            return await asyncio.to_thread(self.recover, error)
+        async with self._alock:
+            return (await self.session.recover(error)).messages
+
+    def heard(self, usage: Any) -> None:
+        """Notes what the provider counted for an answer."""
+        self._usage = usage
+
+    def _taken(self) -> Any:
+        usage, self._usage = self._usage, None
+        return usage
+
+
+def called_tool(tool: Tool, arguments: Any) -> str:
+    """The answer of *tool*; a refusal as a text that the model reads."""
+    try:
+        return tool.call(arguments)
+    except ToolError as error:
+        return str(error)
 
 
 def check_bounded(session: AnySession) -> None:

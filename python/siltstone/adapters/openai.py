@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, called, check_bounded, sync_session
+from siltstone.adapters.base import AnySession, RawDoor, sync_session
 from siltstone.errors import ConfigError
 
 __all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"]
@@ -41,13 +41,7 @@ def async_prepared(session: AnySession, create: Callable[..., Awaitable[T]]) -> 
 
 class _Call(Generic[T]):
     def __init__(self, session: AnySession, create: Callable[..., T]) -> None:
-        check_bounded(session)
-        self.session, self._create = session, create
-        self._usage: Any = None  # what the provider counted for the newest answer, until the session is told
-
-    def _taken(self) -> Any:
-        usage, self._usage = self._usage, None
-        return usage
+        self.session, self._create, self._door = session, create, RawDoor(session)
 
     def tools(self, form: Any = "openai") -> list[dict[str, Any]]:
         """The definitions of ``memory_search`` and ``memory_get``, in the *form* of Chat Completions.
@@ -67,16 +61,15 @@ class PreparedCreate(_Call[T]):
         Raises:
             ConfigError: neither ``messages`` nor ``input`` is given, or both are.
         """
-        session, key = sync_session(self.session), _key(options)
-        session.observe(_listed(options[key]), usage=self._taken())
-        messages = session.prepare().messages
+        key = _key(options)
+        messages = self._door.prepare(_listed(options[key]))
         while True:
             try:
                 answer = self._create(**{**options, key: messages})
             except Exception as error:
-                messages = session.recover(error).messages  # raises the error itself where it is no overflow
+                messages = self._door.recover(error)  # raises the error itself where it is no overflow
             else:
-                self._usage = getattr(answer, "usage", None)
+                self._door.heard(getattr(answer, "usage", None))
                 return answer
 
 
@@ -90,15 +83,14 @@ class AsyncPreparedCreate(_Call[Awaitable[T]]):
             ConfigError: neither ``messages`` nor ``input`` is given, or both are.
         """
         key = _key(options)
-        await called(self.session, self.session.observe, _listed(options[key]), usage=self._taken())
-        messages = (await called(self.session, self.session.prepare)).messages
+        messages = await self._door.aprepare(_listed(options[key]))
         while True:
             try:
                 answer = await self._create(**{**options, key: messages})
             except Exception as error:
-                messages = (await called(self.session, self.session.recover, error)).messages
+                messages = await self._door.arecover(error)
             else:
-                self._usage = getattr(answer, "usage", None)
+                self._door.heard(getattr(answer, "usage", None))
                 return answer
 
 

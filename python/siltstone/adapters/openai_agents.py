@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, Ready, called, requires
+from siltstone.adapters.base import AnySession, Door, Ready, called, called_tool, requires
 from siltstone.adapters.host import HostMessage
-from siltstone.errors import ToolError
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools import Tool
 from siltstone.usage import UsageRecord
@@ -241,10 +240,7 @@ class _Items:
 
 def _tool(tool: Tool) -> FunctionTool:
     async def invoke(context: Any, arguments: str) -> str:  # noqa: ARG001
-        try:
-            return tool.call(arguments or "{}")
-        except ToolError as error:
-            return str(error)
+        return called_tool(tool, arguments or "{}")
 
     return FunctionTool(
         name=tool.name,

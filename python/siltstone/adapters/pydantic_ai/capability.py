@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, Ready, is_same, merged, requires
+from siltstone.adapters.base import AnySession, Ready, called_tool, is_same, merged, requires
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.adapters.pydantic_ai.messages import PydanticAIDialect
-from siltstone.errors import ToolError
 from siltstone.tools import Tool, memory_get, memory_search
 
 with requires("pydantic-ai"):
@@ -140,11 +139,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     def _caller(self, name: str) -> Callable[..., Any]:
         async def call(ctx: RunContext[DepsT], **arguments: Any) -> str:
             async with self._pool.adoor(ctx.conversation_id) as door:
-                own: Tool = getattr(door.session, name)
-                try:
-                    return own.call(arguments)
-                except ToolError as error:
-                    return str(error)  # for the model to read
+                return called_tool(getattr(door.session, name), arguments)
 
         return call
 

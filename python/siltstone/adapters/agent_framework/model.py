@@ -1,0 +1,45 @@
+"""A chat client of Agent Framework as the model that writes summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from siltstone.adapters.base import requires
+from siltstone.llm import Completion, CompletionRequest
+from siltstone.usage import UsageRecord
+
+with requires("agent-framework"):
+    from agent_framework import Message, SupportsChatGetResponse
+
+__all__ = ["summariser"]
+
+
+def summariser(client: SupportsChatGetResponse) -> Callable[[CompletionRequest], Awaitable[Completion]]:
+    """*client* as the ``model`` of an ``AsyncSession``: it is asked for summaries, beside the agent's run.
+
+    Chat clients are asked on an event loop alone, so the session has to be an async one. A client that has
+    the middleware of the session itself is refused by nobody, and asks in a circle: give the agent the
+    middleware, and not its client.
+    """
+
+    async def ask(request: CompletionRequest) -> Completion:
+        options: dict[str, Any] = {"max_tokens": request.max_tokens}
+        if request.temperature is not None:
+            options["temperature"] = request.temperature
+        if request.stop:
+            options["stop"] = list(request.stop)
+        messages = [Message(each["role"], [str(each["content"])]) for each in request.messages]
+        answer = await client.get_response(messages, options=options)
+        counted: dict[str, Any] = dict(answer.usage_details or {})
+        usage = UsageRecord(
+            model=answer.model or "",
+            input_tokens=counted.get("input_token_count") or 0,
+            output_tokens=counted.get("output_token_count") or 0,
+            cached_tokens=counted.get("cache_read_input_token_count") or 0,
+            purpose=request.purpose,
+        )
+        reason = answer.finish_reason
+        return Completion(answer.text, usage if counted else None, None if reason is None else str(reason))
+
+    return ask
