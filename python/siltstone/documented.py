@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from math import ceil, log, sqrt
+from math import ceil, sqrt
 from typing import Final
 
 from siltstone._native import DocumentedBm25
@@ -20,11 +19,8 @@ from siltstone.errors import ConfigError
 
 __all__ = [
     "DIMENSION",
-    "K1",
-    "B",
     "DocumentedBm25",
     "bm25",
-    "bm25_of",
     "cosine",
     "decayed",
     "estimate_utf16",
@@ -38,8 +34,6 @@ __all__ = [
     "word_vector",
 ]
 
-K1: Final = 1.2
-B: Final = 0.75
 DIMENSION: Final = 384
 _WORD: Final = re.compile(r"[^\W_]+")
 _CJK: Final = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
@@ -105,22 +99,6 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     length / average))``.
     """
     return DocumentedBm25(documents).scores(tokens(query))
-
-
-def bm25_of(asked: Sequence[str], documents: Sequence[Mapping[str, int]]) -> list[float]:
-    """The same for the tokens of a query, and for documents whose tokens are counted."""
-    total = len(documents)
-    lengths = [sum(document.values()) for document in documents]
-    average = sum(lengths) / total if total else 0.0
-    scores = [0.0] * total
-    for term, times in Counter(asked).items():
-        places = [place for place, document in enumerate(documents) if term in document]
-        idf = log((total - len(places) + 0.5) / (len(places) + 0.5) + 1)
-        for place in places:
-            tf = documents[place][term]
-            length = lengths[place] / average
-            scores[place] += times * idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length))
-    return scores
 
 
 def least_matches(query_tokens: int) -> int:

@@ -54,6 +54,26 @@ def test_oc_24_a_segment_is_the_documented_json_without_an_embedding(tmp_path: P
     ]
 
 
+def test_the_documented_lines_to_the_byte(tmp_path: Path) -> None:
+    """Worked out by hand: the keys in their order, no spaces, UTF-8 as it is, one line each."""
+    said = Segment("id-1", "s", 1_770_733_860_000, "user", 'Fix "a.py"\n数据 😀', 6, None, ("database",), ())
+    write_segments(tmp_path / "segments.jsonl", [said])
+    assert (tmp_path / "segments.jsonl").read_bytes() == (
+        '{"id":"id-1","sessionId":"s","timestamp":1770733860000,"role":"user",'
+        '"content":"Fix \\"a.py\\"\\n数据 😀","tokens":6,"metadata":{"topics":["database"],"entities":[]}}\n'
+    ).encode()
+    known = [Fact("a", "decision", "Use é", "why", 3, "z"), Fact("b", "config", "y", "", 6)]
+    write_knowledge(tmp_path / "knowledge.jsonl", known)
+    assert (tmp_path / "knowledge.jsonl").read_bytes() == (
+        '{"id":"a","type":"decision","content":"Use é","context":"why","timestamp":3,"supersededBy":"z"}\n'
+        '{"id":"b","type":"config","content":"y","timestamp":6}\n'
+    ).encode()
+    write_vectors(tmp_path / "vectors.bin", {"id-1": [1.0, -0.5]}, 2)
+    assert (tmp_path / "vectors.bin").read_bytes().hex() == (
+        "564d454d010000000200000001000000" + "0400" + "69642d31" + "0000803f" + "000000bf"
+    )
+
+
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 segments = st.builds(
     Segment, texts, texts, st.integers(0, 2**53), texts, texts, st.integers(1, 99), st.none() | texts,

@@ -241,6 +241,8 @@ def told(*texts: str, role: str = "user") -> Sequence[Message]:
         ("Use PostgreSQL instead of MySQL.", "decision", "Use PostgreSQL instead of MySQL"),
         ("I migrated the queue from Redis to NATS", "decision", "I migrated the queue from Redis to NATS"),
         ("Let's go with the smaller model", "decision", "Go with the smaller model"),
+        ("Don't forget that Ann is allergic to nuts.", "fact", "Ann is allergic to nuts"),
+        ("The port is 3000, not 8080.", "config", "The port is 3000, not 8080"),
         (
             "The API is running on port 3000 behind nginx",
             "config",
@@ -290,6 +292,27 @@ def test_oc_59_a_fact_has_no_secret() -> None:
     key = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"
     [fact] = pattern_facts(told(f"Remember that the key is {key}"), redact=lambda text: redact(text)[0])
     assert fact.content == "The key is [REDACTED]"
+
+
+def test_oc_59_no_part_of_a_secret_is_left_where_a_text_is_cut() -> None:
+    def hidden(text: str) -> str:
+        return redact(text)[0]
+
+    secret = "Tr0ub4dor!x7Kq92"
+    [fact] = pattern_facts(told(f"Remember: the path is postgres://app:{secret}@db/x"), redact=hidden)
+    assert "Tr0ub4" not in fact.content
+    key = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"
+    long = "word " * 1_594 + "for "  # a piece ends within the key
+    asked: list[str] = []
+
+    def model(request: CompletionRequest) -> Completion:
+        asked.append(str(request.messages[0]["content"]))
+        return Completion("[]", UsageRecord("m", 1, 1, 0, "facts"))
+
+    run(extraction_flow(told(long + key + " end", *["more"] * 4), redact=hidden), model)
+    assert len(asked) == 2
+    assert "User: word" in asked[0]
+    assert not any(key[at : at + 6] in text for text in asked for at in range(4, len(key) - 6))
 
 
 ANSWER = '[{"type": "decision", "content": "Use Stripe", "context": "payment"}]'

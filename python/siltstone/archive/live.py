@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import sqrt
 from operator import attrgetter, mul
@@ -17,7 +16,7 @@ from siltstone.archive.files import Said, SegmentArchive
 from siltstone.archive.lines import read_lines, write_lines
 from siltstone.archive.records import Segment, fact_fields
 from siltstone.archive.vectors import Stamp, append_vectors, merge_vectors, read_vectors, stamp_of
-from siltstone.documented import DIMENSION, bm25_of, hash_vector, hybrid_scores, passes, tokens
+from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
@@ -80,7 +79,8 @@ class ContextArchive:
         self._vectors: dict[str, Sequence[float]] | None = None
         self._lengths: dict[str, float] = {}  # of the vectors
         self._stamp: Stamp | None = None  # of their file, as we wrote it last
-        self._words: dict[str, Counter[str]] = {}
+        self._words: dict[str, list[str]] = {}
+        self._indexed: tuple[list[Segment], DocumentedBm25] | None = None  # the last, and what it was made of
         self._lines: dict[str, list[Segment]] = {}
         self._lock = RLock()
 
@@ -185,12 +185,14 @@ class ContextArchive:
         if limit < 1 or not query.strip():
             return []
         with self._lock:
-            segments = [
-                each
-                for each in self.timeline(session_id)
-                if (topic is None or topic in each.topics) and (entity is None or entity in each.entities)
-            ]
-            words = self._best(bm25_of(tokens(query), [self._counts(each) for each in segments]), limit)
+            segments = self._line(session_id)
+            if topic is not None or entity is not None:
+                segments = [
+                    each
+                    for each in segments
+                    if (topic is None or topic in each.topics) and (entity is None or entity in each.entities)
+                ]
+            words = self._best(self._index_of(segments).scores(tokens(query)), limit)
             asked = self._vector_of(query)
             kept = self._loaded()
             similar = self._cosines(asked, [(each.id, kept.get(each.id)) for each in segments])
@@ -220,10 +222,7 @@ class ContextArchive:
     ) -> list[Segment]:
         """The segments of a session, or all, from *start* to below *end* (ms), oldest first."""
         with self._lock:
-            key = session_id or ""
-            if key not in self._lines:
-                self._lines[key] = list(self.segments.segments(session_id))
-            line = self._lines[key]
+            line = self._line(session_id)
         stamp = attrgetter("timestamp")
         first = 0 if start is None else bisect_left(line, start, key=stamp)
         last = len(line) if end is None else bisect_left(line, end, key=stamp)
@@ -263,12 +262,25 @@ class ContextArchive:
         places.sort(key=lambda place: -scores[place])
         return {place: scores[place] for place in places[: 2 * limit]}
 
-    def _counts(self, segment: Segment) -> Counter[str]:
-        """How often each token stands in a segment; kept, as the vectors are."""
+    def _line(self, session_id: str | None) -> list[Segment]:
+        """The segments of a session, or all, oldest first: the same list until one comes or goes."""
+        key = session_id or ""
+        if key not in self._lines:
+            self._lines[key] = list(self.segments.segments(session_id))
+        return self._lines[key]
+
+    def _index_of(self, segments: list[Segment]) -> DocumentedBm25:
+        """The index of *segments*: that of the last search, where it was of the same list."""
+        if self._indexed is None or self._indexed[0] is not segments:
+            self._indexed = segments, DocumentedBm25([self._tokens_of(each) for each in segments])
+        return self._indexed[1]
+
+    def _tokens_of(self, segment: Segment) -> list[str]:
+        """The tokens of a segment; kept, as the vectors are."""
         if segment.id not in self._words:
             if len(self._words) > 2 * len(self.segments) + 64:
                 self._words.clear()
-            self._words[segment.id] = Counter(tokens(segment.content))
+            self._words[segment.id] = tokens(segment.content)
         return self._words[segment.id]
 
     def _vector_of(self, text: str) -> Sequence[float]:

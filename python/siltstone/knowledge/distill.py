@@ -154,7 +154,9 @@ class KnowledgeDistiller:
         """The rules as a piece of a system prompt: a heading, a line, the numbered rules; empty for none."""
         if not self._rules:
             return ""
-        lines = [f"{place}. {rule.text}" for place, rule in enumerate(self._ordered(), 1)]
+        # A rule is one line, so that none looks like two, or like a heading.
+        texts = (" ".join(rule.text.split()) for rule in self._ordered())
+        lines = [f"{place}. {text}" for place, text in enumerate(texts, 1)]
         return "\n".join(
             ["## Learned from earlier sessions", "Follow these unless the user says otherwise:", *lines]
         )
@@ -232,7 +234,8 @@ def _of_facts(facts: Sequence[Fact], *, tools: bool) -> Iterable[Rule]:
             yield Rule(_key_of(fact.content), fact.content.strip(), 1, fact.created_at)
     for tool, results in by_tool.items():
         if tools and len(results) >= _TIMES:
-            text = f"The tool {tool} works here; its last result: {results[-1].content}"
+            # What it gave is not quoted: a tool's output has no place in a system prompt.
+            text = f"The tool {tool} works here."
             yield Rule(f"tool:{tool}", text, len(results), max(fact.created_at for fact in results))
 
 
@@ -244,5 +247,5 @@ def _counted(rule: Rule, support: int) -> Rule:
     """*rule* with its support, which a rule of several corrections names."""
     if not rule.key.startswith("correction:"):
         return replace(rule, support=support)
-    text = rule.text.partition(" (")[0] if rule.text.endswith("corrections)") else rule.text
+    text = rule.text.rpartition(" (")[0] if rule.text.endswith("corrections)") else rule.text
     return replace(rule, support=support, text=f"{text} ({support} corrections)" if support > 1 else text)

@@ -74,7 +74,8 @@ def extraction_flow(
         focus: What to look for in particular.
         deadline: Seconds that a call may take; None for any time.
     """
-    spoken = [(message, text) for message in messages if (text := spoken_text(message))]
+    # Before it is cut: of a secret that stood in two pieces, neither would know its half.
+    spoken = [(message, redact(text)) for message in messages if (text := spoken_text(message))]
     if not is_enough(spoken):
         return Extraction()
     facts: list[Fact] = []
@@ -84,7 +85,7 @@ def extraction_flow(
     instruction = f"{prompt}\n\nLook in particular for: {focus}" if focus else prompt
     for text, ranges in pieces_of(spoken):
         asked += 1
-        material = {"role": "user", "content": redact(text)}
+        material = {"role": "user", "content": text}
         request = CompletionRequest(
             (material, {"role": "user", "content": instruction}),
             _ANSWER_TOKENS,
@@ -175,7 +176,7 @@ def _within(text: str) -> Any:
 
 #: What says that somebody wants a thing remembered, or has settled it; and the type that it is of.
 _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
-    ("", r"\b(?:please )?(?:remember|note|keep in mind)(?: that|:)\s+(?P<c>.+)"),
+    ("", r"\b(?:please )?(?:remember|note|keep in mind|(?:don't|do not) forget)(?: that|:)\s+(?P<c>.+)"),
     ("", r"(?:请)?记住[,\uff0c:\uff1a]?\s*(?P<c>.+)"),
     ("decision", r"\b(?P<c>(?:we|i|the team)(?:'ve| have)? (?:decided|agreed|chose|settled)\b.+)"),
     ("decision", r"^(?:decision|decided):\s*(?P<c>.+)"),
@@ -189,6 +190,10 @@ _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
             r"\b(?P<c>[\w .'/-]{2,60}?\b(?:is|are|runs?|listens?|now|served|moved)\b[\w .'-]{0,40}"
             r"\bports?\s+\d{2,5}\b.*)"
         ),
+    ),
+    (
+        "config",
+        r"\b(?P<c>(?:the )?[\w .'/-]{0,40}?\bport(?: number)? (?:is|was moved to)(?: now)? \d{2,5}\b.*)",
     ),
     ("config", r"(?P<c>.{1,40}端口(?:是|为|号)?\s*[:\uff1a]?\s*\d{2,5}.*)"),
     (
@@ -235,9 +240,11 @@ def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: 
     """
     facts: list[Fact] = []
     for message in messages:
-        for kind, content in _stated(_CODE.sub("\n", spoken_text(message))):
+        # Before it is cut into sentences: a password may have the sign that ends one.
+        text = redact(spoken_text(message))
+        for kind, content in _stated(_CODE.sub("\n", text)):
             ranges = ((message.seq, message.seq + 1),)
-            facts.append(_fact(kind, redact(content), session_id, ranges, "pattern"))
+            facts.append(_fact(kind, content, session_id, ranges, "pattern"))
     return facts
 
 
