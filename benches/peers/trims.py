@@ -3,7 +3,9 @@
     make bench-peers
     python benches/peers/trims.py
 
-CPU time of one call in milliseconds, the best of several, on one process: the history is halved by tokens.
+Time of one call in milliseconds, the best of several, and its CPU time, for several threads may work. The
+history is halved by tokens. The first call has messages that nobody has seen; the next turn is the same list
+with two more messages, as a conversation goes on, after the list before was trimmed.
 Packages of others are optional: what is absent is said and left out. ``TruncationStrategy`` of Microsoft's
 Agent Framework counts the whole history again for each group that leaves, so it is asked of 1,000 alone.
 """
@@ -22,6 +24,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from siltstone import SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import smart_trim
 from siltstone.messages import condensed
 
@@ -29,9 +32,15 @@ SEED = 20261122
 SIZES = (1_000, 10_000, 100_000)
 WORDS = 40  # of a message
 QUADRATIC = 1_000  # messages at most, where time grows with the square
+TURNS = 5  # calls whose best counts
+
+Chat = list[dict[str, Any]]
+# What trims messages, and the messages as it takes them.
+Contender = tuple[Callable[[Any], Any], list[Any]]
+Measure = Callable[[Contender], tuple[float, float]]
 
 
-def messages(count: int) -> list[dict[str, Any]]:
+def messages(count: int) -> Chat:
     """A chat of *count* messages, the same in every run."""
     chance = random.Random(SEED)
     words = [f"word{number}" for number in range(3_000)]
@@ -41,54 +50,67 @@ def messages(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def milliseconds(call: Callable[[], Any], times: int) -> float:
-    """The CPU time of the fastest of *times* calls."""
-    best = float("inf")
-    for _ in range(times):
-        started = time.process_time()
-        call()
-        best = min(best, time.process_time() - started)
-    return best * 1000
+def timed(call: Callable[[], Any]) -> tuple[float, float]:
+    """The time of a call in milliseconds, and the CPU time of all threads."""
+    started, worked = time.perf_counter(), time.process_time()
+    call()
+    return (time.perf_counter() - started) * 1000, (time.process_time() - worked) * 1000
 
 
-def siltstone(chat: list[dict[str, Any]]) -> Callable[[], Any]:
-    limit = sum(len(json.dumps(raw)) for raw in chat) // 6
-    return lambda: smart_trim(chat, limit)
+def first(contender: Contender) -> tuple[float, float]:
+    """The fastest of some calls, each with messages that nobody has seen."""
+    trim, read = contender
+    return min(timed(partial(trim, read)) for _ in range(TURNS))
 
 
-def langchain(chat: list[dict[str, Any]]) -> Callable[[], Any]:
-    from langchain_core.messages import AIMessage, HumanMessage
+def following(contender: Contender) -> tuple[float, float]:
+    """The fastest of some calls, each with two messages more than the one before."""
+    trim, read = contender
+    ends = range(len(read) - 2 * TURNS, len(read) + 1, 2)
+    return min([timed(partial(trim, read[:end])) for end in ends][1:])
+
+
+def siltstone(chat: Chat) -> Contender:
+    limit = estimate_tokens(chat, SmartTrimConfig().estimator) // 2
+    return lambda raws: smart_trim(raws, limit), chat
+
+
+def siltstone_policy(chat: Chat) -> Contender:
+    limit, policy = estimate_tokens(chat, SmartTrimConfig().estimator) // 2, SmartTrim()
+    return lambda raws: policy.trim(raws, limit), chat
+
+
+def langchain(chat: Chat) -> Contender:
     from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 
-    kinds = {"user": HumanMessage, "assistant": AIMessage}
-    read = [kinds[raw["role"]](raw["content"]) for raw in chat]
+    read = in_langchain(chat)
     limit = count_tokens_approximately(read) // 2
-    return lambda: trim_messages(
-        read, max_tokens=limit, token_counter=count_tokens_approximately, strategy="last", start_on="human"
-    )
+    options = {"token_counter": count_tokens_approximately, "strategy": "last", "start_on": "human"}
+    return lambda read: trim_messages(read, max_tokens=limit, **options), read
 
 
-def langchain_same_count(chat: list[dict[str, Any]]) -> Callable[[], Any]:
+def langchain_same_count(chat: Chat) -> Contender:
     """The same with our rule as its counter, which both then count by."""
-    from langchain_core.messages import AIMessage, HumanMessage
     from langchain_core.messages.utils import trim_messages
 
-    from siltstone.tokens import estimate_tokens
-
-    kinds = {"user": HumanMessage, "assistant": AIMessage}
     roles = {"human": "user", "ai": "assistant"}
-    read = [kinds[raw["role"]](raw["content"]) for raw in chat]
 
     def count(messages: list[Any]) -> int:
         return estimate_tokens([{"role": roles[each.type], "content": each.content} for each in messages])
 
     limit = estimate_tokens(chat) // 2
-    return lambda: trim_messages(
-        read, max_tokens=limit, token_counter=count, strategy="last", start_on="human"
-    )
+    options = {"token_counter": count, "strategy": "last", "start_on": "human"}
+    return lambda read: trim_messages(read, max_tokens=limit, **options), in_langchain(chat)
 
 
-def agent_framework(chat: list[dict[str, Any]]) -> Callable[[], Any]:
+def in_langchain(chat: Chat) -> list[Any]:
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    kinds = {"user": HumanMessage, "assistant": AIMessage}
+    return [kinds[raw["role"]](raw["content"]) for raw in chat]
+
+
+def agent_framework(chat: Chat) -> Contender:
     from agent_framework import Message
     from agent_framework._compaction import (
         CharacterEstimatorTokenizer,
@@ -100,18 +122,21 @@ def agent_framework(chat: list[dict[str, Any]]) -> Callable[[], Any]:
     limit = sum(tokenizer.count_tokens(raw["content"]) for raw in chat) // 2
     strategy = TruncationStrategy(max_n=limit, compact_to=limit, tokenizer=tokenizer)
 
-    def call() -> Any:
+    def trim(chat: Chat) -> Any:
         read = [Message(raw["role"], [raw["content"]]) for raw in chat]
         return asyncio.run(apply_compaction(read, strategy=strategy, tokenizer=tokenizer))
 
-    return call
+    return trim, chat
 
 
-PEERS: list[tuple[str, str, Callable[[list[dict[str, Any]]], Callable[[], Any]], int]] = [
-    ("smart_trim", "siltstone", siltstone, SIZES[-1]),
-    ("LangChain trim_messages, approximate count", "langchain_core", langchain, SIZES[-1]),
-    ("LangChain trim_messages, our count", "langchain_core", langchain_same_count, SIZES[-1]),
-    ("Agent Framework TruncationStrategy", "agent_framework", agent_framework, QUADRATIC),
+# What it is called, its package, how it is made, how it is called, and for how many messages at most.
+PEERS: list[tuple[str, str, Callable[[Chat], Contender], Measure, int]] = [
+    ("`smart_trim`", "siltstone", siltstone, first, SIZES[-1]),
+    ("`SmartTrim.trim`, next turn", "siltstone", siltstone_policy, following, SIZES[-1]),
+    ("LangChain, approximate count", "langchain_core", langchain, first, SIZES[-1]),
+    ("LangChain, next turn", "langchain_core", langchain, following, SIZES[-1]),
+    ("LangChain, our count", "langchain_core", langchain_same_count, first, SIZES[-1]),
+    ("Agent Framework", "agent_framework", agent_framework, first, QUADRATIC),
 ]
 
 
@@ -131,17 +156,19 @@ def main() -> int:
     for size in SIZES:
         chat = messages(size)
         cells = []
-        for _, package, make, most in PEERS:
+        for _, package, make, measure, most in PEERS:
             if find_spec(package) is None:
                 cells.append("not installed")
             elif size > most:
                 cells.append("")
             else:
-                cells.append(f"{milliseconds(make(chat), 5 if size < SIZES[-1] else 2):,.1f} ms")
+                wall, worked = measure(make(chat))
+                cells.append(f"{wall:,.1f} ms" + (f" (CPU {worked:,.1f})" if package == "siltstone" else ""))
         print(f"| {size:,} |", " | ".join(cells), "|", flush=True)
     print("\n| result of 40,000 characters | time | characters left |\n|---|---|---|")
     for name, text in results():
-        print(f"| {name} | {milliseconds(partial(condensed, text), 50):.2f} ms | {len(condensed(text)):,} |")
+        fastest, _ = min(timed(partial(condensed, text)) for _ in range(50))
+        print(f"| {name} | {fastest:.2f} ms | {len(condensed(text)):,} |")
     return 0
 
 

@@ -29,8 +29,11 @@ __all__ = [
     "HashedTfIndex",
     "Hit",
     "Hnsw",
+    "KnownTexts",
+    "Leaving",
     "LogRow",
     "LogState",
+    "Loose",
     "Outline",
     "Page",
     "RecallContext",
@@ -57,6 +60,7 @@ __all__ = [
     "json_digests",
     "json_size",
     "matching_lines",
+    "parted",
     "redaction_rules",
     "render_messages",
     "rendered_tokens",
@@ -132,6 +136,81 @@ def condense(text: str, earlier: list[tuple[str, str]]) -> str:
     *earlier* are handles and texts of what the reader has before them: lines of these are named. Time is
     linear in all of it.
     """
+
+@final
+class KnownTexts:
+    """The terms of the texts that were asked about last, 32 MB at most. Safe to use from many threads."""
+
+    def __new__(cls) -> KnownTexts: ...
+
+@final
+class Loose:
+    """The groups of a history that may leave it.
+
+    Args:
+        outline: The history.
+        raws: Its messages.
+        fixed: Positions of messages that stay, each with its group.
+        shown: Called with the position of a message that the core does not read: what it says.
+        held: A text, and what is called with the position of each request that may begin with it, space
+            before it apart: whether its group stays.
+
+    Raises:
+        ValueError: *raws* has another length than the history.
+    """
+
+    def __new__(
+        cls,
+        outline: Outline,
+        raws: list[Any],
+        fixed: list[int],
+        shown: Callable[[int], str],
+        held: tuple[str, Callable[[int], bool]],
+    ) -> Loose: ...
+    def __len__(self) -> int: ...
+    def texts(self) -> list[str]:
+        """What each group says that says anything, the one that begins first before the others."""
+
+    def by_relevance(self, query: str, k1: float, b: float, known: KnownTexts | None) -> Leaving:
+        """Ordered by BM25 of their texts, as those of :func:`bm25_scores`: the lowest score leaves first.
+
+        The oldest of equal scores is the first; those without a text come last, by time.
+
+        Args:
+            query: What they are measured by.
+            k1: As in :func:`bm25_scores`.
+            b: As in :func:`bm25_scores`.
+            known: What is known of texts, and will be.
+
+        Raises:
+            ConfigError: *k1* or *b* is out of its bounds.
+        """
+
+    def by_scores(self, scores: list[float]) -> Leaving:
+        """Ordered by a score of each of :meth:`texts`.
+
+        Raises:
+            ValueError: there are more or fewer *scores*.
+        """
+
+@final
+class Leaving:
+    """Groups in the order in which they leave."""
+
+    def until(self, sums: Sequence[int], most: int, spared: int | None) -> tuple[list[int], int]:
+        """The positions that leave until *most* units are left, ascending, and the units that are left.
+
+        Args:
+            sums: The units of the first 0, 1, 2 … messages.
+            most: The most units that may be left; below 0 all leave.
+            spared: The position of a message whose group stays.
+
+        Raises:
+            ValueError: *sums* is not of this history.
+        """
+
+def parted(raws: list[Any], gone: list[int]) -> tuple[list[Any], list[Any]]:
+    """The items of *raws* that are not at one of *gone*, which ascend, and those that are."""
 
 def bm25_scores(texts: list[str], query: str, k1: float, b: float) -> list[float]:
     """The scores of *texts* for one query: those of a ``Bm25Index`` of the same texts, which is not made.
@@ -255,8 +334,8 @@ class Outline:
     def group_ending_at(self, position: int) -> list[int] | None:
         """The positions of the group whose last message stands at *position*; None where none ends."""
 
-    def bound(self) -> list[list[int]]:
-        """The positions of every group of several messages, the one that ends first before the others."""
+    def last_bound(self) -> list[int]:
+        """The positions of the group of several messages that ends last; empty where there is none."""
 
     def closed(self, kept: list[int]) -> list[tuple[int, int]]:
         """*kept*, and every group that has one of them: ascending half-open ranges that do not touch."""

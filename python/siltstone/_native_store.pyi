@@ -204,8 +204,9 @@ class Store:
         row: NewCompaction,
         entries: Sequence[_NewEntry],
         clock: str,
+        said: tuple[Sequence[NewMessage], str],
     ) -> tuple[int, list[int], list[int | None], Version | None]:
-        """Writes entries, compaction, derived texts, head and clock in one transaction, then indexes.
+        """Writes messages, entries, compaction, derived texts, head and clock in one transaction.
 
         Args:
             session: The session.
@@ -214,6 +215,7 @@ class Store:
                 ids of derived texts, and -1, -2 … for the texts that it brings.
             entries: As for :meth:`insert_entries`.
             clock: The caller's own state.
+            said: Messages that go to the end of the log before it, and the title for a session without one.
 
         Returns:
             The ids of the compaction, of its texts and of the entries, and the version.

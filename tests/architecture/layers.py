@@ -103,7 +103,7 @@ FAMILIES = {
         "chronicling committing compactions forgetting rewriting",
         "boundary observing",
         "presetting recovery",
-        "opening shaping",
+        "offloading opening shaping",
         "forking notes recalling",
         "asking",
         "calls",
@@ -185,7 +185,7 @@ RUST_WALLS = {
 
 # Inside a room of the core, from the lowest files up, as in Python. No file uses the ``mod`` of its room.
 RUST_FAMILIES = {
-    "condense": ["seen tables", "lines"],
+    "condense": ["bytes seen tables", "lines"],
     "analyse": [
         "date fold irregular key memo order passages stop",
         "normal words",
@@ -199,7 +199,7 @@ RUST_FAMILIES = {
         "lists score speakers",
         "norms scratch",
         "index once",
-        "scorer",
+        "known scorer",
         "best correct days neighbours",
         "lexical",
         "arrays removal search",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from playing import Play, shown
 from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import Trigger, smart_trim
 from siltstone.compaction.query import recent_query, without_prefixes
+from siltstone.index.bm25 import bm25_scores
 from siltstone.messages import History, SummaryMessage, broken_tool_groups
 
 DOCUMENTED = SmartTrimConfig(documented=True, estimator="chars/3-utf16")
@@ -283,6 +286,45 @@ def test_oc_82_a_query_without_any_hit_trims_by_time(config: SmartTrimConfig):
     raws = [*(assistant(f"weather {n} {filler(30)}") for n in range(10)), user("y ok go")]
     limit = tokens(raws[3:], config)
     assert kept(smart_trim(raws, limit, config), raws) == list(range(3, 11))
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 900)), min_size=1, max_size=6))
+def test_a_trim_that_knows_what_it_was_shown_before_trims_as_one_that_does_not(turns: list[tuple[int, int]]):
+    policy, raws = SmartTrim(), [system("Rules."), *exchange("a", "out"), *talk(8, "pasta", 9)]
+    for number, (count, limit) in enumerate(turns):
+        raws += talk(count, f"topic{number % 2}", 5)
+        knowing, plain = policy.trim(raws, limit), smart_trim(raws, limit)
+        assert kept(knowing, raws) == kept(plain, raws)
+        assert (knowing.tokens, knowing.reason) == (plain.tokens, plain.reason)
+        if number % 3 == 2:
+            raws = list(knowing.retained)
+
+
+def test_a_message_that_was_changed_in_its_place_is_read_anew():
+    raws = [*talk(12), user("Where is the silt?")]
+    policy, limit = SmartTrim(), tokens(raws, SmartTrimConfig()) - 1
+    assert kept(policy.trim(raws, limit), raws) == list(range(1, 13))
+    raws[0]["content"] += " silt"
+    assert kept(policy.trim(raws, limit), raws) == [0, *range(2, 13)]
+
+
+def test_many_messages_are_read_by_several_threads_and_scored_as_one_would():
+    raws = [*talk(3_000, words=90), user("Where is number 1234 of the weather?")]
+    limit = tokens(raws, SmartTrimConfig()) // 2
+    assert len({tuple(kept(smart_trim(raws, limit), raws)) for _ in range(3)}) == 1
+    texts = [str(raw["content"]) for raw in raws[:-6]]
+    scores = bm25_scores(texts, recent_query(History(raws)))
+    order = sorted(range(len(texts)), key=scores.__getitem__)
+    gone = sorted(set(range(len(raws))).difference(kept(smart_trim(raws, limit), raws)))
+    assert gone == sorted(order[: len(gone)])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
+def test_a_policy_is_copied_and_pickled_with_its_settings(copied: Any):
+    policy = SmartTrim(SmartTrimConfig(target_share=0.5))
+    policy.trim(talk(20), 100)
+    assert copied(policy).config == policy.config
+    assert copied(policy).trim(talk(20), 100).tokens == policy.trim(talk(20), 100).tokens
 
 
 def test_the_policy_aims_lower_than_its_limit_so_that_the_next_message_is_no_trim_again():

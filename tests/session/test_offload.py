@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from siltstone import (
     MemoryStore,
     Session,
     SimpleMemoryStore,
+    StoreConflictError,
     ThresholdCompactor,
 )
 from siltstone.messages import SubstituteMessage
@@ -99,3 +104,133 @@ def test_an_async_session_does_the_same():
             return (await session.prepare()).messages
 
     assert "tokens cut" in asyncio.run(go())[2]["content"]
+
+
+OFFLOADING = """
+import os, sys
+from compacting import exchange, user
+from siltstone import MemoryStore, Session
+from siltstone.memory.database_log import DatabaseLog
+
+folder, name, moment = sys.argv[1:]
+write = getattr(DatabaseLog, name)
+
+
+def dying(*args, **options):
+    if moment == "before":
+        os._exit(9)
+    write(*args, **options)
+    os._exit(9)
+
+
+with (
+    MemoryStore.open(folder) as store,
+    Session.open(None, "s", policy=None, memory=store, model=None) as session,
+):
+    call, result = exchange("a", "\\n".join(f"row {number}" for number in range(4_000)))
+    session.append(user("Go."), call)
+    setattr(DatabaseLog, name, dying)
+    session.offload(result, 500)
+    os._exit(0)
+"""
+
+ON_AND_ON = """
+import sys
+from compacting import exchange, user
+from siltstone import MemoryStore, Session
+
+with (
+    MemoryStore.open(sys.argv[1]) as store,
+    Session.open(None, "s", policy=None, memory=store, model=None) as session,
+):
+    session.append(user("Go."))
+    for number in range(100_000):
+        call, result = exchange(f"c{number}", "\\n".join(f"row {line}" for line in range(4_000)))
+        session.append(call)
+        session.offload(result, 200)
+        print(number, flush=True)
+"""
+
+
+def child(script: str, *arguments: object) -> subprocess.Popen[str]:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def whole_or_not_at_all(folder: Path) -> list[Any]:
+    """The log, after every result of it was found cut in the view."""
+    with MemoryStore.open(folder) as store:
+        with opened(store) as session:
+            said, view = session.log(), session.history()
+            for whole, shown in zip(said, view, strict=True):
+                if whole["role"] == "tool":
+                    assert "tokens cut" not in whole["content"]
+                    assert "tokens cut" in shown["content"]
+                    assert session.search("row 3999")
+        assert store.check() == []
+    return said
+
+
+@pytest.mark.parametrize("name", ["append", "commit"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_process_that_ends_at_a_write_of_an_offload_leaves_all_of_it_or_nothing(
+    tmp_path: Path, name: str, moment: str
+):
+    dying = child(OFFLOADING, tmp_path, name, moment)
+    dying.communicate(timeout=60)
+    length = len(whole_or_not_at_all(tmp_path))
+    is_written = dying.returncode == 0 or moment == "after"
+    assert (dying.returncode, length) in ((0, 3), (9, 3 if is_written else 2))
+    assert (name, dying.returncode) in (("append", 0), ("commit", 9)), "one write, and that is the commit"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_a_process_that_is_killed_while_it_offloads_leaves_no_result_half(tmp_path: Path, count: int):
+    going_on = child(ON_AND_ON, tmp_path)
+    assert going_on.stdout is not None
+    for _ in range(count):
+        assert going_on.stdout.readline()
+    going_on.send_signal(signal.SIGKILL)
+    going_on.communicate(timeout=60)
+    results = [each for each in whole_or_not_at_all(tmp_path) if each["role"] == "tool"]
+    assert len(results) >= count
+
+
+def test_another_worker_that_writes_meanwhile_does_not_part_a_result_from_its_cut_form(tmp_path: Path):
+    """Its clock moves between the reading and the writing: the cut is made again on what is there then."""
+    with MemoryStore.open(tmp_path) as store, opened(store) as session, opened(store) as other:
+        call, result = exchange("a", LINES)
+        session.append(user("Go."), call)
+        other.reload()
+        commit, tries = session._core.rows.commit, []
+
+        def overtaken(*args: Any, **options: Any) -> Any:
+            if not tries:
+                tries.append(True)
+                other.pin(0)
+            return commit(*args, **options)
+
+        session._core.rows.commit = overtaken  # type: ignore[method-assign]
+        assert session.offload(result, 500) == range(2, 3)
+        assert tries
+        assert session.log()[2] == result
+        assert "tokens cut" in session.history()[2]["content"]
+        assert session.history() == other.history()
+
+
+def test_an_offload_onto_a_log_that_another_worker_has_written_to_is_a_conflict():
+    store = SimpleMemoryStore()
+    with opened(store) as session, opened(store) as other:
+        call, result = exchange("a", LINES)
+        session.append(user("Go."), call)
+        other.reload()
+        other.append(assistant("Elsewhere."))
+        with pytest.raises(StoreConflictError):
+            session.offload(result, 500)
+        assert len(session.log()) == 3

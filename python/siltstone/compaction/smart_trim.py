@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
@@ -14,7 +13,8 @@ from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.documented import bm25, tokens
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
-from siltstone.messages import History, Message, RawMessage, as_history, render_messages
+from siltstone.messages import History, Message, RawMessage, as_history
+from siltstone.messages.outline import KnownTexts, Leaving, Loose, parted
 from siltstone.tokens import TokenRule, rule
 from siltstone.values import dataclass, replace
 
@@ -23,8 +23,7 @@ __all__ = ["SmartTrim", "Trimmed", "smart_trim"]
 RECALLED = '<recalled-context source="memory-context">', "</recalled-context>"
 FIRST_PLACES = 3  # where a host's own summary may stand
 
-_SPEAKERS = frozenset({"User", "Assistant", "Tool", "System"})
-_PLAIN = frozenset({"role", "content"})  # of a message that says what its content says
+_K1, _B = 1.2, 0.75  # of BM25, as everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,18 @@ class SmartTrim:
 
     A second trim finds nothing to do. What is protected may still be over the limit: then it is for
     another policy, or for the emergency net.
+
+    The hashes of the words that it was shown last are kept, 32 MB of them at most: the next trim of the same
+    conversation reads what is new.
     """
 
     def __init__(self, config: SmartTrimConfig | None = None) -> None:
         self.config = config or SmartTrimConfig()
         self._token_rule = rule(self.config.estimator)
+        self._known = KnownTexts()
+
+    def __reduce__(self) -> tuple[type[SmartTrim], tuple[SmartTrimConfig]]:
+        return type(self), (self.config,)
 
     @classmethod
     def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
@@ -142,7 +148,7 @@ class SmartTrim:
             return Skip("no_room", f"a window of {trigger.context_window} tokens leaves a history nothing")
         limit -= trigger.reserved_tokens
         read = as_history(history)
-        run = _Trim(read, self.config, self._token_rule, limit, trigger)
+        run = _Trim(read, self.config, self._token_rule, limit, trigger, self._known)
         reason = run.reason()
         if not reason:
             kept = run.kept_opened(int(limit * self.config.target_share)) - superseded(read, trigger)
@@ -150,6 +156,18 @@ class SmartTrim:
                 return layered(history, kept_apart(history, read, kept), (), "")
             reason = "all_protected"
         return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
+
+    def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
+        """Trims a list of *messages* to *safe_limit* tokens, without a session. It is not changed.
+
+        As :func:`smart_trim`; in a list that has grown since the last call, what is new is read alone.
+
+        Raises:
+            InvalidMessageError: one of *messages* is not a message.
+        """
+        read = History(messages)
+        run = _Trim(read, self.config, self._token_rule, safe_limit, Trigger("manual"), self._known)
+        return run.trimmed(messages)
 
     def _limit(self, window: int) -> int | None:
         """The safe limit; None where there is none, as in a window that was learned from the provider.
@@ -183,15 +201,8 @@ def smart_trim(
         InvalidMessageError: one of *messages* is not a message.
     """
     config = config or SmartTrimConfig()
-    read = History(messages)
-    run = _Trim(read, config, rule(config.estimator), safe_limit, Trigger("manual"))
-    reason = run.reason()
-    gone, tokens = (set[int](), 0) if reason else run.gone(safe_limit)
-    if not gone:
-        return Trimmed(messages, [], False, run.tokens, safe_limit, reason or "all_protected")
-    retained = [raw for at, raw in enumerate(messages) if at not in gone]
-    trimmed = [messages[at] for at in sorted(gone)]
-    return Trimmed(retained, trimmed, True, tokens, safe_limit)
+    run = _Trim(History(messages), config, rule(config.estimator), safe_limit, Trigger("manual"), None)
+    return run.trimmed(messages)
 
 
 class _Trim:
@@ -201,12 +212,17 @@ class _Trim:
     """
 
     def __init__(
-        self, read: History, config: SmartTrimConfig, token_rule: TokenRule, limit: int, trigger: Trigger
+        self,
+        read: History,
+        config: SmartTrimConfig,
+        token_rule: TokenRule,
+        limit: int,
+        trigger: Trigger,
+        known: KnownTexts | None,
     ) -> None:
         self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
-        self._trigger = trigger
+        self._trigger, self._known = trigger, known
         self._sums = read.sums(token_rule)
-        self._bound = {group[0]: group for group in read.outline.bound()}  # the groups of several messages
 
     @property
     def tokens(self) -> int:
@@ -221,85 +237,69 @@ class _Trim:
             return "query_too_short"
         return ""
 
-    def gone(self, target: int) -> tuple[set[int], int]:
-        """The positions that leave, and the tokens that are left then.
+    def trimmed(self, messages: Sequence[RawMessage]) -> Trimmed:
+        """*messages*, which were read, without what leaves.
 
-        The least relevant groups leave, then the oldest blank ones, until *target* tokens are left at most.
+        The least relevant groups leave, then the oldest blank ones, until the limit is kept.
         """
-        return self._left_out(self._ranked(self._protected()), target)
+        reason = self.reason()
+        gone, tokens = ([], 0) if reason else self._left_out(self._ranked(), self._limit)
+        if not gone:
+            return Trimmed(messages, [], False, self.tokens, self._limit, reason or "all_protected")
+        retained, left = parted(self._read.raws, gone)
+        return Trimmed(retained, left, True, tokens, self._limit)
 
     def kept_opened(self, target: int) -> set[int]:
         """The positions that stay; and where the user has opened the history, the user opens those.
 
         A provider refuses a request that begins with an answer.
         """
-        ranked = self._ranked(self._protected())
+        ranked = self._ranked()
         gone, _ = self._left_out(ranked, target)
-        opening = self._opening(gone)
+        opening = self._opening(set(gone))
         if opening is not None:
-            members = self._bound.get
-            gone, _ = self._left_out([at for at in ranked if opening not in members(at, (at,))], target)
-        return set(range(len(self._read))) - gone
+            gone, _ = self._left_out(ranked, target, opening)
+        return set(range(len(self._read))).difference(gone)
 
-    def _ranked(self, fixed: set[int]) -> list[int]:
-        """The groups that may leave, the one that leaves first before the others."""
-        loose = self._loose(fixed)
-        texts = self._texts(loose)
-        scored = [place for place, text in enumerate(texts) if text and not text.isspace()]
-        if len(scored) == len(texts):
-            scores = self._scores(texts)
-            return [loose[place] for place in sorted(range(len(loose)), key=scores.__getitem__)]
-        scores = self._scores([texts[place] for place in scored])
-        by_score = [scored[at] for at in sorted(range(len(scored)), key=scores.__getitem__)]
-        blank = sorted(set(range(len(texts))).difference(scored))
-        return [loose[place] for place in (*by_score, *blank)]
+    def _ranked(self) -> Leaving:
+        """The groups that may leave, in the order in which they do: those without a text last."""
+        read = self._read
+        recalled = RECALLED[0], lambda at: _is_recalled(read.raws[at])
+        loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
+        if self._config.documented:
+            return loose.by_scores(bm25(self._query(), [tokens(text) for text in loose.texts()]))
+        return loose.by_relevance(self._query(), _K1, _B, self._known)
 
-    def _left_out(self, ranked: Sequence[int], target: int) -> tuple[set[int], int]:
-        """As many of *ranked* from the first on as have to leave, by their positions; and what is left."""
-        sums, bound, tokens = self._sums, self._bound, self._rule.tokens
-        if bound:
-            groups = [bound.get(at, (at,)) for at in ranked]
-            sizes = [sum(sums[each + 1] - sums[each] for each in group) for group in groups]
-        else:
-            sizes = [sums[at + 1] - sums[at] for at in ranked]
-        left = [sums[-1] - size for size in accumulate(sizes, initial=0)]
-        count = min(bisect_left(left, True, key=lambda units: tokens(units) <= target), len(ranked))
-        gone = {each for group in groups[:count] for each in group} if bound else set(ranked[:count])
-        return gone, tokens(left[count])
+    def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
+        """The positions of as many as have to leave, ascending; and the tokens that are left.
+
+        The group that has *spared* stays.
+        """
+        units = range(self._sums[-1] + 1)
+        most = bisect_right(units, target, key=self._rule.tokens) - 1
+        gone, left = ranked.until(self._sums, most, spared)
+        return gone, self._rule.tokens(left)
 
     def _query(self) -> str:
         return recent_query(self._read) if self._config.query is None else self._config.query
 
-    def _scores(self, texts: list[str]) -> list[float]:
-        if self._config.documented:
-            return bm25(self._query(), [tokens(text) for text in texts])
-        from siltstone.index.bm25 import bm25_scores
-
-        return bm25_scores(texts, self._query())
-
     def _opening(self, gone: set[int]) -> int | None:
         """The user's message that has to stay, so that what stays begins with one; None where none has to."""
         read, rules = self._read, set(self._read.rules)
-        spoken = [at for at in range(len(read)) if at not in rules]
+        spoken = (at for at in range(len(read)) if at not in rules)
+        opener = next(spoken, None)
+        if opener is None or opener not in gone or read[opener].role != "user":
+            return None
         first = next((at for at in spoken if at not in gone), None)
-        if first is None or read[first].role == "user" or read[spoken[0]].role != "user":
+        if first is None or read[first].role == "user":
             return None
         before = (at for at in range(first - 1, -1, -1) if at not in rules)
         return next(at for at in before if read[at].role == "user" and _is_said(read[at]))
-
-    def _loose(self, fixed: set[int]) -> list[int]:
-        """The groups that may go, the one that begins first before the others."""
-        if not self._bound:
-            return [at for at in range(len(self._read)) if at not in fixed]
-        taken = fixed.union(*self._bound.values())
-        alone = [at for at in range(len(self._read)) if at not in taken]
-        return sorted([*alone, *(at for at, group in self._bound.items() if fixed.isdisjoint(group))])
 
     def _protected(self) -> set[int]:
         read, newest = self._read, set[int]()
         fixed = {*held(read, self._trigger), *read.summaries}
         fixed.update(at for at in read.unoriginal if read[at].provenance == "recalled_context")
-        fixed.update(filter(self._is_recalled, read.outline.requests))
         if self._config.is_summary is not None:
             first = read.raws[:FIRST_PLACES]
             fixed.update(at for at, raw in enumerate(first) if self._config.is_summary(raw))
@@ -308,39 +308,11 @@ class _Trim:
                 break
             if _is_said(read[at]):
                 newest.add(at)
-        return fixed | newest | self._last_span()
-
-    def _is_recalled(self, at: int) -> bool:
-        return _is_recalled(self._read.raws[at])
-
-    def _last_span(self) -> set[int]:
-        """The last tool call with its results."""
-        return set(max(self._bound.values(), key=_last, default=()))
-
-    def _texts(self, groups: Sequence[int]) -> list[str]:
-        """What each of *groups* says."""
-        raws, bound, said = self._read.raws, self._bound, list[str]()
-        for at in groups:
-            raw = raws[at]
-            if type(raw) is dict and raw.keys() <= _PLAIN and type(content := raw.get("content")) is str:
-                said.append(content)  # a message that says what its content says
-            else:
-                said.append("\n".join(map(self._rendered, bound.get(at, (at,)))))
-        return said
+        return fixed.union(newest, read.outline.last_bound())
 
     def _rendered(self, at: int) -> str:
-        raw = self._read.raws[at]
-        if type(raw) is dict and raw.keys() <= _PLAIN and type(content := raw.get("content")) is str:
-            return content
-        lines, end = render_messages(self._read.raws, at, at + 1)
-        if end == at:  # a message that the core does not read
-            lines = render([self._read[at]], "")
-        speaker, colon, said = lines.partition(": ")
-        return said if colon and speaker in _SPEAKERS else lines
-
-
-def _last(group: Sequence[int]) -> int:
-    return group[-1]
+        """What a message says that the core does not read."""
+        return render([self._read[at]], "")
 
 
 def _is_said(message: Message) -> bool:
@@ -352,8 +324,6 @@ def _is_said(message: Message) -> bool:
 
 def _is_recalled(raw: RawMessage) -> bool:
     """A user message that is nothing but one recalled block, as a host's list may have it."""
-    if type(raw) is dict and type(said := raw.get("content")) is str and RECALLED[0] not in said:
-        return False  # almost every message ends here
     if not isinstance(raw, Mapping) or raw.get("role") != "user":
         return False
     content = raw.get("content")

@@ -73,9 +73,7 @@ class DatabaseLog:
         self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
     ) -> SessionVersion | None:
         """Writes *messages* at the end of the log: durable, and all of them, when it returns."""
-        self._limits.check_messages(messages, expected.next_seq)
-        title = "" if self._titled else self._first_request(expected.next_seq) or request_among(messages)
-        write = expected, write_id
+        title, write = self._checked(messages, expected), (expected, write_id)
         with _versions():
             version = self._native.append_messages(self._session_id, write, list(messages), clock, title)
         self._titled = self._titled or bool(title)
@@ -93,12 +91,15 @@ class DatabaseLog:
         expected: SessionVersion,
         clock: str,
         write_id: int,
+        messages: Sequence[NewMessage] = (),
     ) -> CommitReceipt:
-        """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
+        """Writes *messages*, indexes *entries* and writes *compaction* in one transaction."""
+        said = list(messages), self._checked(messages, expected) if messages else ""
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
         row, write = compaction_to_row(compaction), (expected, write_id)
         with _versions():
-            receipt = self._native.commit_compaction(self._session_id, write, row, found, clock)
+            receipt = self._native.commit_compaction(self._session_id, write, row, found, clock, said)
+        self._titled = self._titled or bool(said[1])
         self._on_entries()
         return _receipt(receipt)
 
@@ -189,6 +190,13 @@ class DatabaseLog:
     def salt(self) -> bytes:
         """What these digests are made with: it is the store's own."""
         return self._native.salt()
+
+    def _checked(self, messages: Sequence[NewMessage], expected: SessionVersion) -> str:
+        """Refuses *messages* that are too large; the title for a session that has none."""
+        self._limits.check_messages(messages, expected.next_seq)
+        if self._titled:
+            return ""
+        return self._first_request(expected.next_seq) or request_among(messages)
 
     def _first_request(self, length: int) -> str:
         """The first request of a log that has no title, as one that an earlier version began."""

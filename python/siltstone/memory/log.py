@@ -274,8 +274,12 @@ class SessionLog(Protocol):
         expected: SessionVersion,
         clock: str,
         write_id: int,
+        messages: Sequence[NewMessage] = (),
     ) -> CommitReceipt:
-        """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing."""
+        """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing.
+
+        *messages* go to the end of the log before it, in the same step: the view has them.
+        """
 
     def rewrite(
         self,

@@ -14,7 +14,15 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, overload
 
-from siltstone._native import Outline, render_messages, rendered_tokens
+from siltstone._native import (
+    KnownTexts,
+    Leaving,
+    Loose,
+    Outline,
+    parted,
+    render_messages,
+    rendered_tokens,
+)
 from siltstone.messages.groups import is_reasoning_only
 from siltstone.messages.message import (
     REFERENCE,
@@ -27,7 +35,19 @@ from siltstone.messages.read import read_message
 from siltstone.messages.summaries import SummaryReader
 from siltstone.messages.turns import RequestRule, is_request, opens_turn
 
-__all__ = ["History", "Measure", "Span", "as_history", "count_between", "render_messages", "rendered_tokens"]
+__all__ = [
+    "History",
+    "KnownTexts",
+    "Leaving",
+    "Loose",
+    "Measure",
+    "Span",
+    "as_history",
+    "count_between",
+    "parted",
+    "render_messages",
+    "rendered_tokens",
+]
 
 Span: TypeAlias = tuple[int, int]
 """A half-open range of positions in a history."""

@@ -16,7 +16,7 @@ from siltstone.compaction.base import (
     Trigger,
     shapes_request,
 )
-from siltstone.engine import can_extract, check_offload, offloading
+from siltstone.engine import can_extract, check_offload
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
 from siltstone.llm import Flow, Steps
@@ -48,6 +48,7 @@ from siltstone.session.learning import (
     saved_hits,
 )
 from siltstone.session.notes import noted
+from siltstone.session.offloading import offload
 from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.range_set import count
 from siltstone.session.recalling import Recalling
@@ -290,15 +291,10 @@ class SessionCalls:
         return self.policy
 
     def offload(self, call: Call, raw: RawMessage, tokens: int, usage: Any) -> Steps[range]:
-        """``offload``: the log has the message before the view is cut."""
-        core = self.core
-        rule = core.view.rule if self.policy is None else self.policy.token_rule
+        """``offload``."""
         check_offload(tokens)
-        seqs = core.append_as(call, (raw,), usage)
-        policy, trigger = offloading(seqs.start, tokens, rule)
-        at = max(core.follow().clock.boundary - 1, 0)
-        yield from compaction(core, policy, trigger, at, is_net=True)
-        return seqs
+        rule = self.core.view.rule if self.policy is None else self.policy.token_rule
+        return (yield from offload(self.core, call, raw, tokens, rule, usage))
 
     def in_flight(self) -> Outcome:
         """The outcome of a ``compact`` while another call that may compact is under way."""

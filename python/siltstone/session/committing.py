@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from siltstone import watching
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed, notify
-from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
+from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
 from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.archiving import bring_up
@@ -17,15 +18,32 @@ from siltstone.session.core import SessionCore, is_at
 from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import minus, union
-from siltstone.session.repeats import retried
+from siltstone.session.repeats import Call, retried
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items
-from siltstone.values import replace
+from siltstone.values import dataclass, replace
 
-__all__ = ["commit", "inject", "stale"]
+__all__ = ["Entering", "commit", "inject", "stale"]
 
 _log = logging.getLogger("siltstone")
+
+
+@dataclass(frozen=True, slots=True)
+class Entering:
+    """Messages that a compaction reads before the log has them, so that both are written at once.
+
+    Attributes:
+        items: The next messages of the log.
+        version: The version of the session that they follow.
+        usage: As of ``append``.
+        call: The call that brings them.
+    """
+
+    items: Sequence[Item]
+    version: SessionVersion
+    usage: Any
+    call: Call
 
 
 def commit(
@@ -38,17 +56,19 @@ def commit(
     policy: Compactor,
     trigger: Trigger,
     tokens: tuple[int, int],
+    entering: Entering | None = None,
 ) -> int:
     """Indexes what *compaction* discards and makes it the current view, in one transaction.
 
     Messages appended since the view *read* was read follow it verbatim. Where anything was forgotten since
-    there were *redactions*, the model has read it, and nothing is written. The id of the compaction.
+    there were *redactions*, the model has read it, and nothing is written. What is *entering* ends *read*,
+    and is appended in the same transaction. The id of the compaction.
     """
 
     def step() -> tuple[int, int, int, CacheBroken | None]:
         if core.followed().version.redactions != redactions:
             raise stale(core)
-        return _commit(core, compaction, read, at, policy, trigger, tokens)
+        return _commit(core, compaction, read, at, policy, trigger, tokens, entering)
 
     compaction_id, indexed, discarded, broken = core.locked(lambda: retried(step))
     if broken is not None:
@@ -72,8 +92,14 @@ def _commit(
     policy: Compactor,
     trigger: Trigger,
     tokens: tuple[int, int],
+    entering: Entering | None,
 ) -> tuple[int, int, int, CacheBroken | None]:
     state = core.followed()
+    expected = state.version
+    if entering is not None:
+        if expected != entering.version:
+            raise stale(core)
+        state = _as_appended(core, state, read, entering)
     if not read.begins(state.view):
         raise stale(core)
     _check_pins(compaction, state)
@@ -104,10 +130,15 @@ def _commit(
     )
     whole = _unchanged(state.view, view) + core.reserved_tokens
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)
+    items = () if entering is None else entering.items
+    messages, write_id = core.message_rows(items, state.view), core.pend(items)
+    if entering is not None:
+        call, answer = entering.call, range(expected.next_seq, state.end)
+        call.answer, call.write_id = answer, write_id  # no interrupt comes in between
     try:
         with watching.operation("create_memory", core.store, core.session_id) as watched:
             receipt = core.rows.commit(
-                row, entries, expected=state.version, clock=clock.to_json(), write_id=core.pend()
+                row, entries, expected=expected, clock=clock.to_json(), write_id=write_id, messages=messages
             )
             watched.records(entries)
     except StoreError as error:
@@ -124,12 +155,20 @@ def _commit(
             view=view.named(receipt.derived_ids[: len(new)]),
             head=_row_of(receipt, head_id, row),
         )
-    core.state = after
+    core.state = after if entering is None else replace(after, own_end=after.end)
     core.pending = None
     inject(core, compaction.injected, created_at)
     cached = state.clock.cached(created_at, core.cache_ttl)
     broken = CacheBroken(core.session_id, policy.name, cached - whole, cached) if cached > whole else None
     return receipt.compaction_id, len(entries), len(leaving), broken
+
+
+def _as_appended(core: SessionCore, state: SessionState, read: View, entering: Entering) -> SessionState:
+    """*state* as if what is entering had been appended by itself."""
+    clock, error = core.heard(entering.usage, state)
+    version = replace(state.version, next_seq=state.end + len(entering.items))
+    known = state.estimate_error if error is None else error
+    return replace(state, version=version, view=read, clock=clock, estimate_error=known)
 
 
 def _unchanged(before: View, after: View) -> int:

@@ -422,19 +422,10 @@ class SessionCore:
         raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # it is of one request alone
         for _ in range(TRIES):
             state = self.followed()
-            if call is not None and call.write_id and (answer := self._appended_before(call, len(raws))):
+            if call is not None and call.write_id and (answer := self.appended_before(call, len(raws))):
                 return answer
-            self._check_own_end(state)
             items = self.measured(raws, state)
-            counted = input_tokens(usage)
-            clock = (
-                state.clock
-                if usage is None
-                else state.clock.heard(counted, state.end, cached_tokens(usage), self.milliseconds())
-            )
-            error = None
-            if counted:
-                error = (state.view.tokens + self.reserved_tokens) / counted - 1
+            clock, error = self.heard(usage, state)
             written = self.message_rows(items, state.view)
             write_id = self.pend(items)
             if call is not None:
@@ -456,13 +447,21 @@ class SessionCore:
             return range(state.end, state.end + len(items))
         raise self.conflict(self.followed())
 
-    def _appended_before(self, call: Call, length: int) -> range | None:
+    def appended_before(self, call: Call, length: int) -> range | None:
         """The numbers of an append that was interrupted, where it had become durable."""
         answer: range = call.answer
         stored = self.rows.read(answer.start, answer.start + 1)
         if length and stored and stored[0].write_id == call.write_id:
             return answer
         return None
+
+    def heard(self, usage: Any, state: SessionState) -> tuple[CompactionClock, float | None]:
+        """The clock after the provider has counted the last request, and by how much we were wrong."""
+        if usage is None:
+            return state.clock, None
+        counted = input_tokens(usage)
+        clock = state.clock.heard(counted, state.end, cached_tokens(usage), self.milliseconds())
+        return clock, (state.view.tokens + self.reserved_tokens) / counted - 1 if counted else None
 
     def _check_own_end(self, state: SessionState) -> None:
         if state.own_end != state.end and not state.deleted:
@@ -493,7 +492,9 @@ class SessionCore:
 
         Raises:
             InvalidMessageError: one of them is no message.
+            StoreConflictError: another worker has appended to it.
         """
+        self._check_own_end(state)
         messages = [read_message(raw, state.end + offset) for offset, raw in enumerate(raws)]
         created_at = self.milliseconds()
         return [state.view.measured(message, created_at) for message in messages]

@@ -159,9 +159,9 @@ class Session(BaseSession):
     def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large result of a tool, of which the context is never sent all.
 
-        The log has it whole before anything else happens. The view has its head and its tail, and between
-        them how much was cut and the handle by which ``memory_get`` reads it, by lines or by a pattern; a
-        search finds it. A result that is small enough, or words, are appended as by :meth:`append`.
+        The log has it whole. The view has its head and its tail, and between them how much was cut and the
+        handle by which ``memory_get`` reads it, by lines or by a pattern; a search finds it. One transaction
+        writes both. A result that is small enough, or words, are appended as by :meth:`append`.
 
         Args:
             result: A message in any dialect with the result of a tool.
@@ -174,8 +174,7 @@ class Session(BaseSession):
         Raises:
             ConfigError: *tokens* is too small.
             InvalidMessageError: not a message. Nothing was written.
-            StoreError: the store could not write: nothing was, or the message was and is not cut yet, which
-                the session's policy does at the next boundary that needs it.
+            StoreError: the store could not write; nothing was.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         call = self._core.calls.begin("offload", (result, tokens, usage), threading.get_ident())

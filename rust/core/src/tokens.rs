@@ -51,12 +51,14 @@ pub fn at_least_one(size: TextSize) -> usize {
     bytes_over_four(size).max(1)
 }
 
+/// Bytes that are counted together: seven registers of 32 bytes, and no counter of a byte can overflow.
+pub(crate) const BLOCK: usize = 224;
+
 /// How many bytes of `text` satisfy `predicate`.
 ///
 /// Blocks of at most 255 bytes let the counter be a byte, so that the compiler counts a whole
 /// vector register at a time.
 pub(crate) fn count_bytes(text: &[u8], predicate: impl Fn(u8) -> bool) -> usize {
-    const BLOCK: usize = 224; // seven registers of 32 bytes, and no byte counter can overflow
     text.chunks(BLOCK)
         .map(|block| {
             let count: u8 = block.iter().map(|&byte| u8::from(predicate(byte))).sum();

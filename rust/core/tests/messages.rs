@@ -58,6 +58,13 @@ impl Value for Json {
         self.0.get(field.name()).cloned().map(Json)
     }
 
+    fn role_and_text(&self) -> Option<(Self, Self)> {
+        let count = self.0.as_object()?.len();
+        let field = |field| self.field(field).filter(|value| value.0.is_string());
+        let (role, content) = (field(Field::Role)?, field(Field::Content)?);
+        (count == 2).then_some((role, content))
+    }
+
     fn is_object(&self) -> bool {
         self.0.is_object()
     }

@@ -142,8 +142,7 @@ pub(crate) fn bm25_scores(
     let (py, texts) = (texts.py(), borrow_all(texts)?);
     guard(py, || {
         let params = Bm25Params::new(k1, b)?;
-        let texts = texts.iter().map(|text| &**text);
-        Ok(scores(texts, &Query::of(&query), params))
+        Ok(scores(&texts, &Query::of(&query), params))
     })
 }
 

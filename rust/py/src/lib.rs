@@ -58,7 +58,9 @@ mod _native {
     #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]
-    use crate::outline::{Outline, render_messages, rendered_tokens};
+    use crate::outline::{
+        KnownTexts, Leaving, Loose, Outline, parted, render_messages, rendered_tokens,
+    };
     #[pymodule_export]
     use crate::reading::{best_window, condense, matching_lines};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! `best_window`, `matching_lines` and `condense`: how much of a long text is shown, and in which form.
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use siltstone_core::condense::Earlier;
 use siltstone_core::{analyse, condense as condensing, grep};
 
@@ -30,12 +31,18 @@ pub(crate) fn matching_lines(py: Python<'_>, text: Text, pattern: Text) -> PyRes
 
 /// `text` with fewer bytes where its structure allows; `earlier` are handles and texts of what was seen.
 #[pyfunction]
-pub(crate) fn condense(py: Python<'_>, text: Text, earlier: Vec<(Text, Text)>) -> PyResult<String> {
-    guard(py, || {
+pub(crate) fn condense(
+    text: Bound<'_, PyString>,
+    earlier: Vec<(Text, Text)>,
+) -> PyResult<Bound<'_, PyString>> {
+    let (py, read) = (text.py(), Text::from_py(&text)?);
+    let shorter = guard(py, || {
         let seen: Vec<Earlier<'_>> = earlier
             .iter()
             .map(|(handle, text)| Earlier { handle, text })
             .collect();
-        Ok(condensing::condense(&text, &seen))
-    })
+        let short = condensing::condense(&read, &seen);
+        Ok((short != *read || read.is_repaired()).then_some(short))
+    })?;
+    Ok(shorter.map_or(text, |short| PyString::new(py, &short)))
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use siltstone_core::memory::{
-    self, Committed, CompactionBody, DerivedKind, Fact, Figures, NewCompaction, NewDerived,
+    self, Append, Committed, CompactionBody, DerivedKind, Fact, Figures, NewCompaction, NewDerived,
     NewEntry, NewFact, NewMessage, SessionFigures, SessionVersion, Write,
 };
 
@@ -190,6 +190,18 @@ class! {
 
 pub(crate) fn write_in((In(expected), id): WriteIn) -> Write {
     Write { expected, id }
+}
+
+pub(crate) fn append_of<'a>(
+    messages: &'a [NewMessage],
+    clock: &'a str,
+    title: &'a str,
+) -> Append<'a> {
+    Append {
+        messages,
+        clock,
+        title,
+    }
 }
 
 pub(crate) fn version_out(version: SessionVersion) -> VersionRow {

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    self, Append, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Rewrite, SessionVersion,
+    self, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Rewrite, SessionVersion,
 };
 
 use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
@@ -17,8 +17,8 @@ use crate::error::guard;
 use crate::record::{In, values};
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
-    SessionRow, VersionRow, WriteIn, committed_out, fact_in, fact_out, figures_out, rows_out,
-    version_out, write_in,
+    SessionRow, VersionRow, WriteIn, append_of, committed_out, fact_in, fact_out, figures_out,
+    rows_out, version_out, write_in,
 };
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::{Text, namespace_in, session_id};
@@ -121,11 +121,7 @@ impl Store {
         title: Text,
     ) -> PyResult<Option<VersionRow>> {
         let (write, messages) = (write_in(write), values(rows));
-        let append = Append {
-            messages: &messages,
-            clock: &clock,
-            title: &title,
-        };
+        let append = append_of(&messages, &clock, &title);
         self.write(py, &session, |store, session| {
             store.append(session, write, append)
         })
@@ -174,10 +170,12 @@ impl Store {
         row: In<NewCompaction>,
         entries: Vec<In<NewEntry>>,
         clock: Text,
+        said: (Vec<In<NewMessage>>, Text),
     ) -> PyResult<CommittedOut> {
-        let (write, entries) = (write_in(write), values(entries));
+        let (write, entries, messages) = (write_in(write), values(entries), values(said.0));
+        let append = append_of(&messages, &clock, &said.1);
         let done = self.run_of(py, &session, |store, session| {
-            store.commit_compaction(session, write, &row.0, &entries, &clock)
+            store.append_compacted(session, write, append, &row.0, &entries)
         })?;
         Ok(committed_out(done))
     }

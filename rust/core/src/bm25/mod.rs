@@ -6,6 +6,7 @@ mod chain;
 mod correct;
 mod days;
 mod index;
+mod known;
 mod lexical;
 mod lists;
 mod neighbours;
@@ -23,6 +24,7 @@ mod speakers;
 mod terms;
 
 pub use index::Bm25Index;
+pub use known::KnownTexts;
 pub use lexical::LexicalIndex;
 pub use neighbours::{Neighbor, Why};
 pub use once::scores;

@@ -1,4 +1,9 @@
-//! Texts against one query, without an index: for those who ask once.
+//! Texts against one query, without an index: for those who ask once, or about nearly the same texts again.
+
+use std::ops::{Deref, Range};
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+use std::thread::{self, Builder};
 
 use hashbrown::HashMap;
 
@@ -7,50 +12,89 @@ use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Hint, Query, QueryTerm};
 
+/// Bytes of texts that a thread is worth.
+const WORTH_A_THREAD: usize = 256 * 1024;
+/// Threads at most: more of them wait for memory.
+const MOST_THREADS: usize = 8;
+
 /// How telling each of `texts` is of `query`, 0 to 1: what an index of these texts would score them.
 ///
 /// Each text is read once, and of its terms those alone are kept that the query has, so it takes a fraction
-/// of the time that the index takes to be made.
+/// of the time that the index takes to be made. Many texts are read by several threads.
 ///
 /// ```
 /// use siltstone_core::bm25::{Bm25Params, Query, scores};
 ///
 /// let texts = ["silt settles where water is slow", "the kettle is on"];
-/// let found = scores(texts, &Query::of("Where does silt settle?"), Bm25Params::default());
+/// let found = scores(&texts, &Query::of("Where does silt settle?"), Bm25Params::default());
 /// assert!(found[0] > 0.0 && found[1] == 0.0);
 /// ```
 #[must_use]
-pub fn scores<'a>(
-    texts: impl IntoIterator<Item = &'a str>,
-    query: &Query,
-    params: Bm25Params,
-) -> Vec<f64> {
-    let read = Read::of(texts, query);
+pub fn scores<T>(texts: &[T], query: &Query, params: Bm25Params) -> Vec<f64>
+where
+    T: Deref<Target = str> + Sync,
+{
+    let sought = Sought::of(query);
+    let pieces = in_pieces(texts, |texts| {
+        let (mut tally, mut terms) = (Tally::of(&sought), Vec::new());
+        for text in texts {
+            terms.clear();
+            analyse::terms_into(text, &mut terms);
+            tally.add(&terms);
+        }
+        tally
+    });
+    scored(query, params, &pieces)
+}
+
+/// The score of each text that `pieces` have, in order.
+pub(super) fn scored(query: &Query, params: Bm25Params, pieces: &[Tally<'_>]) -> Vec<f64> {
+    let lengths = || pieces.iter().flat_map(|piece| &piece.lengths).copied();
     let collection = Collection {
-        documents: read.lengths.len() as u64,
-        words: read.lengths.iter().sum(),
+        documents: lengths().count() as u64,
+        words: lengths().sum(),
     };
-    let weigh =
-        |(term, &df): (&QueryTerm, &usize)| Weighing::Plain.weight(term.count, collection.idf(df));
-    let weights: Vec<f64> = query.terms().iter().zip(&read.df).map(weigh).collect();
+    let df = |place: usize| pieces.iter().map(|piece| piece.df[place]).sum();
+    let weigh = |(place, term): (usize, &QueryTerm)| {
+        Weighing::Plain.weight(term.count, collection.idf(df(place)))
+    };
+    let weights: Vec<f64> = query.terms().iter().enumerate().map(weigh).collect();
     let ceiling = Weighing::Plain.ceiling(params, weights.iter().sum());
-    let mut found = vec![0.0; read.lengths.len()];
-    for ((score, &length), range) in found.iter_mut().zip(&read.lengths).zip(read.ranges()) {
+    let texts = pieces.iter().flat_map(Tally::texts);
+    let one = |(length, counts): (u64, &[(u32, u32)])| {
         let norm = collection.norm(params, length);
-        let parts = read.counts[range].iter();
-        let sum: f64 = parts.fold(0.0, |sum, &(term, tf)| {
+        let sum = counts.iter().fold(0.0, |sum, &(term, tf)| {
             sum + Collection::part_by(params, weights[term as usize], tf, norm)
         });
         if sum > 0.0 {
-            *score = (sum / ceiling).min(1.0);
+            (sum / ceiling).min(1.0)
+        } else {
+            0.0
         }
-    }
-    found
+    };
+    texts.map(one).collect()
 }
 
-/// What the texts have of a query.
-#[derive(Default)]
-struct Read {
+/// The terms of a query, to be found among those of texts.
+pub(super) struct Sought {
+    hint: Hint,
+    /// By hash, the place in the query.
+    places: HashMap<u64, u32>,
+}
+
+impl Sought {
+    pub(super) fn of(query: &Query) -> Self {
+        let terms = query.terms().iter().map(|term| term.hash);
+        Self {
+            hint: Hint::of(query),
+            places: terms.zip(0..).collect(),
+        }
+    }
+}
+
+/// What texts have of a query.
+pub(super) struct Tally<'a> {
+    sought: &'a Sought,
     /// How many terms each text has.
     lengths: Vec<u64>,
     /// Terms of the query by their place in it, ascending, and how often a text has each; text after text.
@@ -59,45 +103,104 @@ struct Read {
     ends: Vec<usize>,
     /// How many texts have each term.
     df: Vec<usize>,
+    /// Those of the text at hand; kept for its capacity.
+    met: Vec<u32>,
 }
 
-impl Read {
-    fn of<'a>(texts: impl IntoIterator<Item = &'a str>, query: &Query) -> Self {
-        let hint = Hint::of(query);
-        let places: HashMap<u64, u32> = query
-            .terms()
-            .iter()
-            .zip(0_u32..)
-            .map(|(term, place)| (term.hash, place))
-            .collect();
-        let mut read = Self {
-            df: vec![0; query.terms().len()],
-            ..Self::default()
-        };
-        let (mut terms, mut met) = (Vec::new(), Vec::<u32>::new());
-        for text in texts {
-            terms.clear();
-            met.clear();
-            analyse::terms_into(text, &mut terms);
-            let may_be = terms.iter().filter(|&&term| hint.has(term));
-            met.extend(may_be.filter_map(|term| places.get(term)));
-            met.sort_unstable();
-            for run in met.chunk_by(|one, other| one == other) {
-                read.df[run[0] as usize] += 1;
-                let tf = u32::try_from(run.len()).unwrap_or(u32::MAX);
-                read.counts.push((run[0], tf));
-            }
-            read.ends.push(read.counts.len());
-            read.lengths.push(terms.len() as u64);
+impl<'a> Tally<'a> {
+    pub(super) fn of(sought: &'a Sought) -> Self {
+        Self {
+            sought,
+            lengths: Vec::new(),
+            counts: Vec::new(),
+            ends: Vec::new(),
+            df: vec![0; sought.places.len()],
+            met: Vec::new(),
         }
-        read
     }
 
-    /// Where the counts of each text lie.
-    fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| start..end)
+    /// Adds a text by its terms.
+    pub(super) fn add(&mut self, terms: &[u64]) {
+        let Sought { hint, places } = self.sought;
+        self.met.clear();
+        let may_be = terms.iter().filter(|&&term| hint.has(term));
+        self.met.extend(may_be.filter_map(|term| places.get(term)));
+        self.met.sort_unstable();
+        for run in self.met.chunk_by(|one, other| one == other) {
+            self.df[run[0] as usize] += 1;
+            let tf = u32::try_from(run.len()).unwrap_or(u32::MAX);
+            self.counts.push((run[0], tf));
+        }
+        self.ends.push(self.counts.len());
+        self.lengths.push(terms.len() as u64);
     }
+
+    /// The length and the counts of each text.
+    fn texts(&self) -> impl Iterator<Item = (u64, &[(u32, u32)])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends).map(|(start, &end)| start..end);
+        let counts = ranges.map(|range: Range<usize>| &self.counts[range]);
+        self.lengths.iter().copied().zip(counts)
+    }
+}
+
+/// What `work` makes of `texts`, in pieces of about as many bytes, in order: a thread for each, this one too.
+pub(super) fn in_pieces<T, R>(texts: &[T], work: impl Fn(&[T]) -> R + Sync) -> Vec<R>
+where
+    T: Deref<Target = str> + Sync,
+    R: Send,
+{
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    let threads = (bytes / WORTH_A_THREAD).clamp(1, threads());
+    let (first, others) = parted(texts, bytes / threads);
+    if others.is_empty() {
+        return vec![work(first)];
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let begun = others.into_iter().map(|texts| {
+            let begun = Builder::new().spawn_scoped(scope, move || work(texts));
+            begun.map_err(|_| texts) // there is no thread to be had
+        });
+        let begun: Vec<_> = begun.collect();
+        let mut made = vec![work(first)];
+        made.extend(begun.into_iter().map(|begun| match begun {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(texts) => work(texts),
+        }));
+        made
+    })
+}
+
+/// `texts` in pieces of `bytes` or a little more; the last may have less.
+fn parted<T: Deref<Target = str>>(texts: &[T], bytes: usize) -> (&[T], Vec<&[T]>) {
+    let (mut ends, mut sum) = (Vec::new(), 0);
+    for (place, text) in texts.iter().enumerate() {
+        sum += text.len();
+        if sum > bytes {
+            ends.push(place + 1);
+            sum = 0;
+        }
+    }
+    let (mut rest, mut start) = (texts, 0);
+    let mut pieces = Vec::new();
+    for end in ends {
+        let (piece, after) = rest.split_at(end - start);
+        pieces.push(piece);
+        (rest, start) = (after, end);
+    }
+    if !rest.is_empty() || pieces.is_empty() {
+        pieces.push(rest);
+    }
+    let first = pieces.remove(0);
+    (first, pieces)
+}
+
+/// How many threads may work at once.
+fn threads() -> usize {
+    static KNOWN: OnceLock<usize> = OnceLock::new(); // asking reads files
+    let asked = || thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS));
+    *KNOWN.get_or_init(asked)
 }
 
 #[cfg(test)]
@@ -141,13 +244,31 @@ mod tests {
             "",
         ] {
             let query = Query::of(asked);
-            let found = scores(texts.iter().copied(), &query, Bm25Params::default());
+            let found = scores(&texts, &query, Bm25Params::default());
             assert_eq!(found, indexed(&texts, &query), "{asked}");
         }
     }
 
     #[test]
     fn without_texts_there_are_no_scores() {
-        assert!(scores([], &Query::of("silt"), Bm25Params::default()).is_empty());
+        let none: [&str; 0] = [];
+        assert!(scores(&none, &Query::of("silt"), Bm25Params::default()).is_empty());
+    }
+
+    #[test]
+    fn many_texts_are_read_in_pieces_and_none_is_left_out_or_moved() {
+        let long = "silt ".repeat(WORTH_A_THREAD / 20);
+        for count in [0, 1, 2, 9, 31] {
+            let texts: Vec<String> = (0..count)
+                .map(|number| format!("{number} {long}"))
+                .collect();
+            let pieces = in_pieces(&texts, |some| {
+                let first = |text: &String| text.split(' ').next().unwrap_or("").to_owned();
+                some.iter().map(first).collect::<Vec<_>>()
+            });
+            let expected: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+            assert_eq!(pieces.concat(), expected);
+            assert!(pieces.len() <= threads());
+        }
     }
 }

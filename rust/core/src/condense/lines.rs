@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use super::bytes::may_have_gap;
 use super::seen::Found;
 
 const FEWEST: usize = 4; // lines of a run
@@ -193,29 +194,41 @@ fn alike(rest: &[&str]) -> usize {
     {
         return 1; // most lines end here
     }
-    let Some(shape) = shape(first) else { return 1 };
-    1 + others
-        .iter()
-        .take_while(|line| self::shape(line) == Some(shape))
-        .count()
+    if !differ_in_numbers(first, second) || !is_worded(first) {
+        return 1;
+    }
+    let is_alike = |line: &&&str| differ_in_numbers(first, line) && is_worded(line);
+    1 + others.iter().take_while(is_alike).count()
 }
 
-/// A hash of the line with every number as one sign; `None` of a line that is mostly figures, or short.
-fn shape(line: &str) -> Option<u64> {
-    let (mut hash, mut letters, mut signs, mut in_number) =
-        (0xcbf2_9ce4_8422_2325_u64, 0_u32, 0_u32, false);
-    for &byte in line.as_bytes() {
-        let is_digit = byte.is_ascii_digit();
-        signs += u32::from(byte != b' ');
-        letters += u32::from(byte.is_ascii_alphabetic() || byte >= 0x80);
-        if is_digit && in_number {
-            continue;
+/// Whether two lines are the same with every number as one sign.
+fn differ_in_numbers(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
+    loop {
+        match (one, other) {
+            ([], []) => return true,
+            ([first, ..], [second, ..]) if first.is_ascii_digit() && second.is_ascii_digit() => {
+                (one, other) = (behind_number(one), behind_number(other));
+            }
+            ([first, rest @ ..], [second, others @ ..]) if first == second => {
+                (one, other) = (rest, others);
+            }
+            _ => return false, // most lines end here
         }
-        in_number = is_digit;
-        hash =
-            (hash ^ u64::from(if is_digit { b'0' } else { byte })).wrapping_mul(0x0100_0000_01b3);
     }
-    (letters >= 3 && letters * 2 >= signs).then_some(hash)
+}
+
+fn behind_number(bytes: &[u8]) -> &[u8] {
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
+    &bytes[digits.count()..]
+}
+
+/// Whether a line has words: not one that is mostly figures, or short.
+fn is_worded(line: &str) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte >= 0x80;
+    let letters = line.bytes().filter(is_letter).count();
+    let signs = line.bytes().filter(|byte| *byte != b' ').count();
+    letters >= 3 && letters * 2 >= signs
 }
 
 /// What several lines begin with, up to a slash or a colon, and how many do; `None` where it is not worth it.
@@ -304,9 +317,8 @@ fn without_data(line: &str) -> Cow<'_, str> {
 
 /// Whether `line` has two gaps of three spaces or more, none of them an indent.
 fn is_table_row(line: &str) -> bool {
-    let mut pairs = line.trim_start_matches(' ').as_bytes().chunks_exact(2);
-    if !pairs.any(|pair| pair == b"  ") {
-        return false; // three in a row have two at an even place
+    if !may_have_gap(behind_indent(line).as_bytes()) {
+        return false; // most lines end here
     }
     let (mut gaps, mut spaces, mut before) = (0, 0, b'\n');
     for &byte in line.as_bytes() {
@@ -321,6 +333,14 @@ fn is_table_row(line: &str) -> bool {
         (spaces, before) = (0, byte);
     }
     gaps >= 2
+}
+
+/// A line from its first word on, behind the number that a tool has put there and the indent after that.
+fn behind_indent(line: &str) -> &str {
+    let rest = line.trim_start_matches(' ');
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let behind = after.strip_prefix(['→', '\t', ':', '-', '+']);
+    behind.map_or(rest, |behind| behind.trim_start_matches(' '))
 }
 
 /// Whether one sign of a rule stands in `text` often enough in a row.

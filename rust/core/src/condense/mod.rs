@@ -3,6 +3,7 @@
 //! What a reader has seen already is named, what repeats is counted, and what is the same in every row is
 //! said once. Time is linear in the text, and in what was seen.
 
+mod bytes;
 mod lines;
 mod seen;
 mod tables;
@@ -33,7 +34,7 @@ use seen::Seen;
 #[must_use]
 pub fn condense(text: &str, earlier: &[Earlier<'_>]) -> String {
     let tabled = tables::written(text);
-    let lines: Vec<&str> = tabled.split('\n').collect();
+    let lines = bytes::lines(&tabled);
     let mut writer = Writer::new(&tabled);
     let mut at = 0;
     if !earlier.is_empty() {
@@ -146,6 +147,8 @@ mod tests {
         for code in [
             "    x = f(a,   b)",
             "a.py:12:      return   x",
+            "12→      return   x",
+            "+      return   x",
             "\t     y     z",
         ] {
             assert_eq!(alone(code), code);

@@ -174,12 +174,7 @@ impl Store {
         append: Append<'_>,
     ) -> Result<Option<SessionVersion>> {
         self.change(session, write, |transaction, row| {
-            log::append(transaction, row, append.messages, write.id)?;
-            append.clock.clone_into(&mut row.clock);
-            if row.title.is_empty() {
-                row.title = cut_title(append.title);
-            }
-            Ok(())
+            append_to(transaction, row, write, append)
         })
     }
 
@@ -201,9 +196,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an
-    /// entry is out of bounds, [`ErrorKind::InvalidArgument`] where the view is no view; otherwise those of a
-    /// write.
+    /// Those of [`append_compacted`](Self::append_compacted).
     pub fn commit_compaction(
         &self,
         session: &SessionId,
@@ -212,8 +205,31 @@ impl Store {
         entries: &[NewEntry],
         clock: &str,
     ) -> Result<Committed> {
+        let append = Append {
+            clock,
+            ..Append::default()
+        };
+        self.append_compacted(session, write, append, compaction, entries)
+    }
+
+    /// Writes messages at the end of the log and a compaction of what it is then, with `entries`, in one
+    /// transaction: nobody ever sees the messages without the view that was made of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an
+    /// entry is out of bounds, [`ErrorKind::InvalidArgument`] where the view is no view; otherwise those of a
+    /// write.
+    pub fn append_compacted(
+        &self,
+        session: &SessionId,
+        write: Write,
+        append: Append<'_>,
+        compaction: &NewCompaction,
+        entries: &[NewEntry],
+    ) -> Result<Committed> {
         self.commit(session, write, entries, |transaction, row| {
-            clock.clone_into(&mut row.clock);
+            append_to(transaction, row, write, append)?;
             compactions::append(transaction, row, compaction)
         })
     }
@@ -477,6 +493,21 @@ fn numbers(version: SessionVersion) -> Field {
 
 fn head(head: Option<i64>) -> String {
     head.map_or_else(|| "none".to_owned(), |id| id.to_string())
+}
+
+/// Writes messages at the end of the log of `row`, and what belongs to them into it.
+fn append_to(
+    transaction: &rusqlite::Transaction<'_>,
+    row: &mut SessionRow,
+    write: Write,
+    append: Append<'_>,
+) -> Result<()> {
+    log::append(transaction, row, append.messages, write.id)?;
+    append.clock.clone_into(&mut row.clock);
+    if row.title.is_empty() {
+        row.title = cut_title(append.title);
+    }
+    Ok(())
 }
 
 /// A title of at most [`TITLE`] characters.

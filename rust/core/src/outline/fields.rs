@@ -7,7 +7,7 @@ use crate::json::{size_of, string_size, write};
 use crate::tokens::TextSize;
 
 /// The most bytes of JSON that one message may have, as in `siltstone.messages.limits`.
-const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
+pub(super) const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// What is told of a message. Every call is one part.
 pub(super) trait Sink<V: Value> {

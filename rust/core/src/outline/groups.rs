@@ -82,6 +82,14 @@ impl Groups {
         (self.last[root] == position).then(|| self.members(root).collect())
     }
 
+    pub(super) fn last_bound(&self) -> Vec<usize> {
+        let ends = self.first.iter().enumerate().rev();
+        let mut ends = ends.filter(|&(at, &root)| root != at && self.last[root] == at);
+        ends.next()
+            .map(|(_, &root)| self.members(root).collect())
+            .unwrap_or_default()
+    }
+
     pub(super) fn closed(&self, kept: impl IntoIterator<Item = usize>) -> Vec<(usize, usize)> {
         let mut stays = vec![false; self.first.len()];
         for position in kept {
@@ -120,7 +128,20 @@ impl Groups {
         breaks
     }
 
-    fn members(&self, root: usize) -> impl Iterator<Item = usize> {
+    /// The first positions of the groups that have none of `fixed`, ascending.
+    pub(super) fn loose(&self, fixed: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        let mut stays = vec![false; self.first.len()];
+        for position in fixed {
+            if let Some(&root) = self.first.get(position) {
+                stays[root] = true;
+            }
+        }
+        let positions = self.first.iter().enumerate();
+        let is_loose = |&(position, &root): &(usize, &usize)| position == root && !stays[root];
+        positions.filter(is_loose).map(|(at, _)| at).collect()
+    }
+
+    pub(super) fn members(&self, root: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(root), |&position| {
             Some(self.next[position]).filter(|&next| next != NONE)
         })

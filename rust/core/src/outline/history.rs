@@ -162,11 +162,21 @@ impl Outline {
         self.groups.ending_at(position)
     }
 
-    /// Every group of several messages, in the order of their ends.
+    /// The group of several messages that ends last, ascending; empty where there is none.
     #[must_use]
-    pub fn groups(&self) -> Vec<Vec<usize>> {
-        let ends = (0..self.lines.len()).filter_map(|at| self.group_ending_at(at));
-        ends.filter(|group| group.len() > 1).collect()
+    pub fn last_bound(&self) -> Vec<usize> {
+        self.groups.last_bound()
+    }
+
+    /// The groups that have none of `fixed`, each by its first position, ascending.
+    #[must_use]
+    pub fn loose(&self, fixed: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        self.groups.loose(fixed)
+    }
+
+    /// The positions of the group whose first message stands at `first`, ascending.
+    pub fn members(&self, first: usize) -> impl Iterator<Item = usize> {
+        self.groups.members(first)
     }
 
     /// The positions of `kept` and of every group that has one of them, as ascending half-open ranges
@@ -226,6 +236,10 @@ mod tests {
         assert_eq!(outline.group_ending_at(7), None);
         assert_eq!(outline.closed([4, 1, 99]), [(1, 3), (4, 5)]);
         assert_eq!(outline.closed([]), []);
+        assert_eq!(outline.last_bound(), [2, 4]);
+        assert_eq!(outline.loose([4, 99]), [0, 1, 3, 5, 6]);
+        assert_eq!(outline.loose([0, 1, 3, 5, 6]), [2]);
+        assert_eq!(outline.members(2).collect::<Vec<_>>(), [2, 4]);
         assert_eq!(outline.breaks([(1, 3), (4, 7), (9, 9)]), [1, 3, 4, 5]);
     }
 

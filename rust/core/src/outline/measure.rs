@@ -1,10 +1,11 @@
 //! What a message adds to an outline: its line, its ties and its sizes by every rule.
 
-use super::fields::{Arguments, Fields, Sink};
+use super::fields::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
 use super::keys::{Key, Keys};
 use super::lines::{Line, Provenance, Role, Tie};
-use super::read::{Dialect, read};
+use super::read::{Dialect, is_marked, read};
 use super::value::{Field, Value};
+use crate::json::string_size;
 use crate::tokens::{TextSize, at_least_one, bytes_over_four, chars_over_three};
 
 /// A rule by which texts and messages are counted, as those of `siltstone.tokens`.
@@ -75,6 +76,9 @@ pub struct Measured {
 /// What is known of a message; its ties are appended to `ties`. `None`: it is not for this reader.
 #[must_use]
 pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Option<Measured> {
+    if let Some(plain) = plainly_measured(raw) {
+        return Some(plain);
+    }
     let (fields, size) = Fields::measured(raw)?;
     let spoken = fields.get(Field::Role).and_then(Value::text);
     let mut parts = Parts {
@@ -113,6 +117,51 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
         line,
         units,
         has_words_beside_results,
+    })
+}
+
+/// The same of a message that says something and has nothing else; `None` where it has to be looked at closely.
+fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
+    let (role, content) = raw.role_and_text()?;
+    let text = content.text()?;
+    let spoken = role.text()?;
+    let role = match spoken {
+        "user" if !is_marked(text) => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        _ => return None,
+    };
+    let frame = r#"{"role":"","content":}"#.len() + spoken.len();
+    let size = string_size(text.as_bytes()).plus(TextSize {
+        bytes: frame,
+        code_points: frame,
+    });
+    if size.bytes > MAX_MESSAGE_BYTES {
+        return None;
+    }
+    let line = Line {
+        role,
+        provenance: Provenance::Original,
+        is_item: false,
+        is_reasoning: false,
+        opens_turn: role == Role::User,
+        parts: 1,
+    };
+    let (bytes, code_points) = (text.len(), 0); // the rule asks for bytes alone
+    let blocks = match role {
+        Role::User if text.is_empty() => 0,
+        Role::User => at_least_one(TextSize { bytes, code_points }),
+        _ => bytes_over_four(size),
+    };
+    let units = Units {
+        bytes: size.bytes,
+        code_points: size.code_points,
+        blocks,
+    };
+    Some(Measured {
+        line,
+        units,
+        has_words_beside_results: false,
     })
 }
 

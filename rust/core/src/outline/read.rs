@@ -145,7 +145,7 @@ fn may_be_summary<V: Value>(fields: &Fields<V>) -> bool {
 }
 
 /// Whether the last line of a text may be the mark of a summary; the digest in it is Python's to check.
-fn is_marked(said: &str) -> bool {
+pub(super) fn is_marked(said: &str) -> bool {
     let said = said.trim_end();
     said.ends_with(']')
         && said

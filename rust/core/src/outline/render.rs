@@ -20,6 +20,12 @@ impl Rendering {
         self.text
     }
 
+    /// The same, borrowed.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What the items so far count together by `measure`, each with its line break.
     #[must_use]
     pub fn units(&self, measure: Measure) -> usize {

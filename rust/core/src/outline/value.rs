@@ -23,6 +23,9 @@ pub trait Value: Tree<Error = Unread> {
     /// The value of an object's field; `None` where the object has none of that name, too.
     fn field(&self, field: Field) -> Option<Self>;
 
+    /// The role and the content of an object that has two texts of these names and nothing else.
+    fn role_and_text(&self) -> Option<(Self, Self)>;
+
     /// Whether it is an object.
     fn is_object(&self) -> bool;
 

@@ -29,7 +29,7 @@ type LineIn<'py> = (
 );
 
 #[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct Outline(Inner);
+pub(crate) struct Outline(pub(super) Inner);
 
 #[pymethods]
 impl Outline {
@@ -108,8 +108,8 @@ impl Outline {
         self.0.group_ending_at(position)
     }
 
-    fn bound(&self) -> Vec<Vec<usize>> {
-        self.0.groups()
+    fn last_bound(&self) -> Vec<usize> {
+        self.0.last_bound()
     }
 
     fn closed(&self, kept: Vec<usize>) -> Vec<(usize, usize)> {

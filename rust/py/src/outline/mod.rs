@@ -2,7 +2,9 @@
 
 mod history;
 mod render;
+mod trim;
 mod value;
 
 pub(crate) use self::history::Outline;
 pub(crate) use self::render::{render_messages, rendered_tokens};
+pub(crate) use self::trim::{KnownTexts, Leaving, Loose, parted};

@@ -94,6 +94,18 @@ impl Value for Plain<'_> {
     }
 
     #[inline]
+    fn role_and_text(&self) -> Option<(Self, Self)> {
+        let dict = exactly::<PyDict>(&self.0).filter(|dict| dict.len() == 2)?;
+        let text = |field| {
+            let value = dict.get_item(name(self.0.py(), field)).ok()??;
+            value
+                .is_exact_instance_of::<PyString>()
+                .then(|| Self(value))
+        };
+        Some((text(Field::Role)?, text(Field::Content)?))
+    }
+
+    #[inline]
     fn is_object(&self) -> bool {
         self.0.is_exact_instance_of::<PyDict>()
     }
@@ -110,7 +122,7 @@ impl Value for Plain<'_> {
 }
 
 /// The name of a field as a str, made once.
-fn name(py: Python<'_>, field: Field) -> &Bound<'_, PyString> {
+pub(super) fn name(py: Python<'_>, field: Field) -> &Bound<'_, PyString> {
     static NAMES: PyOnceLock<Vec<Py<PyString>>> = PyOnceLock::new();
     let names = NAMES.get_or_init(py, || {
         let names = Field::ALL.iter();
