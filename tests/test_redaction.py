@@ -361,3 +361,29 @@ def test_any_value_is_read_keys_included() -> None:
 def test_a_lone_surrogate_beside_a_secret_raises_nothing() -> None:
     assert redact(f"\ud800 {KEY}")[0] == "\ufffd [REDACTED]"
     assert redact("\ud800")[0] == "\ud800"
+
+
+def test_what_is_left_of_a_secret_that_was_cut_is_taken_out() -> None:
+    key = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"
+    redactor = Redactor().knowing([key, "short"])
+    for text, expected in (
+        (f"the key {key[:20]}\n[… cut …]\nand so on", "the key [REDACTED]\n[… cut …]\nand so on"),
+        (f"[… cut …]\n{key[20:]} is it", "[… cut …]\n[REDACTED] is it"),
+        (f"{key[5:]} {key[:-5]}", "[REDACTED] [REDACTED]"),
+        (f"{key[:7]} and short stay", f"{key[:7]} and short stay"),
+        (f"{key[:12]}other", f"{key[:12]}other"),
+        (key, "[REDACTED]"),
+    ):
+        assert redactor.redact(text)[0] == expected
+        assert redactor.redact_message({"role": "user", "content": text})[0]["content"] == expected
+    assert Redactor().redact(key[:20])[0] == key[:20], "by the rules alone it is none"
+
+
+@given(st.text("ab1 \n", max_size=60), st.text("ab1", min_size=8, max_size=20))
+def test_no_beginning_or_end_of_a_known_secret_is_left(text: str, secret: str) -> None:
+    redacted = Redactor().knowing([secret]).redact(text)[0]
+    words = redacted.replace("[REDACTED]", " ").split()
+    for word in words:
+        for size in range(8, len(secret) + 1):
+            assert word != secret[:size]
+            assert word != secret[-size:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -41,6 +41,7 @@ _DATA = frozenset(
 _MEDIA = frozenset({"data", "file_data", "b64_json", "partial_image_b64"})
 _SIGNATURES = ("signature", "encrypted_content", "thought_signature", "thoughtSignature")
 _LABEL = re.compile(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
+_PIECE: Final = 8  #: characters of a secret that say enough of it to be taken out
 _LONGEST_LABELLED = 4096  #: characters of a value that is read together with its key
 
 
@@ -190,6 +191,14 @@ class Redactor:
         milder = replace(config, actions=known, rules=rules, signed="leave_out")
         return self if milder == config else Redactor(milder)
 
+    def knowing(self, secrets: Iterable[str]) -> Redactor:
+        """The same rules, which also take out what is left of *secrets* in a text that was cut.
+
+        No rule knows half a secret, nor one whose label is gone. What is left of one counts from 8
+        characters on, where the cut is at the end of a word.
+        """
+        return _Knowing(self, sorted({each for each in secrets if len(each) >= _PIECE}))
+
     def _find(self, text: str, path: str) -> tuple[str, list[SecretFinding]]:
         redacted, found = self._rules.redact(text)
         if redacted is None:
@@ -198,6 +207,57 @@ class Redactor:
             if blocks:
                 raise _refused(rule, path, "blocked")
         return redacted, [SecretFinding(*each[:4], path) for each in found]
+
+
+class _Knowing(Redactor):
+    """Rules, and secrets whose pieces are taken out as well."""
+
+    def __init__(self, redactor: Redactor, secrets: Sequence[str]) -> None:
+        self.config, self._rules, self._secrets = redactor.config, redactor._rules, secrets
+
+    def _find(self, text: str, path: str) -> tuple[str, list[SecretFinding]]:
+        spans = _merged(span for secret in self._secrets for span in _pieces(text, secret))
+        cut = [SecretFinding("cut", start, end, PLACEHOLDER, path) for start, end in spans]
+        for start, end in reversed(spans):
+            text = text[:start] + PLACEHOLDER + text[end:]
+        redacted, found = super()._find(text, path)
+        return redacted, cut + found
+
+
+def _pieces(text: str, secret: str) -> Iterator[tuple[int, int]]:
+    """Where *text* has the beginning or the end of *secret*, 8 characters or more, or all of it."""
+    head, tail, size = secret[:_PIECE], secret[-_PIECE:], len(secret)
+    at = text.find(head)
+    while at >= 0:
+        end = at + _alike(text[at : at + size], secret)
+        if not text[end : end + 1].isalnum():
+            yield at, end
+        at = text.find(head, at + 1)
+    at = text.find(tail)
+    while at >= 0:
+        end = at + _PIECE
+        before = text[max(0, end - size) : end][::-1]
+        start = end - _alike(before, secret[::-1])
+        if not text[start - 1 : start].isalnum():
+            yield start, end
+        at = text.find(tail, at + 1)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """*spans* in order, those that meet as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
 
 
 class _Walk:

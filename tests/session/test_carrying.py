@@ -136,6 +136,34 @@ def test_bad_lines_are_counted_and_stop_no_other(tmp_path: Path) -> None:
             assert len(session.facts()) == 2
 
 
+def test_a_line_that_no_store_takes_stops_no_import(tmp_path: Path) -> None:
+    segment = {"id": "a", "sessionId": "s", "timestamp": 1, "role": "user", "content": "silt"}
+    bad: list[dict[str, Any]] = [
+        {"timestamp": float("inf")}, {"timestamp": float("nan")}, {"timestamp": 10**20}, {"timestamp": "1"},
+        {"sessionId": "x" * 2_000}, {"sessionId": "\ud800"},
+    ]  # fmt: skip
+    lines = [json.dumps(segment | each) for each in [*bad, {}]]
+    (tmp_path / "segments.jsonl").write_text("\n".join(lines))
+    fact = {"id": "f", "type": "decision", "content": "Use silt", "timestamp": 1}
+    lines = [json.dumps(fact | each) for each in ({"id": "g", "timestamp": 10**20}, {})]
+    (tmp_path / "knowledge.jsonl").write_text("\n".join(lines))
+    entry = {
+        "content": "mud", "source_range": [1, 2], "role": "user", "name": None, "kind": "message",
+        "created_at": "2020-01-01T00:00:00+00:00",
+    }  # fmt: skip
+    record = {"format": "siltstone-archive-1", "kind": "entry", "session_id": "e"}
+    wrong: list[dict[str, Any]] = [{"source_range": [5, 1]}, {"source_range": [0, 2**70]}]
+    lines = [json.dumps(record | {"body": entry | each}) for each in [*wrong, {}]]
+    (tmp_path / "all.jsonl").write_text("\n".join(lines))
+    with SimpleMemoryStore() as store:
+        done = import_segments(store, tmp_path / "segments.jsonl")
+        assert (done.entries, done.skipped, done.sessions) == (1, 6, ["s"])
+        done = import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="s")
+        assert (done.facts, done.skipped) == (1, 1)
+        done = import_everything(store, tmp_path / "all.jsonl")
+        assert (done.entries, done.skipped) == (1, 2)
+
+
 texts = st.text(max_size=30)
 raws = st.one_of(
     st.builds(user, texts),

@@ -6,6 +6,8 @@ import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from string import ascii_letters, digits
 from typing import Any, Literal
 
 import pytest
@@ -363,3 +365,30 @@ def test_a_session_without_secrets_is_the_same_with_and_without_redaction(tmp_pa
                 session.prepare()
             logs.append((session.log(), session.history(), [h.content for h in session.search("topic1", 9)]))
     assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("name", ["threshold", "tiered", "waterfall", "window", "compress-tool-output"])
+def test_where_a_policy_cuts_a_text_it_leaves_no_half_of_a_secret(tmp_path: Path, name: str) -> None:
+    """Secrets stand so close that every cut goes through one."""
+    chance = Random(3)
+    secrets = ["ghp_" + "".join(chance.choices(ascii_letters + digits, k=36)) for _ in range(1_200)]
+    with Session.open(
+        tmp_path, "s", policy=make_policy(name), context_window=16_000, redaction=True
+    ) as session:
+        for number in range(3):
+            call = {"id": f"c{number}", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+            output = " ".join(secrets[number * 300 : number * 300 + 1_200 - number])
+            session.append(
+                user(f"run it {number}"),
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"c{number}", "content": output},
+            )
+            session.prepare()
+            session.append(assistant("done " + "word " * 200))
+        session.append(user("and now " + " ".join(secrets[:200])))
+        session.prepare()
+        session.compact()
+        assert session.compactions()
+    files = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    pieces = (secret[at : at + 9].encode() for secret in secrets for at in (4, 13, 22, 31))
+    assert [piece for piece in pieces if piece in files] == []

@@ -55,7 +55,7 @@ def _parsed(line: bytes, parse: Callable[[dict[str, Any]], T | None]) -> T | Non
     try:
         value = json.loads(line)
         return parse(value) if isinstance(value, dict) else None
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

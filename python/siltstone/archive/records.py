@@ -25,6 +25,8 @@ __all__ = [
     "write_segments",
 ]
 
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999  # milliseconds of the years 1 to 9999
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -145,8 +147,8 @@ def _segment(fields: dict[str, Any]) -> Segment | None:
     names = ("id", "sessionId", "role", "content")
     if not all(isinstance(fields.get(name), str) and fields[name] for name in names):
         return None
-    timestamp, tokens = fields.get("timestamp"), fields.get("tokens")
-    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float):
+    timestamp, tokens = _stamp(fields.get("timestamp")), fields.get("tokens")
+    if timestamp is None:
         return None
     metadata = fields.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -154,7 +156,7 @@ def _segment(fields: dict[str, Any]) -> Segment | None:
     return Segment(
         fields["id"],
         fields["sessionId"],
-        int(timestamp),
+        timestamp,
         fields["role"],
         fields["content"],
         tokens if type(tokens) is int and tokens > 0 else estimate_utf16(fields["content"]),
@@ -170,10 +172,8 @@ def _fact_or_tombstone(fields: dict[str, Any]) -> Fact | str | None:
         return None
     if fields.get("_deleted") is True:
         return name
-    timestamp = fields.get("timestamp")
-    if not isinstance(content, str) or not content or kind not in KINDS:
-        return None
-    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float):
+    timestamp = _stamp(fields.get("timestamp"))
+    if not isinstance(content, str) or not content or kind not in KINDS or timestamp is None:
         return None
     after, context, session = fields.get("supersededBy"), fields.get("context"), fields.get("sessionId")
     return Fact(
@@ -181,10 +181,17 @@ def _fact_or_tombstone(fields: dict[str, Any]) -> Fact | str | None:
         str(kind),
         content,
         context if isinstance(context, str) else "",
-        int(timestamp),
+        timestamp,
         after if isinstance(after, str) else None,
         session_id=session if isinstance(session, str) else "",
     )
+
+
+def _stamp(value: object) -> int | None:
+    """*value* as milliseconds since 1970; None where it is no time of the years 1 to 9999."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _FIRST <= value <= _LAST:
+        return None
+    return int(value)
 
 
 def _strings(value: object) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +25,10 @@ from siltstone.archive import (
 from siltstone.archive.everything import FORMAT
 from siltstone.archive.records import of_entry
 from siltstone.documented import DIMENSION, hash_vector
-from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.memory.base import Store
+from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
@@ -209,8 +210,9 @@ def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: s
     """
     done = Imported()
     loaded = read_segments(path)
-    known: dict[str, set[tuple[str, str]]] = {}
+    known: dict[str, set[tuple[str, str]] | None] = {}  # None: no session can have that id
     waiting: dict[str, list[Entry]] = {}
+    nameless = 0
 
     def write(name: str) -> None:
         receipt = store.index(name, waiting.pop(name))
@@ -219,19 +221,22 @@ def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: s
     for segment in loaded:
         name = session_id or segment.session_id
         if name not in known:
-            known[name] = {(each.role, each.content) for each in _entries(store, name, None)}
-            done.sessions.append(name)
-        key = (segment.role, segment.content)
-        if key in known[name]:
+            known[name] = _texts(store, name)
+            done.sessions += [] if known[name] is None else [name]
+        there, key = known[name], (segment.role, segment.content)
+        if there is None:
+            nameless += 1
+            continue
+        if key in there:
             done.duplicates += 1
             continue
-        known[name].add(key)
+        there.add(key)
         waiting.setdefault(name, []).append(_entry_of(segment))
         if len(waiting[name]) == _PAGE:
             write(name)
     for name in list(waiting):
         write(name)
-    done.skipped = loaded.skipped
+    done.skipped = loaded.skipped + nameless
     return done
 
 
@@ -407,6 +412,14 @@ def _entries(store: Store, session_id: str, span: tuple[int, int] | None) -> Ite
         offset = page.next_offset
 
 
+def _texts(store: Store, session_id: str) -> set[tuple[str, str]] | None:
+    """Roles and texts of the session's entries; None where no session can have that id."""
+    try:
+        return {(each.role, each.content) for each in _entries(store, session_id, None)}
+    except InvalidEntryError:
+        return None
+
+
 def _entry_record(entry: StoredEntry) -> Record:
     body = asdict(entry)
     del body["session_id"]
@@ -422,12 +435,14 @@ def _entry_record(entry: StoredEntry) -> Record:
 def _entry_from(body: Any) -> Entry:
     start, end = body["source_range"]
     created_at = datetime.fromisoformat(body["created_at"])
-    ttl = None
-    if (expires_at := body.get("expires_at")) is not None:
-        ttl = datetime.fromisoformat(expires_at) - created_at
-        if ttl <= timedelta(0):
-            raise ValueError(f"an entry that expires before it was said: {body!r}")
-    return Entry(body["content"], (start, end), body["role"], body["name"], body["kind"], created_at, ttl)
+    ends = body.get("expires_at")
+    ttl = None if ends is None else datetime.fromisoformat(ends) - created_at
+    entry = Entry(body["content"], (start, end), body["role"], body["name"], body["kind"], created_at, ttl)
+    try:
+        new_entry(entry)
+    except InvalidEntryError as error:
+        raise ValueError("an entry that no store takes") from error
+    return entry
 
 
 def _entry_of(segment: Segment) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from siltstone.compaction.base import Compaction
@@ -81,8 +81,15 @@ class Redacting:
         """*compaction* with summaries and substitutes that may be written; it shows them, too.
 
         So nothing of a secret that a model repeats is in what is committed, shown, told to a hook or handed
-        back, nor in what the policy has kept for its next run.
+        back, nor in what the policy has kept for its next run. Policies cut what the caller appended, so what
+        is left of a secret that stood where they cut is taken out as well.
         """
+        cut = {secret for message in _sources(compaction) for secret in self._secrets(message)}
+        return (
+            Redacting(self._redactor.knowing(cut))._written(compaction) if cut else self._written(compaction)
+        )
+
+    def _written(self, compaction: Compaction) -> Compaction:
         made = [self._made(message) for message in compaction.messages]
         if all(one is other for one, other in zip(made, compaction.messages, strict=True)):
             made = list(compaction.messages)
@@ -108,6 +115,13 @@ class Redacting:
         moved = dict(zip(before, after, strict=True)) if len(before) == len(after) else {}
         return replace(item, message=message), {moved.get(place, place) for place in own}
 
+    def _secrets(self, message: Message) -> Iterator[str]:
+        """The secrets in the texts of *message*."""
+        for part in message.parts:
+            for text in (part.text, part.arguments or ""):
+                for found in self._redactor.redact(text)[1]:
+                    yield text[found.start : found.end]
+
     def _values(self, value: Any) -> Any:
         """*value*, as JSON can hold it, with every text as it may be written."""
         if isinstance(value, str):
@@ -121,6 +135,12 @@ class Redacting:
     def _made(self, message: Message) -> Message:
         made = message.provenance in ("compaction_summary", "substitute")
         return self.message(message) if made else message
+
+
+def _sources(compaction: Compaction) -> Iterator[Message]:
+    """The messages that texts of *compaction* were made of."""
+    yield from compaction.discarded
+    yield from (substitute.original for substitute in compaction.substitutes)
 
 
 def _anew(message: Message, raw: RawMessage) -> Message:
