@@ -6,7 +6,8 @@
 An agent of the real framework runs with a scripted model: a call of a tool, then an answer. All that a hook
 does between two model calls is timed inside of the framework, without the model. The first model call of a
 run mostly has messages that the host has just read from its store; the second one has one answer and one
-result more. The rows of a table run in turns, and the best counts: the machine may have other work.
+result more. The rows of a table run in turns, and the best counts: the machine may have other work. So the
+time that this process was at work stands beside that of the clock.
 
 A row each for siltstone in the process's memory, which is what the peers do (they keep nothing, and search
 nothing); on the disk, where what is new is durable before each call; and with recall, where the memory is
@@ -46,40 +47,43 @@ def session(path: Path | None, *, recall: bool = False) -> siltstone.Session:
 
 @dataclass
 class Meter:
-    """What the hooks of one agent take."""
+    """What the hooks of one agent take, by the clock and of the processor, since the last model call.
 
-    spent: float = 0.0  #: seconds since the last model call
-    calls: list[float] = field(default_factory=list)  #: milliseconds for each model call
+    Attributes:
+        calls: For each model call the milliseconds by the clock, and those that this process was at work.
+    """
+
+    wall: float = 0.0
+    work: float = 0.0
+    calls: list[tuple[float, float]] = field(default_factory=list)
 
     @contextmanager
-    def hook(self) -> Iterator[None]:
+    def hook(self, sign: int = 1) -> Iterator[None]:
         """Around a hook."""
-        began = time.perf_counter()
+        wall, work = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
-            self.spent += time.perf_counter() - began
+            self.wall += sign * (time.perf_counter() - wall)
+            self.work += sign * (time.process_time() - work)
 
     def timed(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """*call*, a model call inside of a hook: what it takes is not the hook's."""
 
         def called(request: Any) -> Any:
-            began = time.perf_counter()
-            try:
+            with self.hook(-1):
                 return call(request)
-            finally:
-                self.spent -= time.perf_counter() - began
 
         return called
 
     def sent(self) -> None:
         """A request has gone out."""
-        self.calls.append(self.spent * 1_000)
-        self.spent = 0.0
+        self.calls.append((self.wall * 1_000, self.work * 1_000))
+        self.wall = self.work = 0.0
 
     def restart(self) -> None:
         """Forgets all: the first run reads everything anew."""
-        self.spent = 0.0
+        self.wall = self.work = 0.0
         self.calls.clear()
 
 
@@ -414,12 +418,13 @@ def main(name: str) -> int:
                 began = time.perf_counter()
                 plain.append({"role": "user", "content": f"{number}. {WORDS}"})
                 appends.append((time.perf_counter() - began) * 1_000)
-    print(f"| {name} | first call of a run: best | median | further call: best | median |")
+    print(f"| {name} | first call of a run: clock | at work | further call: clock | at work |")
     print("| :--- | ---: | ---: | ---: | ---: |")
     for row, meter in rows.items():
         calls = meter.calls[::2], meter.calls[1::2]
         assert all(len(each) == RUNS for each in calls), {row: len(meter.calls)}
-        cells = " | ".join(f"{min(each):.2f} ms | {statistics.median(each):.2f} ms" for each in calls)
+        best = [min(each) for calls_of in calls for each in zip(*calls_of, strict=True)]
+        cells = " | ".join(f"{each:.2f} ms" for each in best)
         print(f"| {row} | {cells} |")
     print(f"\na durable append of one message: {min(appends):.2f} ms, {statistics.median(appends):.2f} ms")
     return 0

@@ -119,8 +119,11 @@ class LangChainDialect:
         return message
 
     def said(self, messages: Sequence[BaseMessage]) -> list[Any]:
-        """The fields of each, which are its type and what the framework adds as well."""
-        return list(map(_FIELDS, messages))
+        """The fields of each, but for the artifact of a tool, which no model sees."""
+        return [
+            fields if fields.get("artifact") is None else {**fields, "artifact": None}
+            for fields in map(_FIELDS, messages)
+        ]
 
     def usage(self, message: BaseMessage) -> Any:
         """The ``usage_metadata`` of an answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from siltstone.adapters.base import requires
@@ -34,6 +35,7 @@ with requires("pydantic-ai"):
 
 __all__ = ["ORIGIN", "PydanticAIDialect"]
 
+_PARTS: Final = attrgetter("parts")
 ORIGIN: Final = {"origin": "siltstone"}  #: metadata of what siltstone wrote; no model is sent it
 
 #: What a provider needs to be sent of a part beside what it says.
@@ -81,14 +83,25 @@ class PydanticAIDialect:
         return replace(message, parts=[part for place in pieces for part in runs[place][1]])
 
     def said(self, messages: Sequence[ModelMessage]) -> list[Any]:
-        """The fields of the parts of each, which have what the framework adds as well."""
-        return [[part.__dict__ for part in message.parts] for message in messages]
+        """Of each part what is read of it, where that is quickly told; else its fields."""
+        return [
+            _said_by(parts[0]) if len(parts) == 1 else [_said_by(part) for part in parts]
+            for parts in map(_PARTS, messages)
+        ]
 
     def usage(self, message: ModelMessage) -> Any:
         """The usage of a response, where the provider counted anything."""
         if isinstance(message, ModelResponse) and message.usage.input_tokens:
             return message.usage
         return None
+
+
+def _said_by(part: Any) -> Any:
+    if type(part) is UserPromptPart:
+        return part.content
+    if type(part) is TextPart:
+        return part.content, part.id, part.provider_name, part.provider_details
+    return part.__dict__
 
 
 def _runs(message: ModelRequest) -> Iterable[tuple[str, list[Any]]]:
