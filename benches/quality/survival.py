@@ -10,6 +10,8 @@ import json
 import math
 import random
 import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -200,6 +202,23 @@ def in_session(
         "\n".join(message.text for message in summaries),
         ["\n".join(hit.content for hit in hits) for hits in found],
     )
+
+
+def when_asked(conversation: Conversation, window: int, place: Path, **options: Any) -> int:
+    """Of how many questions the evidence is in the request that asks it, what is recalled in it included.
+
+    *place* has the session that :func:`in_session` left. Each question is asked in a copy of it.
+    """
+    rarity = Rarity(conversation)
+    kept = 0
+    for question in conversation.questions:
+        with tempfile.TemporaryDirectory() as copy:
+            shutil.copytree(place, copy, dirs_exist_ok=True)
+            with Session.open(copy, "evidence", context_window=window, **options) as session:
+                session.append({"role": "user", "content": question.text})
+                sent = read_history(session.prepare().messages)
+        kept += rarity.survives(question.evidence, said(render(sent, "")))
+    return kept
 
 
 def alone(conversation: Conversation, messages: Sequence[Raw], writer: Writer, share: float) -> Survival:

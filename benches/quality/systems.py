@@ -16,6 +16,7 @@ from siltstone.evaluation import load_dataset
 from siltstone.evaluation.measures import percentile
 from siltstone.llm import CompletionRequest
 from survival import Survival, answerable, as_messages, calls_of, in_session
+from survival import when_asked as evidence_when_asked
 
 WINDOWS = {"waterfall": 64_000}
 WINDOW = 16_000
@@ -39,13 +40,14 @@ def figures(name: str, options: dict[str, Any], window: int) -> dict[str, Any]:
     dataset = load_dataset("agent-dev")
     calls = calls_of(dataset)
     kept, asked = Survival(), Counted()
-    context, samples = 0, list[float]()
+    context, when_asked, samples = 0, 0, list[float]()
     for conversation in answerable(dataset):
         messages = as_messages(conversation, calls)
         with tempfile.TemporaryDirectory() as place:
             kept += in_session(conversation, messages, asked, window, Path(place), **options)
             with Session.open(place, "evidence", context_window=window, **options) as session:
                 context += session.prepare().tokens
+            when_asked += evidence_when_asked(conversation, window, Path(place), **options)
         with (
             tempfile.TemporaryDirectory() as place,
             Session.open(
@@ -67,6 +69,7 @@ def figures(name: str, options: dict[str, Any], window: int) -> dict[str, Any]:
         "questions": kept.questions,
         "in_context": kept.in_context,
         "with_search": kept.with_search,
+        "when_asked": when_asked,
         "prepare_p50_ms": round(percentile(samples, 0.5), 2),
         "prepare_p99_ms": round(percentile(samples, 0.99), 1),
     }

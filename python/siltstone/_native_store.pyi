@@ -230,7 +230,7 @@ class Store:
         session: str,
         write: Write,
         row: NewCompaction,
-        changes: tuple[list[int], int | None, Sequence[NewMessage], Sequence[_NewEntry]],
+        changes: tuple[list[int], list[int], int | None, Sequence[NewMessage], Sequence[_NewEntry]],
         clock: str,
     ) -> tuple[int, list[int], list[int | None], Version | None]:
         """Makes *row* the current view, whatever was said after it, in one transaction.
@@ -241,8 +241,9 @@ class Store:
             session: The session.
             write: As for :meth:`append_messages`.
             row: As for :meth:`commit_compaction`.
-            changes: The compactions whose entries leave; the one that *row* follows; messages to append, as
-                for :meth:`append_messages`; entries, as for :meth:`insert_entries`.
+            changes: The compactions whose entries leave; messages, ascending, whose entries leave; the
+                compaction that *row* follows; messages to append, as for :meth:`append_messages`; entries,
+                as for :meth:`insert_entries`.
             clock: The caller's own state.
 
         Returns:
@@ -422,6 +423,13 @@ class Store:
 
     def sessions(self, namespace: str | None, offset: int, limit: int) -> tuple[list[SessionRow], int | None]:
         """A page of the sessions in the order of their first writes, and where the next one begins."""
+
+    def session_with_settings(self, has: str, lacks: str) -> tuple[str, str] | None:
+        """The first session whose settings have the text *has*, and not *lacks* where that is not empty.
+
+        Returns:
+            Its id, and its settings.
+        """
 
     def forget(self, targets: Sequence[_Target], replacement: str) -> Forgotten:
         """Forgets in one transaction, and then erases the bytes from the files.

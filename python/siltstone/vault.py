@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -113,6 +113,26 @@ class Vault:
     def __init__(self, root: str | os.PathLike[str], name: str, *, durable: bool = True) -> None:
         self.path, self._durable = _claimed(Path(root), name), durable
         self._second: tuple[Path, str, int] = self.path, "", 0  # of the last new file, and its number in it
+
+    @classmethod
+    def existing(cls, root: str | os.PathLike[str], name: str) -> Vault | None:
+        """The folder of the session *name*, where there is one. None is made."""
+        folders = _folders(Path(root), name) if name.strip() else ()
+        return cls(root, name) if any(_is_of(folder, name) for folder in folders) else None
+
+    def clear(self) -> None:
+        """Deletes all memories and summaries, and the folder where nothing else is in it.
+
+        Raises:
+            StoreIoError: one cannot be deleted; those before it are.
+        """
+        self.remove(lambda _: True)
+        self.remove_summaries(lambda _: True)
+        for folder in (self.path / "memories", self.path / "summaries"):
+            _remove_empty(folder)
+        if {path.name for path in self.path.iterdir()} <= {NAME_FILE}:
+            _delete(self.path / NAME_FILE)
+            _remove_empty(self.path)
 
     def add(self, memory: VaultMemory) -> Path | None:
         """Writes a memory; its file, or None for one that is blank or ambient, which is no memory.
@@ -229,19 +249,32 @@ def _claimed(root: Path, name: str) -> Path:
     """The folder of *name*: its own, with a short hash where another name has taken it."""
     if not name.strip():
         raise ConfigError(f"name must be a text that is not blank, got {name!r}", field="name", value=name)
-    plain = folder_name(name)
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    for folder in (root / plain, root / f"{plain}-{digest}"):
-        owner = folder / NAME_FILE
+    folders = _folders(root, name)
+    for folder in folders:
         try:
             if not folder.exists():
                 folder.mkdir(parents=True)
-                _write(owner, name)
-            if not owner.exists() or owner.read_text("utf-8", "surrogatepass") == name:
+                _write(folder / NAME_FILE, name)
+            if _is_of(folder, name):
                 return folder
         except OSError as error:
             raise _failed(folder, error) from error
-    raise ConfigError(f"two names have the folder {plain!r}-{digest}", field="name", value=name)
+    raise ConfigError(f"two names have the folder {folders[-1].name!r}", field="name", value=name)
+
+
+def _folders(root: Path, name: str) -> tuple[Path, Path]:
+    """Where the folder of *name* may be: the second one, where another name has taken the first."""
+    plain = folder_name(name)
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return root / plain, root / f"{plain}-{digest}"
+
+
+def _is_of(folder: Path, name: str) -> bool:
+    """Whether *folder* is there and is that of *name*: one that says no name is of whoever comes."""
+    owner = folder / NAME_FILE
+    if not owner.exists():
+        return folder.is_dir()
+    return owner.read_text("utf-8", "surrogatepass") == name
 
 
 def _summary(summary: VaultSummary) -> str:
@@ -351,6 +384,12 @@ def _beside(folder: Path, text: str, *, durable: bool) -> Iterator[Path]:
         yield Path(name)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Removes a folder that has nothing in it."""
+    with suppress(OSError):  # missing, or not empty
+        folder.rmdir()
 
 
 def _delete(path: Path) -> None:

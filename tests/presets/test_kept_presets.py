@@ -130,8 +130,8 @@ def test_commands_that_change_a_store_keep_the_files_of_its_preset_in_step(tmp_p
         for number in range(30):
             role = "assistant" if number % 2 else "user"
             session.append({"role": role, "content": f"Note {number}: Falkenburg. " + "filler " * 300})
-            session.prepare()
-        assert session.compactions()
+            prepared = session.prepare()
+        assert prepared.trimmed
     segments = place / "memory" / "context" / "segments.jsonl"
     assert "Note 3:" in segments.read_text("utf-8")
     assert runner.invoke(app, ["forget", str(place), "--text", "Note 3:", "--yes"]).exit_code == 0

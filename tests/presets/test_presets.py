@@ -14,6 +14,7 @@ from siltstone import (
     AsyncSession,
     Compacted,
     ConfigError,
+    Failed,
     HnswMemoryStore,
     MemoryStore,
     Session,
@@ -286,11 +287,11 @@ def test_the_documented_toml_of_meerkat_loads() -> None:
         (presets.spacebot, "[defaults]\ncontext_window = 0\n", "context_window", "> 0"),
         (presets.spacebot, "[compaction]\nextraction = 'shell'\n", "extraction", "'tool'"),
         (presets.openclaw, '{"hardCapToken": 1}', "hardCapToken", "hardCapTokens"),
-        (presets.openclaw, '{"memoryContext": {"hardCapTokens": -1}}', "hard_cap_tokens", "-1"),
-        (presets.openclaw, '{"autoRecallMinScore": 1.5}', "auto_recall_min_score", "0..1"),
+        (presets.openclaw, '{"memoryContext": {"hardCapTokens": -1}}', "hardCapTokens", "-1"),
+        (presets.openclaw, '{"autoRecallMinScore": 1.5}', "autoRecallMinScore", "0..1"),
         (presets.openclaw, '{"enabled": "yes"}', "enabled", "'yes'"),
         (presets.openclaw, '{"enabled": true, "enabled": false}', "enabled", "once"),
-        (presets.openclaw, '{"maxSegments": 0}', "max_segments", "0"),
+        (presets.openclaw, '{"maxSegments": 0}', "maxSegments", "0"),
         (presets.openclaw, "[1]", "config", "table"),
         (presets.meerkat, "[compaction\n", "config", "TOML"),
         (presets.meerkat, "/no/such/file.toml", "config", "/no/such/file.toml"),
@@ -381,3 +382,59 @@ def test_wf_42_status_and_a_forced_run_are_calls_and_commands(tmp_path: Path) ->
         with pytest.raises(ConfigError, match="memory_status is a call of waterfall"):
             session.memory_status()
     assert runner.invoke(app, ["memory-status", str(tmp_path / "other"), "chat"]).exit_code == 2
+
+
+#: A text of each system that says one thing, and how its error names the key, the bound and the value.
+WRONG = [
+    ("meerkat", "[compaction]\nrecent_turn_budget = 0", "recent_turn_budget must be > 0, got 0"),
+    ("meerkat", '[compaction]\nrecent_turn_budget = "6"', "recent_turn_budget must be an int, got '6'"),
+    ("meerkat", "[compaction]\nrecent_turn_budge = 6", "did you mean 'recent_turn_budget'"),
+    ("meerkat", "[compactoin]\nrecent_turn_budget = 6", "did you mean 'compaction'"),
+    ("meerkat", "recent_turn_budget = {}", "recent_turn_budget must be an int, got {}"),
+    ("spacebot", "[defaults]\ncontext_window = {}", "context_window must be"),
+    ("spacebot", "[defaults.compactoin]\nbackground_threshold = 0.8", "did you mean 'compaction'"),
+    ("spacebot", "[defaults.compaction]\nretry_delay = nan", "retry_delay must be a number of seconds >="),
+    ("spacebot", "[defaults.compaction]\nretry_delay = inf", "retry_delay must be a number of seconds >="),
+    ("spacebot", "[defaults.compaction]\nsuperseding_tools = 3", "superseding_tools must be names of"),
+    ("spacebot", "[defaults.compaction]\nsuperseding_tools = {}", "superseding_tools must be names of"),
+    ("spacebot", "[defaults.compaction]\nbackground_threshold = 2.0", "background_threshold"),
+    ("rustant", "[memory]\nworking_limit = 0", "working_limit must be"),
+    ("rustant", "[memory]\nworking_limt = 3", "did you mean 'working_limit'"),
+    ("rustant", "[search]\nmax_results = 1001", "max_results must be at most 1000, got 1001"),
+    ("rustant", "[serch]\nenabled = true", "did you mean 'search'"),
+    ("waterfall", "**immediate_window**: 0", "immediate_window must be"),
+    ("waterfall", "**immediate_window**: many", "immediate_window must be an int, got 'many'"),
+    ("waterfall", "**imediate_window**: 4", "did you mean 'immediate_window'"),
+    ("waterfall", "**profile**: nobody", "profile must be the name of a model, got 'nobody'"),
+    ("openclaw", '{"hardCapTokens": -1}', "hardCapTokens must be an integer >= 0, got -1"),
+    ("openclaw", '{"hardCapTokens": true}', "hardCapTokens must be an integer >= 0, got True"),
+    ("openclaw", '{"hardCapToken": 1}', "did you mean 'hardCapTokens'"),
+    ("openclaw", '{"maxHistoryShare": "x"}', "maxHistoryShare must be"),
+    ("openclaw", '{"trimScope": "session"}', "trimScope must be 'request' or 'history'"),
+    ("openclaw", '{"evictionDays": 99999999999}', "evictionDays must be at most 3650000, got 9"),
+    ("openclaw", '{"maxSegments": 1, "max_segments": 2}', "maxSegments and max_segments are the same"),
+    ("openclaw", '{"agents": {"defaults": {"memoryContex": {}}}}', "did you mean 'memoryContext'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "said"), WRONG)
+def test_what_a_configuration_has_wrong_is_named_with_its_key_its_bound_and_its_value(
+    name: str, text: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        SYSTEMS[name].from_config(text)
+    assert said in str(caught.value)
+    assert vars(caught.value)["field"] in text
+
+
+@pytest.mark.parametrize("days", [36_500, 3_650_000])
+def test_an_age_that_reaches_back_before_all_dates_evicts_nothing(tmp_path: Path, days: int) -> None:
+    made = presets.openclaw(eviction_days=days)
+    with Session.open(tmp_path, "chat", preset=made, context_window=16_000) as session:
+        for number in range(30):
+            role = "assistant" if number % 2 else "user"
+            session.append({"role": role, "content": f"Note {number}: Falkenburg. " + "filler " * 300})
+            prepared = session.prepare()
+        assert prepared.trimmed
+        assert not any(isinstance(each, Failed) for each in prepared.outcomes)
+        assert session.search("Falkenburg", 3)

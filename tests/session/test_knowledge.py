@@ -284,6 +284,8 @@ def test_a_denial_takes_the_arguments_of_a_call_as_they_came(tmp_path: Path) -> 
         assert correction.original == 'shell {"command": "rm -rf build"}'
         with pytest.raises(ConfigError, match="arguments of a denial must be a text, got 7"):
             session.record_denial("shell", 7)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="tool of a denial must not be blank"):
+            session.record_denial(" ", "rm")
 
 
 def test_ru_61_a_second_process_has_the_facts_and_rules_of_the_first(tmp_path: Path) -> None:

@@ -109,10 +109,12 @@ def test_what_was_left_out_is_found_after_a_reopen_too(tmp_path: Path, is_async:
             session.append(*map(said, range(24)))
             left = numbers(session.prepare())
     with opened(tmp_path) as session:
-        assert {number for number in range(24) if found(session, number)} == left, "no request shows anything"
+        assert all(found(session, number) for number in left), "no request shows anything"
         assert numbers(session.prepare()) == left
         assert {number for number in range(24) if found(session, number)} == left
-        assert len(session.store.entries("s").entries) == len(left), "each once"
+        entries = [entry.source_range.start for entry in session.store.entries("s").entries]
+        assert sorted(set(entries)) == entries, "each once"
+        assert left < set(entries), "those that left, and the next ones"
 
 
 def test_a_fork_begins_with_the_whole_history_and_finds_what_was_left_out(session: Session):
@@ -120,7 +122,7 @@ def test_a_fork_begins_with_the_whole_history_and_finds_what_was_left_out(sessio
     left = numbers(session.prepare())
     with session.fork("branch", prompt="what was said?") as fork:
         assert len(fork.history()) == 25
-        assert {number for number in range(24) if found(fork, number)} == left
+        assert all(found(fork, number) for number in left)
         prepared = fork.prepare()
         assert {number for number in range(24) if found(fork, number)} == numbers(prepared)
 
@@ -150,7 +152,7 @@ def test_a_second_process_finds_what_this_one_left_out(tmp_path: Path):
     ran = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
     )
-    assert int(ran.stdout) == len(left)
+    assert int(ran.stdout) >= len(left)
 
 
 def test_a_question_too_short_to_trim_by_leaves_the_request_whole_and_above_the_window_the_net_acts(
@@ -261,14 +263,15 @@ def test_an_entry_is_made_once_and_told_once(tmp_path: Path):
     told: list[Any] = []
     with opened(tmp_path, hooks=[told.append]) as session:
         session.append(*map(said, range(24)))
-        session.prepare()
+        left = numbers(session.prepare())
         count = sum(each.entries for each in told if isinstance(each, MemoryIndexed))
         for number in range(24, 28):
             session.append(said(number))
             session.prepare()
         made = [each.entries for each in told if isinstance(each, MemoryIndexed)]
-        assert made[0] == count
+        assert made[0] == count == len(left) + 8, "what leaves next is there already"
         assert sum(made) == session.store.stats("s").entries
+        assert len(made) <= 2, "and many requests write nothing"
 
 
 def test_another_policy_for_one_call_has_the_view(session: Session):
@@ -297,10 +300,11 @@ def test_the_files_of_the_archive_have_what_requests_left_out_and_a_crash_in_bet
             left = numbers(session.prepare())
     assert not path.exists()
     with Session.open(tmp_path, "s", **given) as session:
-        assert {each.content for each in read_segments(path)} == {said(number)["content"] for number in left}
+        kept = {each.content for each in read_segments(path)}
+        assert kept > {said(number)["content"] for number in left}
         session.append(said(24), said(25))
         left |= numbers(session.prepare())
-    assert {each.content for each in read_segments(path)} == {said(number)["content"] for number in left}
+    assert {each.content for each in read_segments(path)} >= {said(number)["content"] for number in left}
 
 
 def test_a_step_of_a_chain_rewrites_the_history():
@@ -337,3 +341,19 @@ def test_recall_brings_what_was_left_out_of_this_request_alone(tmp_path: Path):
         assert prepared.tokens <= WINDOW
     with MemoryStore.open(tmp_path) as store:
         assert all("recalled" not in entry.content for entry in store.entries("s").entries)
+
+
+def test_no_other_session_of_a_namespace_finds_a_past_that_was_rewritten(tmp_path: Path):
+    host = [said(number, "falcon" if number == 1 else "") for number in range(24)]
+    with opened(tmp_path, namespace="team") as session, opened(tmp_path, "other", namespace="team") as other:
+        session.observe(host)
+        assert 1 in numbers(session.prepare())
+        hits = other.search("falcon", 20, scope="namespace")
+        assert [hit.source_range for hit in hits if "falcon" in hit.content] == [(1, 2)], "once"
+        session.observe([*host[:1], said(1, "heron"), *host[2:]])
+        hits = other.search("falcon heron", 20, scope="namespace")
+        assert not any("falcon" in hit.content for hit in hits)
+        assert any("heron" in hit.content for hit in hits)
+        assert session.undo_compaction() is not None
+        session.prepare()
+        assert any("falcon" in hit.content for hit in session.search("falcon", 20))

@@ -212,6 +212,9 @@ def test_a_fork_is_refused_where_a_call_waits_or_the_id_is_taken(tmp_path: Path)
             parent.fork("taken")
         with pytest.raises(ConfigError, match="another one"):
             parent.fork("parent")
+        with pytest.raises(ConfigError, match="prompt must be a text, got 3"):
+            parent.fork("wrong", prompt=3)  # type: ignore[arg-type]
+        assert "wrong" not in {each.session_id for each in parent.store.sessions().sessions}
         function = {"name": "f", "arguments": "{}"}
         call = {"id": "c", "type": "function", "function": function}
         parent.append({"role": "assistant", "content": None, "tool_calls": [call]})

@@ -12,8 +12,6 @@ import typer
 from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse
 from siltstone.cli.looking import SessionId, StorePath, heading, plain
 from siltstone.cli.stores import (
-    all_sessions,
-    files_in_step,
     find_store,
     opened,
     opened_session,
@@ -88,8 +86,6 @@ def forget(
                 _ask(path, report)
             with opened(path, read_only=False) as held:
                 report = held.forget(**criteria)
-                named = [session] if session is not None else [each.session_id for each in all_sessions(held)]
-            files_in_step(path, named)
     if as_json:
         print_json({"store": str(path), **plain(asdict(report))})
     else:

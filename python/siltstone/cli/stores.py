@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,9 @@ from typing import Any
 from siltstone.errors import ConfigError, StoreOpenError
 from siltstone.memory import SessionInfo
 from siltstone.session import Session
-from siltstone.session.presetting import kept_preset
 from siltstone.stores import MemoryStore
 
-__all__ = ["all_sessions", "files_in_step", "find_store", "opened", "opened_session", "require_session"]
+__all__ = ["all_sessions", "find_store", "opened", "opened_session", "require_session"]
 
 _FILE = Path("memory", "memory.sqlite3")  #: of a store, below its directory
 _DEEPEST = 4  #: directories below a path that are looked into
@@ -92,19 +91,6 @@ def require_session(store: MemoryStore, session_id: str) -> None:
         raise ConfigError(
             f"the store {store.path!r} has no session {session_id!r}", field="session", value=session_id
         )
-
-
-def files_in_step(path: Path, session_ids: Iterable[str]) -> None:
-    """Brings the files of presets in step, after those sessions were changed without them.
-
-    Raises:
-        ConfigError: the preset of one was made with what only code can say.
-    """
-    for session_id in session_ids:
-        with opened(path, read_only=True) as store:
-            kept = kept_preset(store, session_id)
-        if kept is not None and (kept.live is not None or kept.archive is not None):
-            Session.open(find_store(path), session_id, preset=kept).close()
 
 
 def all_sessions(store: MemoryStore) -> Iterator[SessionInfo]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import inf
 from typing import Any, Final, Literal
 
 from siltstone.compaction import checks
@@ -146,7 +147,7 @@ class TieredConfig:
         _check_template("emergency_marker", self.emergency_marker, {"n": 1})
         checks.positive("attempts", self.attempts)
         checks.seconds("call_timeout", self.call_timeout)
-        if not checks.is_number(self.retry_delay) or self.retry_delay < 0:
+        if not checks.is_number(self.retry_delay) or not 0 <= self.retry_delay < inf:
             checks.refuse("retry_delay", "a number of seconds >= 0", self.retry_delay)
         if self.summarizer_window is not None:
             checks.at_least("summarizer_window", self.summarizer_window, 1_024, or_else="None or ")
@@ -158,7 +159,8 @@ class TieredConfig:
         checks.positive("worker_turns_per_segment", self.worker_turns_per_segment)
         checks.positive("worker_max_segments", self.worker_max_segments)
         tools = self.superseding_tools
-        if isinstance(tools, str) or not all(isinstance(each, str) and each for each in tools):
+        is_list = isinstance(tools, list | tuple)
+        if not is_list or not all(isinstance(each, str) and each for each in tools):
             checks.refuse("superseding_tools", "names of tools", tools)
         object.__setattr__(self, "superseding_tools", tuple(tools))
 

@@ -173,10 +173,12 @@ class StoredFacts:
         return [correction for correction, _ in self._read_corrections(self._all())]
 
     def put_correction(self, correction: Correction) -> None:
-        """Writes *correction*, without secrets; the oldest leave above the bound."""
+        """Writes *correction*, without secrets; the oldest leave above the bound. One that is there stays."""
 
         def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
             kept = self._read_corrections(rows)
+            if any(old.id == correction.id for old, _ in kept):
+                return []
             spare = max(0, len(kept) + 1 - self._most_corrections)
             written: list[NewFactRow] = [(row_id, old.id, _GONE, "{}") for old, row_id in kept[:spare]]
             clean = replace(

@@ -248,8 +248,12 @@ class Store(Protocol):
 
         Its ids are not given to others. A tombstone stays under its name: what is written to it from now
         on, by whoever still has it open, is accepted as nothing, and ``Session.open`` refuses the name until
-        :meth:`revive` begins it anew.
+        :meth:`revive` begins it anew. What the files of a preset have of it goes too: its memories and
+        summaries in the vault, its lines and vectors in the archive.
         Freed pages are overwritten; for the bytes in the log beside the file, ``forget`` first.
+
+        Raises:
+            StoreIoError: such a file cannot be deleted. The session is: call it again for the files.
         """
 
     def revive(self, session_id: str) -> bool:

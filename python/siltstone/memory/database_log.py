@@ -111,6 +111,7 @@ class DatabaseLog:
         *,
         expected: SessionVersion,
         withdrawn: Sequence[int],
+        gone: Sequence[int] = (),
         parent: int | None,
         clock: str,
         write_id: int,
@@ -118,7 +119,7 @@ class DatabaseLog:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
         self._limits.check_messages(messages, expected.next_seq)
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
-        changes, write = (list(withdrawn), parent, list(messages), found), (expected, write_id)
+        changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
         with _versions():
             receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)
         self._on_entries()

@@ -289,6 +289,7 @@ class SessionLog(Protocol):
         *,
         expected: SessionVersion,
         withdrawn: Sequence[int],
+        gone: Sequence[int] = (),
         parent: int | None,
         clock: str,
         write_id: int,
@@ -303,6 +304,7 @@ class SessionLog(Protocol):
             entries: What is to be found beside it. One that is there already keeps its id.
             expected: The session's version.
             withdrawn: The rows whose entries leave, before *entries* are written.
+            gone: Messages, ascending, whose entries leave as well, whatever brought them.
             parent: The row that *row* follows; None for the bare log.
             clock: The session's clock.
             write_id: The write's id.

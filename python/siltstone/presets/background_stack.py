@@ -23,6 +23,7 @@ __all__ = ["Spacebot", "spacebot"]
 _TIERS: Final = tuple(
     each.name for each in fields(TieredConfig) if each.name not in ("context_window", "estimator")
 )
+_TOP: Final = {"context_window": "context_window"}
 #: What else stands in the table of defaults, and is about other things.
 _ASIDE: Final = ("max_concurrent_branches", "max_turns", "history_backfill_count")
 
@@ -36,7 +37,7 @@ class Spacebot(System):
 
     name: ClassVar[str] = "spacebot"
     tables: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "defaults": {"context_window": "context_window"},
+        "defaults": _TOP,
         "compaction": {name: name for name in (*_TIERS, "extraction")},
     }
 
@@ -44,7 +45,9 @@ class Spacebot(System):
         read = known_tables(toml(text), list(self.tables))
         defaults = read.get("defaults", {})
         inner = table(defaults.pop("compaction", {}), "defaults.compaction")
-        for key in [key for key, value in defaults.items() if key in _ASIDE or isinstance(value, dict)]:
+        inner_tables = {key: value for key, value in defaults.items() if isinstance(value, dict)}
+        known_tables({key: value for key, value in inner_tables.items() if key not in _TOP}, ["compaction"])
+        for key in [key for key in defaults if key in _ASIDE or (key in inner_tables and key not in _TOP)]:
             del defaults[key]
         return {"defaults": defaults, "compaction": {**inner, **read.get("compaction", {})}}
 

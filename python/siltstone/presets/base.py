@@ -128,12 +128,29 @@ class System(ABC):
         """
         read = self._read(read_text(source))
         given: dict[str, Any] = {}
+        written: dict[str, str] = {}  # by the setting, the key that says it
         for table, values in read.items():
             known = self.tables[table]
             where = f"[{table}] of {self.name}" if table else self.name
             check_known(values, list(known), where)
-            given |= {known[key]: value for key, value in values.items()}
-        return self(documented=documented, **given)
+            for key, value in values.items():
+                if known[key] in given:
+                    raise ConfigError(
+                        f"{written[known[key]]} and {key} are the same setting: say one",
+                        field=key,
+                        value=value,
+                    )
+                given[known[key]], written[known[key]] = value, key
+        try:
+            return self(documented=documented, **given)
+        except ConfigError as error:
+            told = vars(error)
+            setting = str(told.get("field", ""))
+            key = written.get(setting, setting)
+            if key == setting:
+                raise
+            message = str(error).replace(setting, key, 1)
+            raise ConfigError(message, field=key, value=told.get("value")) from error
 
     @property
     def settings(self) -> list[str]:

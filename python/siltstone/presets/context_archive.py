@@ -14,11 +14,11 @@ from siltstone.compaction.smart_trim import SmartTrim
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.presets.base import Preset, System, chosen
-from siltstone.presets.reading import Table, json_object, table
+from siltstone.presets.reading import Table, json_object, known_tables, table
 from siltstone.recall import RecallConfig
 from siltstone.values import replace
 
-__all__ = ["FOLDER", "Openclaw", "openclaw"]
+__all__ = ["FOLDER", "Openclaw", "archives_of", "openclaw"]
 
 FOLDER: Final = Path("memory", "context")
 """Where the files of the archive are, below the directory of the store."""
@@ -42,6 +42,7 @@ _OURS: Final = {
     "protectedRecent": "protected_recent",
     "trimScope": "trim_scope",
 }
+_UNBOUNDED: Final = 2**63 - 1  # segments: who only takes some out keeps all others
 _archives: WeakValueDictionary[tuple[str, int, int], ContextArchive] = WeakValueDictionary()
 
 
@@ -62,6 +63,7 @@ class Openclaw(System):
         for home in _HOMES:
             if home in read:
                 read = table(read[home], home)
+        known_tables({key: value for key, value in read.items() if isinstance(value, dict)}, _HOMES)
         return {"": read}
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
@@ -96,6 +98,13 @@ def _archive(config: RecallConfig, path: str | os.PathLike[str]) -> ContextArchi
         found = ContextArchive(folder, max_segments=config.max_segments, eviction_days=config.eviction_days)
         _archives[key] = found
     return found
+
+
+def archives_of(path: str | os.PathLike[str]) -> list[ContextArchive]:
+    """The archives of the store in *path* that are open in this process; a new one, where none is."""
+    folder = str(Path(os.path.realpath(path)) / FOLDER)
+    found = [archive for (name, *_), archive in list(_archives.items()) if name == folder]
+    return found or [ContextArchive(folder, max_segments=_UNBOUNDED, eviction_days=0)]
 
 
 openclaw: Final = Openclaw()

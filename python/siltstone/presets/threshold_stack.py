@@ -10,7 +10,7 @@ from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.threshold import ThresholdCompactor
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.presets.base import Preset, System, chosen
-from siltstone.presets.reading import Table, table, toml
+from siltstone.presets.reading import Table, known_tables, table, toml
 
 __all__ = ["Meerkat", "meerkat"]
 
@@ -52,7 +52,8 @@ class Meerkat(System):
     def _read(self, text: str) -> Mapping[str, Table]:
         read = toml(text)
         inner = table(read.pop("compaction", {}), "compaction")
-        top = {key: value for key, value in read.items() if not isinstance(value, dict)}
+        top = {key: value for key, value in read.items() if not isinstance(value, dict) or key in _KEYS}
+        known_tables({key: value for key, value in read.items() if key not in top}, ["compaction"])
         return {"compaction": top | inner}
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:

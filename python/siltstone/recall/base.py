@@ -11,7 +11,9 @@ from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
 from siltstone.values import dataclass, fields
 
-__all__ = ["Detail", "FactLine", "RecallBlock", "RecallConfig"]
+__all__ = ["MAX_EVICTION_DAYS", "Detail", "FactLine", "RecallBlock", "RecallConfig"]
+
+MAX_EVICTION_DAYS = 3_650_000  #: ten thousand years
 
 _SPELLED = {
     "hardCapTokens": "hard_cap_tokens",
@@ -94,6 +96,8 @@ class RecallConfig:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise _wrong(name, f"an integer >= {least}", value)
+        if self.eviction_days > MAX_EVICTION_DAYS:
+            raise _wrong("eviction_days", f"at most {MAX_EVICTION_DAYS}", self.eviction_days)
         score = self.auto_recall_min_score
         if score is not None and not (type(score) in (int, float) and 0 <= score <= 1):
             raise _wrong("auto_recall_min_score", "in 0..1", score)

@@ -127,7 +127,7 @@ class AsyncSession(BaseSession):
         """A new session that begins with a copy of this one."""
         from siltstone.session.forking import fitted, forked
 
-        fork = type(self)(await self._step(lambda: forked(self._opened, session_id, is_async=True)))
+        fork = type(self)(await self._step(lambda: forked(self._opened, session_id, prompt, is_async=True)))
         try:
             await fork._run(fitted(fork._opened, prompt))
             if prompt:
@@ -271,7 +271,9 @@ class AsyncSession(BaseSession):
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
     ) -> Correction:
         """Keeps that the user would not have *tool* called so: corrections become rules."""
-        return await self._step(partial(self._calls.record_denial, tool, arguments, reason, goal))
+        said = tool, arguments, reason, goal
+        call = self._core.calls.begin("record_denial", said)
+        return await _answered(call, self._step(partial(self._calls.record_denial, call, *said)))
 
     async def learn(self) -> Learned:
         """Reads what was discarded and is still unread for facts now, with the model; what came of it."""

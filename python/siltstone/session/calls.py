@@ -339,11 +339,11 @@ class SessionCalls:
         return retract(self.core, fact_id)
 
     def record_denial(
-        self, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
+        self, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
     ) -> Correction:
         """``record_denial``."""
         self.check_facts()
-        return record_denial(self.core, tool, arguments, reason, goal)
+        return record_denial(self.core, call, tool, arguments, reason, goal)
 
     def rules(self) -> tuple[Rule, ...]:
         """``rules``."""

@@ -22,7 +22,7 @@ from siltstone.values import replace
 __all__ = ["fitted", "forked"]
 
 
-def forked(opened: Opened, session_id: str, *, is_async: bool) -> Opened:
+def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> Opened:
     """A copy of the session under another id, opened as that one is.
 
     Its log, its view, what is found and what is known are copied in the state in which they are now. Facts of
@@ -30,10 +30,13 @@ def forked(opened: Opened, session_id: str, *, is_async: bool) -> Opened:
     nothing, so that it can be made again.
 
     Raises:
-        ConfigError: the store has messages of *session_id* already, or a call in view waits for its result.
+        ConfigError: the store has messages of *session_id* already, a call in view waits for its result, or
+            *prompt* is no text. Nothing was written.
     """
     core = opened.core
     core.check_open()
+    if not isinstance(prompt, str):
+        raise ConfigError(f"prompt must be a text, got {prompt!r}", field="prompt", value=prompt)
     if session_id == core.session_id:
         raise ConfigError(
             f"session_id of a fork must be another one than {session_id!r}",

@@ -51,6 +51,7 @@ from siltstone.session.core import SessionCore
 from siltstone.session.knowing import TRIES, OnLine, Progress
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.session.repeats import Call
 from siltstone.session.state import SessionState
 from siltstone.tools.memory_save import MAX_SAVES, read_memory
 from siltstone.tools.memory_save import NAME as MEMORY_SAVE
@@ -324,9 +325,9 @@ def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
 
 
 def record_denial(
-    core: SessionCore, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
+    core: SessionCore, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
 ) -> Correction:
-    """Keeps what a denied action teaches."""
+    """Keeps what a denied action teaches; *call* is of :class:`Calls`: one that is repeated counts once."""
     core.check_open()
     if isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
@@ -334,10 +335,14 @@ def record_denial(
     for name, value in given.items():
         if not isinstance(value, str):
             raise ConfigError(f"{name} of a denial must be a text, got {value!r}", field=name, value=value)
-    correction = correction_of(**{name: core.redact_text(value) for name, value in given.items()})
-    correction = replace(correction, created_at=core.milliseconds())
-    core.knowing.facts.put_correction(correction)
-    return correction
+    if not tool.strip():
+        raise ConfigError(f"tool of a denial must not be blank, got {tool!r}", field="tool", value=tool)
+    if call.answer is None:
+        correction = correction_of(**{name: core.redact_text(value) for name, value in given.items()})
+        call.answer = replace(correction, created_at=core.milliseconds())
+    kept: Correction = call.answer
+    core.knowing.facts.put_correction(kept)
+    return kept
 
 
 def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Trigger
 from siltstone.errors import ConfigError, ReadOnlyStoreError
@@ -24,7 +24,15 @@ KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
 SETTINGS: Final = "preset_settings"
 IN_CODE: Final = "preset_code"  #: settings that are no JSON, by their names: they live in the host alone
-MOST: Final = 100  #: sessions of a store that are asked which preset they are of
+_PAGE: Final = 1_000  #: sessions that are listed at once
+
+
+@runtime_checkable
+class SettingsFinder(Protocol):
+    """A store that finds a session by what was settled for it, however many there are."""
+
+    def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
+        """The first session whose settings have the text *has*, and not *lacks*; and these settings."""
 
 
 def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[Preset | None, Any]:
@@ -61,7 +69,7 @@ def kept_preset(store: Store, session_id: str) -> Preset | None:
     """The preset that the session began with, as it was made; None where it has none.
 
     Raises:
-        ConfigError: it was made with what only code can say; or the session is new, and the first one of the
+        ConfigError: it was made with what only code can say; or the session is new, and another one of the
             store is of a preset: what the new one shall be has to be said. Nothing was written.
     """
     state = store.open_log(session_id).state()
@@ -84,17 +92,17 @@ def kept_preset(store: Store, session_id: str) -> Preset | None:
 
 
 def preset_of_store(store: Store) -> Preset | None:
-    """The preset of the first session, which a further one is of as well; None where it has none.
+    """The preset of the store's sessions, which a further one is of as well; None where it has none.
 
     Raises:
         ConfigError: it was made with what only code can say.
     """
-    first = store.sessions(limit=1).sessions
-    return kept_preset(store, first[0].session_id) if first else None
+    found = _first(store)
+    return kept_preset(store, found[0]) if found else None
 
 
 def check_free(store: Store, session_id: str, chosen: Preset) -> None:
-    """Refuses a store that another preset filled: its session, or another one of the first hundred.
+    """Refuses a store that another preset filled: its session, or any other one.
 
     Raises:
         ConfigError: names both. Nothing was written.
@@ -103,11 +111,9 @@ def check_free(store: Store, session_id: str, chosen: Preset) -> None:
     if own is not None:
         _check(own, session_id, chosen)
         return
-    for each in store.sessions(limit=MOST).sessions:
-        other = _name(store, each.session_id)
-        if other is not None:
-            _check(other, each.session_id, chosen)
-            return
+    found = _first(store, but=chosen.name)
+    if found:
+        _check(found[1], found[0], chosen)
 
 
 def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | None) -> None:
@@ -146,15 +152,38 @@ def _check(other: str, session_id: str, chosen: Preset) -> None:
 
 def _check_plain(store: Store, session_id: str) -> None:
     """Refuses a new session that says nothing of the preset of its store."""
-    for each in store.sessions(limit=1).sessions:
-        other = _name(store, each.session_id)
-        if other is not None:
-            raise ConfigError(
-                f"session {session_id!r} is new, and session {each.session_id!r} of the same store is of the "
-                f"preset {other!r}: {_how(other)}",
-                field=KEY,
-                value=None,
-            )
+    found = _first(store)
+    if found:
+        raise ConfigError(
+            f"session {session_id!r} is new, and session {found[0]!r} of the same store is of the preset "
+            f"{found[1]!r}: {_how(found[1])}",
+            field=KEY,
+            value=None,
+        )
+
+
+def _first(store: Store, but: str = "") -> tuple[str, str] | None:
+    """The first session of the store that is of a preset, of another one than *but*; and of which."""
+    if isinstance(store, SettingsFinder):
+        lacks = _written(but) if but else ""
+        found = store.session_with_settings(_written(""), lacks)
+        name = None if found is None else _read(found[1]).get(KEY)
+        return None if found is None or not isinstance(name, str) else (found[0], name)
+    offset: int | None = 0
+    while offset is not None:
+        page = store.sessions(offset=offset, limit=_PAGE)
+        for each in page.sessions:
+            name = _name(store, each.session_id)
+            if name is not None and name != but:
+                return each.session_id, name
+        offset = page.next_offset
+    return None
+
+
+def _written(name: str) -> str:
+    """How the settings of a session say that it is of the preset *name*; of any, where that is empty."""
+    said = json.dumps({KEY: name})[1:-1]
+    return said if name else said[:-1]
 
 
 def _how(name: str) -> str:

@@ -45,7 +45,7 @@ class Call:
     """A call that must not be done twice, as an interrupted one may be repeated.
 
     Attributes:
-        what: ``append``, ``offload`` or ``undo``.
+        what: ``append``, ``offload``, ``undo`` or ``record_denial``.
         key: Its arguments.
         owner: The thread of a sync call.
         write_id: The id of its write; 0 before that.
@@ -76,7 +76,7 @@ class Calls:
         """The call that is made now, or the same one as it was made before, where its answer never came.
 
         Args:
-            what: ``append``, ``offload`` or ``undo``.
+            what: As of :class:`Call`.
             key: Its arguments.
             owner: The thread of a sync call: its last call has ended, since it makes another one. Without
                 it only a call that is known to be over may be repeated.

@@ -11,12 +11,14 @@ from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
 from siltstone.events import Hook, MemoryExpired, notify
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
+from siltstone.recall.base import MAX_EVICTION_DAYS
 from siltstone.values import dataclass
 
 __all__ = ["Retention", "only_new", "retain"]
 
 _SPELLED: Final = {"maxSegments": "max_segments", "evictionDays": "eviction_days"}
 _PAGE: Final = 1_000
+_FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no datetime is before it
 _log = logging.getLogger("siltstone")
 
 
@@ -69,6 +71,12 @@ class Retention:
                 raise ConfigError(
                     f"{name} must be an integer >= {least}, got {value!r}", field=name, value=value
                 )
+        if eviction_days > MAX_EVICTION_DAYS:
+            raise ConfigError(
+                f"eviction_days must be at most {MAX_EVICTION_DAYS}, got {eviction_days!r}",
+                field="eviction_days",
+                value=eviction_days,
+            )
         return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
 
     @classmethod
@@ -118,6 +126,8 @@ def retain(
     keep = None if retention is None else retention.max_entries
     age = None if retention is None else retention.max_age
     before = None if age is None else now - age.total_seconds()
+    if before is not None and before < _FIRST:
+        before = None  # nothing is as old as that
     try:
         gone = store.expire(session_id, keep=keep, before=before)
     except ReadOnlyStoreError:

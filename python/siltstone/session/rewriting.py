@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siltstone.errors import SessionDroppedError
-from siltstone.memory.log import CommitReceipt, CompactionRow, SessionVersion
+from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
 from siltstone.session import branches, rows
 from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
-from siltstone.session.loading import load, originals
+from siltstone.session.loading import content_of, line_of, load, originals
+from siltstone.session.range_set import minus, numbers
 from siltstone.session.repeats import Call, retried
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View
@@ -81,6 +82,7 @@ def rewrite(
         entries,
         expected=state.version,
         withdrawn=[each.compaction_id for each in step.withdrawn],
+        gone=_gone(core, state, row),
         parent=parent,
         clock=clock.to_json(),
         write_id=write_id,
@@ -99,6 +101,14 @@ def rewrite(
     )
     core.pending = None
     return receipt
+
+
+def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[int]:
+    """The messages that *row* leaves behind, where requests have made entries of some."""
+    if core.requests.last is None:
+        return []
+    before = line_of(core.rows, content_of(state.head), state.end)
+    return numbers(minus(before, line_of(core.rows, row, state.end)))
 
 
 def _with_view(

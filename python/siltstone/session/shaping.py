@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from siltstone.compaction.base import Compaction, Compactor, Trigger, shapes_request
+from siltstone.compaction.base import RULE_ROLES, Compaction, Compactor, Trigger, shapes_request
 from siltstone.events import MemoryIndexed, notify
 from siltstone.llm import Steps
 from siltstone.messages import Message
@@ -38,6 +38,8 @@ from siltstone.session.view import DERIVED
 from siltstone.values import dataclass, field, replace
 
 __all__ = ["boundary_of", "recovered"]
+
+AHEAD = 8  #: messages that are made findable before they leave, with those that do
 
 
 @dataclass(slots=True)
@@ -171,7 +173,10 @@ def _keep(
 
 
 def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> None:
-    """Makes findable what a request leaves out, before it is sent. What is findable already stays as it is.
+    """Makes findable what a request leaves out, before it is sent.
+
+    Where something of it is not findable yet, the oldest others are made so with it: what leaves next is
+    there already, and many requests write nothing.
 
     Raises:
         StoreConflictError: something was forgotten or rewritten since the view was read. Nothing was written.
@@ -182,12 +187,20 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if core.followed().version.redactions != redactions:
             raise stale(core)
         known = core.requests.aside(redactions)
-        items = {id(item.message): item for item in read.view}
-        leaving = [
-            items[id(message)]
-            for message in result.discarded
-            if message.provenance not in DERIVED and minus(((message.seq, message.seq + 1),), known)
+        if not minus(_spans(result.discarded), known):
+            return 0, 0
+        gone = {id(message) for message in result.discarded}
+        lacking = [
+            item
+            for item in read.view
+            if item.message.provenance not in DERIVED
+            and minus(((item.message.seq, item.message.seq + 1),), known)
         ]
+        next_ones = [
+            item for item in lacking if id(item.message) not in gone and item.message.role not in RULE_ROLES
+        ][:AHEAD]
+        chosen = gone.union(id(item.message) for item in next_ones)
+        leaving = [item for item in lacking if id(item.message) in chosen]
         entries = rows.entries(
             leaving, index_tools=core.index_tools, within=read.view, redacting=core.redacting
         )

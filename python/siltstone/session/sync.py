@@ -325,11 +325,12 @@ class Session(BaseSession):
             prompt: What it is told first, a user message; it counts against the window. "": nothing.
 
         Raises:
-            ConfigError: the id is taken, or a call in view waits for its result. Nothing was written.
+            ConfigError: the id is taken, a call in view waits for its result, or *prompt* is no text. Nothing
+                was written.
         """
         from siltstone.session.forking import fitted, forked
 
-        fork = type(self)(forked(self._opened, session_id, is_async=False))
+        fork = type(self)(forked(self._opened, session_id, prompt, is_async=False))
         try:
             fork._run(fitted(fork._opened, prompt))
             if prompt:
@@ -568,7 +569,8 @@ class Session(BaseSession):
     ) -> Correction:
         """Keeps that the user would not have *tool* called so: corrections become rules.
 
-        The rules are in ``memory_instructions``, for this session and later ones of its scope.
+        The rules are in ``memory_instructions``, for this session and later ones of its scope. A call that
+        was interrupted may be repeated: what had become durable is not written twice.
 
         Args:
             tool: The tool's name.
@@ -577,9 +579,14 @@ class Session(BaseSession):
             goal: What it was for.
 
         Raises:
-            ConfigError: one of them is no text; carries ``field``.
+            ConfigError: one of them is no text, or *tool* is blank; carries ``field``.
         """
-        return self._calls.record_denial(tool, arguments, reason, goal)
+        said = tool, arguments, reason, goal
+        call = self._core.calls.begin("record_denial", said, threading.get_ident())
+        kept = self._calls.record_denial(call, *said)
+        # fmt: off
+        call.is_answered = True; return kept  # noqa: E702 - no tracer stops in between
+        # fmt: on
 
     def learn(self) -> Learned:
         """Reads what was discarded and is still unread for facts now, with the model; what came of it.

@@ -33,12 +33,13 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
-from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan
+from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, plan
 from siltstone.memory.forgetting_facts import FactRow, facts_alone, with_facts
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.sayings import Sayings
 from siltstone.memory.vectors import Vectors
+from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.session import Session, StoreOptions
@@ -59,6 +60,11 @@ class DatabaseStore(Store):
     def limits(self) -> Limits:
         """How much it takes in one call."""
         return self._limits
+
+    @property
+    def _directory(self) -> str | None:
+        """Where files may be beside it."""
+        return None
 
     @property
     def hash_rule(self) -> str:
@@ -168,7 +174,8 @@ class DatabaseStore(Store):
         with watching.operation("delete_memory", self, session_id or "") as watched:
             done = self._native.forget(chosen.targets, REPLACEMENT)
             watched.count(done.entries)
-        return chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
+        report = chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
+        return self._with_files(report, chosen.targets)
 
     def _names(self) -> list[str]:
         """The ids of all sessions."""
@@ -191,7 +198,19 @@ class DatabaseStore(Store):
         with watching.operation("delete_memory", self, session_id or "") as watched:
             done = self._native.forget(chosen.targets, REPLACEMENT)
             watched.count(len(fact_ids))
-        return chosen.report(done.sessions, 0, 0, 0, done.erased)
+        return self._with_files(chosen.report(done.sessions, 0, 0, 0, done.erased), chosen.targets)
+
+    def _with_files(self, report: ForgetReport, targets: Sequence[Target]) -> ForgetReport:
+        """*report*, after the files of presets were brought in step."""
+        names = [target.session_id for target in targets]
+        if self._directory is None or not names:
+            return report
+        from siltstone.stores.preset_files import forgotten  # a store that forgets nothing does without it
+
+        if forgotten(self, self._directory, names):
+            return report
+        remaining = tuple(dict.fromkeys((*report.remaining, "files")))
+        return replace(report, erased=False, remaining=remaining)
 
     def put_facts(
         self,
@@ -242,8 +261,17 @@ class DatabaseStore(Store):
         )
         return SessionPage(tuple(map(session_info, rows)), next_offset)
 
+    def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
+        """The first session whose settings, a JSON text, have the text *has*, and not *lacks*; and these."""
+        return self._native.session_with_settings(has, lacks)
+
     def delete_session(self, session_id: str) -> int:
-        return self._native.delete_session(session_id)
+        entries = self._native.delete_session(session_id)
+        if self._directory is not None:
+            from siltstone.stores.preset_files import deleted
+
+            deleted(self._directory, session_id)
+        return entries
 
     def revive(self, session_id: str) -> bool:
         return self._native.revive(session_id)

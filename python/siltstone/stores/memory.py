@@ -179,6 +179,10 @@ class MemoryStore(DatabaseStore):
         return self._native.path
 
     @property
+    def _directory(self) -> str:
+        return self.path
+
+    @property
     def ranker(self) -> Ranker:
         """How searches score that do not say."""
         return self._options.ranker

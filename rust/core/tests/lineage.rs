@@ -112,6 +112,7 @@ fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
     let (left, comes) = ([of("", 1, 2)], [of("silt that comes", 2, 3)]);
     let rewrite = Rewrite {
         withdrawn: &withdrawn,
+        gone: &[],
         parent: Some(first),
         messages: &messages,
         row: &row,
@@ -193,6 +194,53 @@ fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
     let parents: Vec<_> = parents.iter().map(|row| row.parent).collect();
     assert_eq!(parents, [None, Some(first), None]);
     assert!(store.check().unwrap().is_empty());
+}
+
+#[test]
+fn entries_of_messages_that_a_rewrite_leaves_behind_go_whatever_brought_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let (store, a) = (handle.store().unwrap(), session("a"));
+    append(&store, "a", &[message("{}"), message("{}")], "");
+    let both = [of("silt of one", 0, 1), of("silt of two", 1, 2)];
+    store.insert(&a, &both).unwrap();
+    assert_eq!(found(&store, "a", "silt").len(), 2);
+    let rewrite = Rewrite {
+        withdrawn: &[],
+        gone: &[1],
+        parent: None,
+        messages: &[],
+        row: &compaction("", 2),
+        entries: &[],
+    };
+    store.rewrite(&a, now(&store, "a"), rewrite, "").unwrap();
+    let left = found(&store, "a", "silt");
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].1, "silt of one");
+    assert!(store.check().unwrap().is_empty());
+}
+
+#[test]
+fn a_session_is_found_by_what_it_settled() {
+    let directory = tempfile::tempdir().unwrap();
+    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let store = handle.store().unwrap();
+    for (name, settings) in [("a", ""), ("b", "{\"one\": 1}"), ("c", "{\"two\": 2}")] {
+        append(&store, name, &[message("{}")], "");
+        let write = now(&store, name);
+        store
+            .save_settings(&session(name), write, settings)
+            .unwrap();
+    }
+    let first = |has: &str, lacks: &str| {
+        let found = store.session_with_settings(has, lacks).unwrap();
+        found.map(|(name, _)| name)
+    };
+    assert_eq!(first("\": ", "").as_deref(), Some("b"));
+    assert_eq!(first("\": ", "one").as_deref(), Some("c"));
+    assert_eq!(first("three", ""), None);
+    store.delete_session(&session("b")).unwrap();
+    assert_eq!(first("\": ", "").as_deref(), Some("c"));
 }
 
 #[test]

@@ -18,8 +18,9 @@ pub(crate) type VersionRow = (i64, Option<i64>, i64, i64);
 pub(crate) type WriteIn = (In<SessionVersion>, i64);
 /// The compaction, its derived texts, the entries, the version.
 pub(crate) type CommittedOut = (i64, Vec<i64>, Ids, Option<VersionRow>);
-/// The compactions whose entries leave, the parent, messages, entries.
+/// The compactions whose entries leave, the messages whose entries do, the parent, messages, entries.
 pub(crate) type RewriteIn = (
+    Vec<i64>,
     Vec<i64>,
     Option<i64>,
     Vec<In<NewMessage>>,

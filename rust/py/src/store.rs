@@ -189,10 +189,11 @@ impl Store {
         changes: RewriteIn,
         clock: Text,
     ) -> PyResult<CommittedOut> {
-        let (withdrawn, parent, messages, entries) = changes;
+        let (withdrawn, gone, parent, messages, entries) = changes;
         let (messages, entries) = (values(messages), values(entries));
         let rewrite = Rewrite {
             withdrawn: &withdrawn,
+            gone: &gone,
             parent,
             messages: &messages,
             row: &row.0,
@@ -551,6 +552,15 @@ impl Store {
             store.sessions(namespace, offset, limit)
         })?;
         Ok((rows_out(rows), next))
+    }
+
+    fn session_with_settings(
+        &self,
+        py: Python<'_>,
+        has: Text,
+        lacks: Text,
+    ) -> PyResult<Option<(String, String)>> {
+        self.run(py, |store| store.session_with_settings(&has, &lacks))
     }
 
     fn forget(

@@ -67,4 +67,21 @@ impl Store {
         rows.truncate(fits);
         Ok((rows.into_iter().map(SessionFigures::from).collect(), next))
     }
+
+    /// The first session whose settings have the text `has`, and not the text `lacks` where that is not empty: its
+    /// name and its settings.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn session_with_settings(
+        &self,
+        has: &str,
+        lacks: &str,
+    ) -> Result<Option<(String, String)>> {
+        let found = self
+            .database
+            .read(|transaction| session::with_settings(transaction, has, lacks))?;
+        Ok(found.map(|row| (row.name, row.settings)))
+    }
 }

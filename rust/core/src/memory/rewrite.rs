@@ -11,6 +11,9 @@ use crate::sqlite::{NewCompaction, NewEntry, NewMessage, compactions, leaving, l
 pub struct Rewrite<'a> {
     /// The compactions whose entries are taken back: the new view does not stand on them.
     pub withdrawn: &'a [i64],
+    /// Messages that the new view does not stand on, ascending: entries that came from one leave, whatever brought
+    /// them.
+    pub gone: &'a [i64],
     /// The row that the new one follows; None for one that follows the bare log.
     pub parent: Option<i64>,
     /// Messages that follow the new view.
@@ -49,6 +52,9 @@ impl Store {
             }
             for &compaction in rewrite.withdrawn {
                 leaving::withdraw(transaction, row, compaction)?;
+            }
+            if !rewrite.gone.is_empty() {
+                leaving::forget(transaction, row, &[], rewrite.gone)?;
             }
             if let Some(parent) = rewrite.parent {
                 compactions::of(transaction, row, parent)?;

@@ -140,6 +140,20 @@ pub(crate) fn page(
     Ok(sessions)
 }
 
+/// The first session that was not deleted whose settings have the text `has`, and not `lacks` where that is one.
+pub(crate) fn with_settings(
+    connection: &Connection,
+    has: &str,
+    lacks: &str,
+) -> Result<Option<SessionRow>> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE settings <> '' AND dropped = 0 AND instr(settings, ?1) > 0
+         AND (?2 = '' OR instr(settings, ?2) = 0) ORDER BY id LIMIT 1"
+    ))?;
+    let mut rows = statement.query([has, lacks])?;
+    rows.next()?.map(read).transpose()
+}
+
 /// What changes when what can be found of a session does: an index of another one is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {

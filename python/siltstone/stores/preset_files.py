@@ -1,0 +1,104 @@
+"""Takes what was forgotten, or deleted, out of the files that presets keep beside a store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from siltstone.errors import StoreError, StoreIoError
+from siltstone.memory.base import Store
+
+if TYPE_CHECKING:
+    from siltstone.archive import ContextArchive
+    from siltstone.vault import Vault
+
+__all__ = ["deleted", "forgotten"]
+
+PAGE = 1_000  #: entries that are read at once
+
+_log = logging.getLogger("siltstone")
+
+
+def forgotten(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
+    """Brings the files in step after something of those sessions was forgotten; whether that went well.
+
+    Where it did not, whoever opens one of the sessions with its preset does it then.
+    """
+    try:
+        for session_id in session_ids:
+            _vault_in_step(store, directory, session_id)
+            for archive in _archives(directory):
+                _archive_in_step(store, archive, session_id)
+    except (OSError, StoreError):
+        _log.exception("the files of presets in %s still have what was forgotten", directory)
+        return False
+    return True
+
+
+def deleted(directory: str, session_id: str) -> None:
+    """Removes what the files have of a session. Files that nobody here wrote stay.
+
+    Raises:
+        StoreIoError: one cannot be deleted. The next call goes on from there.
+    """
+    try:
+        vault = _vault(directory, session_id)
+        if vault is not None:
+            vault.clear()
+        for archive in _archives(directory):
+            archive.replace(session_id, ())
+            archive.put_facts(session_id, ())
+    except OSError as error:
+        raise StoreIoError(
+            f"files of session {session_id!r} in {directory!r} cannot be removed: {error}; delete it again",
+            path=directory,
+        ) from error
+
+
+def _vault(directory: str, session_id: str) -> Vault | None:
+    root = Path(directory, "vault")
+    if not root.is_dir():
+        return None
+    from siltstone.vault import Vault
+
+    return Vault.existing(root, session_id)
+
+
+def _vault_in_step(store: Store, directory: str, session_id: str) -> None:
+    if _vault(directory, session_id) is None:
+        return
+    from siltstone.compaction.waterfall_config import WaterfallConfig
+    from siltstone.presets.vault_files import VaultFiles
+
+    files = VaultFiles(Path(directory), session_id, store.open_log(session_id), config=WaterfallConfig())
+    files.catch_up()
+
+
+def _archives(directory: str) -> Iterator[ContextArchive]:
+    """The archives of the store: those that are open in this process, else one of its own."""
+    folder = Path(directory, "memory", "context")
+    if folder.is_dir():
+        from siltstone.presets.context_archive import archives_of
+
+        yield from archives_of(directory)
+
+
+def _archive_in_step(store: Store, archive: ContextArchive, session_id: str) -> None:
+    """Leaves of the session what the store still has of it."""
+    from siltstone.knowledge import FactRows, StoredFacts
+
+    texts: set[str] = set()
+    offset: int | None = 0
+    while offset is not None:
+        page = store.entries(session_id, offset=offset, limit=PAGE)
+        texts.update(entry.content for entry in page.entries)
+        offset = page.next_offset
+    segments = archive.timeline(session_id)
+    kept = [each for each in segments if each.content in texts]
+    if len(kept) < len(segments):
+        archive.replace(session_id, kept)
+    if isinstance(store, FactRows):
+        facts = StoredFacts(store, session_id).facts()
+        archive.put_facts(session_id, [each for each in facts if each.session_id == session_id])
