@@ -151,9 +151,10 @@ quality: install $(PEERS) ## What rankers and peers find, and what summaries kee
 requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
 	$(PY) benches/quality/sent.py
 
-docs: install ## Build the documentation of the crates and run the examples of README and docs/
+docs: install ## Build the references of Python and of the crates, and run the examples of README and docs/
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
-	$(PY) -m pytest -q tests/test_docs.py
+	$(PY) scripts/reference.py
+	$(PY) -m pytest -q tests/test_docs.py tests/test_reference.py
 
 sizes: ## Count the lines of each room: code, comments and tests apart
 	@$(PYTHON) scripts/sizes.py

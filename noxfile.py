@@ -66,6 +66,7 @@ def adapter(session: nox.Session, name: str, which: str) -> None:
     page = f"docs/how-to/{name}.md"
     if (CHECKOUT / page).is_file():
         tests.append(f"tests/test_docs.py::test_the_examples_of_a_page_run[{page}]")
+    tests.append("tests/test_examples.py")
     session.run(
         *("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *session.posargs),
         env={

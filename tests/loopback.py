@@ -274,7 +274,7 @@ class Provider(ThreadingHTTPServer):
 def provider() -> Iterator[Provider]:
     """A server that listens until the end of the block."""
     with Provider() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield server

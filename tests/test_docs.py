@@ -5,14 +5,21 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from loopback import provider
+from loopback_answers import Said
 
 CHECKOUT = Path(__file__).parent.parent
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
@@ -106,7 +113,7 @@ def test_the_pages_of_the_house_are_there():
 
 
 @pytest.mark.parametrize("page", RUN, ids=where)
-def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, a_provider):
     for framework in needed(page):
         pytest.importorskip(framework, reason=f"{framework} is not installed; `make test-adapters` has it")
     monkeypatch.chdir(tmp_path)
@@ -149,14 +156,53 @@ def test_an_example_with_a_wrong_type_is_found(tmp_path, cache):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
-def test_the_first_example_prints_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+def test_an_example_prints_what_the_page_shows_below_it(page, tmp_path, monkeypatch, capsys, a_provider):
     monkeypatch.chdir(tmp_path)
     found = list(blocks((CHECKOUT / page).read_text("utf-8")))
-    example = next(block for block in found if block.word == "python")
-    shown = found[found.index(example) + 1]
-    assert shown.word == "text"
-    run(example, Path(page), {"__name__": "__main__"})
-    assert capsys.readouterr().out == f"{shown.text}\n"
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    shown = 0
+    for example, below in pairwise(found):
+        if example.word != "python":
+            continue
+        run(example, Path(page), namespace)
+        printed = capsys.readouterr().out
+        if below.word == "text":
+            assert printed == f"{below.text}\n"
+            shown += 1
+    assert shown
+
+
+def clerk(body: dict[str, Any]) -> Said:
+    """Takes notes, searches its memory when it is asked something, and repeats what that found."""
+    last = body["messages"][-1]
+    content, role = last["content"], last["role"]
+    if isinstance(content, list):
+        results = [block["content"] for block in content if block["type"] == "tool_result"]
+        content, role = (results[0], "tool") if results else (content[-1]["text"], role)
+    name = str(len(body["messages"]))
+    if role == "tool":
+        return Said(name, f"You said: {json.loads(content)[0]['content']}")
+    if "?" in content:
+        return Said(name, "", calls=(("memory_search", {"query": content, "limit": 1}),))
+    return Said(name, "Noted. " + "All is well. " * 20)
+
+
+@pytest.fixture
+def a_provider(monkeypatch):
+    """What the SDKs of the examples reach: a server that refuses what the providers refuse."""
+    with provider() as server:
+        server.model = clerk
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            monkeypatch.setenv(name, "none")
+        yield
+        assert server.refused == []
+
+
+def test_the_picture_of_the_readme_is_what_its_script_draws():
+    script = CHECKOUT / "scripts" / "picture.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
 
 
 def test_there_are_examples_and_few_are_excused():

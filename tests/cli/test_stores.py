@@ -112,7 +112,7 @@ def test_a_timeline_tells_every_turn_and_every_compaction(filled: Path) -> None:
     assert turns[8]["context"] == marks[0]["tokens_after"] + turns[8]["tokens"]
     assert turns[15]["context"] == marks[1]["tokens_after"]
     lines = siltstone("timeline", filled, "work").stdout.splitlines()
-    assert lines[8].startswith(f"  compaction {marks[0]['id']} before message 32: manual, ")
+    assert lines[9].startswith(f"   ▼  compaction {marks[0]['id']} before message 32: manual, ")
     assert lines[-1] == "16 turns, 2 compactions"
     assert siltstone("timeline", filled, "notes").stdout == "0 turns, 0 compactions\n"
     assert siltstone("timeline", filled, "nobody").returncode == 2
@@ -122,7 +122,7 @@ def test_search_prints_whole_entries_and_their_places(filled: Path) -> None:
     told = process("search", filled, "notes", "fox")
     assert told.returncode == 0
     assert "the fox " + "jumps " * 40 + "over the dog" in told.stdout
-    assert "messages 0-0, user" in told.stdout
+    assert "message 0, user" in told.stdout
     found = answer("search", filled, "work", "topic3", "--limit", "2")
     assert [found["session"], found["query"]] == ["work", "topic3"]
     assert len(found["hits"]) == 2

@@ -17,4 +17,4 @@ def main() -> None:
         if error.name is None or error.name.split(".")[0] not in {"typer", "rich"}:
             raise
         sys.exit(INSTALL)
-    app()
+    app(prog_name="siltstone")  # also of `python -m siltstone`

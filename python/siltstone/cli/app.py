@@ -16,7 +16,18 @@ from rich.table import Table
 
 from siltstone import __version__, presets
 from siltstone.cli import changing, looking, memories
-from siltstone.cli.console import AsJson, choice, line, output, print_json, progress, refusals, refuse
+from siltstone.cli.benching import bench
+from siltstone.cli.console import (
+    AsJson,
+    choice,
+    line,
+    output,
+    print_json,
+    progress,
+    refusals,
+    refuse,
+    working,
+)
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
@@ -57,6 +68,7 @@ app.command(name="export")(looking.export)
 app.command(name="memory-status")(memories.memory_status)
 app.command(name="compact-memories")(memories.compact_memories)
 app.command(name="mcp")(mcp)
+app.command(name="bench")(bench)
 
 
 def _tell_version(asked: bool) -> None:
@@ -90,7 +102,11 @@ def demo_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let an offline agent read the Python standard library through a small window, then question it.
+    """Let an offline agent work in a small window.
+
+    It reads the Python standard library, and is questioned about what it no longer sees.
+
+    Example: siltstone demo --window 16000
 
     No key, no network, no model: the agent is a script, its tool calls and their outputs are real.
     """
@@ -135,7 +151,11 @@ def replay_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a policy over a recorded transcript, message by message, as an agent would meet it.
+    """Run a policy over a recorded transcript.
+
+    Message by message, as an agent would meet it.
+
+    Example: siltstone replay transcript.jsonl --window 20000 --policy threshold --policy tiered
 
     Exit code 1 tells that something was lost or broken, or that the window was exceeded.
     """
@@ -195,7 +215,9 @@ def doctor_command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at every row of a store, and tell what is not as it should be.
+    """Look at every row of a store for damage, or for secrets.
+
+    Example: siltstone doctor agent-data --repair
 
     Nothing is changed without --repair. With --secrets every text is read by the rules of redaction, and
     where a secret stands is told, never what it is.
@@ -205,14 +227,14 @@ def doctor_command(
     if secrets:
         if repair:
             refuse("--secrets changes nothing, and goes without --repair; siltstone forget takes secrets out")
-        with refusals():
+        with refusals(), working("reading every text", hidden=as_json):
             found = scan(path)
         if as_json:
             print_json(found.to_json())
         else:
             _show_secrets(found)
         raise typer.Exit(1 if found.secrets else 0)
-    with refusals():
+    with refusals(), working("reading every row", hidden=as_json):
         diagnosis = examine(path, repair=repair)
     if as_json:
         print_json(diagnosis.to_json())

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse
+from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse, working
 from siltstone.cli.looking import SessionId, StorePath, heading, plain
 from siltstone.cli.stores import (
     find_store,
@@ -29,7 +29,11 @@ __all__ = ["forget", "import_transcript", "undo"]
 
 
 def undo(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Take the last compaction or branch of a session back; what it covered is in context again.
+    """Take the last compaction of a session back.
+
+    What it covered, or a branch left out, is in context again.
+
+    Example: siltstone undo agent-data chat-1
 
     Exit code 1 tells that there was none.
     """
@@ -58,7 +62,11 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forget what was said: it leaves the log, the memory, the summaries and the files. It cannot be undone.
+    """Forget what was said, for ever.
+
+    It leaves the log, the memory, the summaries and the files. It cannot be undone.
+
+    Example: siltstone forget agent-data --session chat-1 --text "door code" --dry-run
 
     All that is given must hold. Without --yes it asks first, with the figures of a dry run; where nobody can
     be asked it refuses. Exit code 1 tells that some of the bytes are still there.
@@ -84,7 +92,7 @@ def forget(
         if not dry_run:
             if not yes:
                 _ask(path, report)
-            with opened(path, read_only=False) as held:
+            with working("forgetting", hidden=as_json), opened(path, read_only=False) as held:
                 report = held.forget(**criteria)
     if as_json:
         print_json({"store": str(path), **plain(asdict(report))})
@@ -99,7 +107,11 @@ def import_transcript(
     session: Annotated[str | None, typer.Option(help="The new session's id; of one session alone.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Append recorded messages to new sessions of a store, all keys of them as they are.
+    """Append recorded messages to new sessions of a store.
+
+    They keep all of their keys. Transcripts of Claude Code and exports of ChatGPT are known by their content.
+
+    Example: siltstone import ~/.claude/projects/my-project/session.jsonl agent-data
 
     A session that has messages already is refused, and nothing of the transcript is written. A file of
     `siltstone export` with everything, a segments.jsonl or a knowledge.jsonl (with --session) is known by its
@@ -117,7 +129,7 @@ def import_transcript(
         names = [each.name if session is None else session for each in transcripts]
         if len(set(names)) < len(names):
             refuse(f"{transcript} has two sessions of the same id: {_twice(names)!r}")
-        with MemoryStore.open(store) as held:
+        with working(f"importing {transcript.name}", hidden=as_json), MemoryStore.open(store) as held:
             for session_id in names:
                 if held.stats(session_id).messages:
                     refuse(f"the store {held.path!r} has messages of session {session_id!r} already")
@@ -137,7 +149,7 @@ def import_transcript(
 
 
 def _import_archive(path: Path, store: Path, session: str | None, kind: str, *, as_json: bool) -> None:
-    with refusals(), MemoryStore.open(store) as held:
+    with refusals(), working(f"importing {path.name}", hidden=as_json), MemoryStore.open(store) as held:
         if kind == "everything":
             done = import_everything(held, path, session_id=session)
         elif kind == "segments":

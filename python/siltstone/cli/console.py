@@ -9,11 +9,29 @@ from typing import Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from siltstone.errors import SiltstoneError
 
-__all__ = ["AsJson", "choice", "errors", "line", "output", "print_json", "progress", "refusals", "refuse"]
+__all__ = [
+    "AsJson",
+    "choice",
+    "errors",
+    "line",
+    "output",
+    "print_json",
+    "progress",
+    "refusals",
+    "refuse",
+    "working",
+]
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
@@ -47,6 +65,20 @@ def progress(*, hidden: bool) -> Iterator[Progress]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, disable=hidden or not errors.is_terminal) as shown:
         yield shown
+
+
+@contextmanager
+def working(text: str, *, hidden: bool) -> Iterator[None]:
+    """Around a step of unknown length that may take long: what is done, and for how long; then it is gone.
+
+    It is on standard error, and nothing is where that is no terminal. Nothing else may be printed meanwhile.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=errors, transient=True, disable=hidden or not errors.is_terminal
+    ) as shown:
+        shown.add_task(text, total=None)
+        yield
 
 
 @contextmanager

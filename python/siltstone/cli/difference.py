@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from rich.cells import cell_len, set_cell_size
 
 from siltstone.cli.console import line, output
 from siltstone.errors import CompactionNotFoundError
@@ -15,6 +18,19 @@ __all__ = ["Change", "difference", "show_difference"]
 
 _LONGEST = 60  #: characters that are told of a message; a narrow terminal shows fewer
 _BEFORE, _LEAST = 33, 20  #: columns before them, and so many there are at least
+_SUMMARY = 12  #: lines of a summary that a terminal shows
+_INDENT = " " * 15
+_CALL = re.compile(r"\[(call|result) \S+: ")  #: ids tell nothing here
+_REASONS = {
+    "history_tokens": "the history had reached the threshold",
+    "input_tokens": "the last request had reached the threshold",
+    "bytes": "the request had reached the threshold in bytes",
+    "fraction": "a share of the window had been reached",
+    "count": "there were too many messages",
+    "overflow": "the request did not fit the window",
+    "manual": "it was asked for",
+    "model": "the model asked for it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +113,8 @@ def show_difference(change: Change) -> None:
     """Prints *change*: a line for each message, with what became of it."""
     record = change.record
     saved = record.tokens_before - record.tokens_after
-    line(f"compaction {record.id} by {record.policy or 'nobody'}, reason {record.reason}")
+    line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
+    line(f"reason {record.reason}{_why(record)}")
     line(f"{record.tokens_before:,} to {record.tokens_after:,} tokens: {saved:,} fewer in each request")
     if record.usage:
         sent, received = (
@@ -105,19 +122,40 @@ def show_difference(change: Change) -> None:
         )
         line(f"cost: {len(record.usage)} model calls, {sent:,} tokens sent, {received:,} received")
     if change.earlier:
-        line(f"{change.earlier:,} messages had been summarised before", "dim")
+        line(
+            f"{change.earlier:,} messages had been summarised before: the new summary stands for them too",
+            "dim",
+        )
     found = set(change.archived)
     room = max(_LEAST, output.width - _BEFORE)
     for each in change.summarised:
         mark = "- archived    " if each["seq"] in found else "- log only    "
         line(f"{mark}{each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}", "red")
-    line(f"+ summary      {record.summary.strip()}", "green")
+    for place, text in enumerate(_summary_lines(record.summary)):
+        line(f"{'+ summary      ' if place == 0 else _INDENT}{text}", "green")
     for each in change.kept:
         line(f"  kept        {each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}")
     line(
         f"{len(change.summarised):,} summarised, {len(change.archived):,} of them can be found by a search, "
         f"{len(change.kept):,} kept"
     )
+
+
+def _why(record: CompactionRecord) -> str:
+    said = _REASONS.get(record.reason, "")
+    return f": {said}" if said else ""
+
+
+def _summary_lines(summary: str) -> list[str]:
+    """The summary; in a terminal its beginning, each line as long as there is room."""
+    lines = [text for text in summary.strip().splitlines() if text.strip()]
+    if not output.is_terminal:
+        return lines
+    room = max(_LEAST, output.width - len(_INDENT))
+    shown = [_cut(text, room) for text in lines[:_SUMMARY]]
+    if len(lines) > _SUMMARY:
+        shown.append(f"... {len(lines) - _SUMMARY} more lines; without --diff all of them are shown")
+    return shown
 
 
 def _numbers(covers: tuple[tuple[int, int], ...]) -> set[int]:
@@ -127,9 +165,10 @@ def _numbers(covers: tuple[tuple[int, int], ...]) -> set[int]:
 def _shown(session: Session, seq: int) -> dict[str, Any]:
     (raw,) = session.log(seq, seq + 1)
     message = read_message(raw, seq)
-    text = " ".join(in_words(message).split())
+    text = _CALL.sub(r"[\1 ", " ".join(in_words(message).split()))
     return {"seq": seq, "role": message.role, "text": _cut(text, _LONGEST)}
 
 
 def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
+    """*text* in *room* columns."""
+    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"

@@ -31,7 +31,12 @@ def facts(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what is known of a session: what holds, the newest first; with a query the best first."""
+    """List the facts of a session that hold now.
+
+    The newest are first; with a query, those that fit best.
+
+    Example: siltstone facts agent-data chat-1 "favourite colour"
+    """
     with (
         refusals(),
         opened(store, read_only=True) as held,

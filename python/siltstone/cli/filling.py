@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siltstone.cli.console import line, output
+from siltstone.compaction.breakdown import ContextBreakdown
 from siltstone.messages import Message, summary_level
 from siltstone.tokens import TokenRule
 
 __all__ = ["categories", "draw"]
 
-_BAR = 40  #: columns of a bar that is full
+_BAR, _LEAST_BAR = 60, 8  #: columns of a bar that is full, by the width of the terminal
+_FIGURES = 21  #: columns of what stands around it
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_STYLES = {
+    "system": "magenta",
+    "summaries": "green",
+    "user": "cyan",
+    "assistant": "blue",
+    "tool": "yellow",
+}
 _SYSTEM = ("system", "developer")
 
 
@@ -23,16 +33,41 @@ def categories(view: Sequence[Message], rule: TokenRule) -> dict[str, int]:
     return {name: rule.count(groups[name]) for name in order}
 
 
-def draw(bands: dict[str, int], whole: int, free: int | None) -> None:
-    """A line for each category: its share of *whole* as a bar where there is a terminal, and its tokens."""
-    shown = bands if free is None else {**bands, "free": free}
+def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> None:
+    """A line for each category with its tokens and its share, and a bar where there is a terminal.
+
+    There the line above tells the whole in a sentence.
+    """
+    whole = window or full.total_tokens
+    shown = {**bands, "free": full.remaining_tokens} if window else bands
     widest = max(map(len, shown), default=0)
+    room = max(_LEAST_BAR, min(_BAR, output.width - widest - _FIGURES))
+    if output.is_terminal:
+        line(_sentence(full, window), "bold")
     for name, tokens in shown.items():
         share = min(1.0, tokens / whole) if whole else 0.0
-        filled = round(_BAR * share)
-        mark = "░" if name == "free" else "█"
-        bar = f"{mark * filled}{' ' * (_BAR - filled)}  " if output.is_terminal else ""
-        line(f"{name:<{widest}}  {bar}{tokens:>9,}  {share:>6.1%}")
+        bar = f"{_bar(share, room, free=name == 'free')}  " if output.is_terminal else ""
+        line(f"{name:<{widest}}  {bar}{tokens:>9,}  {share:>6.1%}", _style(name))
+
+
+def _sentence(full: ContextBreakdown, window: int | None) -> str:
+    said = f"{full.total_tokens:,} tokens"
+    if window is not None:
+        said += f" of {window:,}, {full.total_tokens / window:.0%}"
+    summaries = " and summaries" * bool(full.summary_tokens)
+    return f"{said}: {full.message_count:,} of {full.messages_seen:,} messages{summaries}"
+
+
+def _bar(share: float, room: int, *, free: bool) -> str:
+    """*share* of *room* columns; what is there at all has an eighth of one."""
+    if free:
+        return f"{'·' * round(room * share):<{room}}"
+    eighths = max(round(room * 8 * share), share > 0)
+    return f"{'█' * (eighths // 8) + _EIGHTHS[eighths % 8]:<{room}}"
+
+
+def _style(name: str) -> str:
+    return next((style for start, style in _STYLES.items() if name.startswith(start)), "dim")
 
 
 def _category(message: Message) -> str:

@@ -11,8 +11,9 @@ from typing import Annotated, Any, get_args
 import typer
 
 from siltstone import tokens
-from siltstone.cli.console import AsJson, choice, line, print_json, refusals, refuse
+from siltstone.cli.console import AsJson, choice, line, output, print_json, refusals, refuse, working
 from siltstone.cli.difference import difference, show_difference
+from siltstone.cli.explaining import explained
 from siltstone.cli.filling import categories, draw
 from siltstone.cli.stores import opened, opened_session, require_session
 from siltstone.compaction import breakdown
@@ -78,7 +79,12 @@ def sessions(
     limit: Annotated[int, typer.Option(min=1, help="Sessions at most.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List the sessions of a store in the order of their first writes."""
+    """List the sessions of a store.
+
+    They are in the order of their first writes.
+
+    Example: siltstone sessions agent-data --limit 20
+    """
     with refusals(), opened(store, read_only=True) as held:
         page = held.sessions(namespace, start, limit)
     if as_json:
@@ -105,7 +111,9 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search what a session has in memory: what was compacted away, and what was indexed by hand.
+    """Search the memory of a session.
+
+    It has what was compacted away, and what was indexed by hand.
 
     Example: siltstone search agent-data chat-1 "door code" --explain
     """
@@ -118,7 +126,8 @@ def search(
         return
     for hit in hits:
         start, end = hit.source_range
-        line(f"{hit.score:.3f}  messages {start}-{end - 1}, {hit.role}, {_moment(hit.created_at)}", "dim")
+        place = f"message {start}" if end == start + 1 else f"messages {start}-{end - 1}"
+        line(f"{hit.score:.3f}  {place}, {hit.role}, {_moment(hit.created_at)}", "cyan")
         line(hit.content)
         for said in explained(hit.explain or {}):
             line(f"  {said}", "dim")
@@ -133,7 +142,12 @@ def show(
     end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which is left out.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the messages of a session's log, with their numbers: every message ever appended."""
+    """Show the messages of a session, with their numbers.
+
+    The log has every message ever appended.
+
+    Example: siltstone show agent-data chat-1 --start 40 --end 60
+    """
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
         rows = list(log_rows(held.open_log(session), start, end))
@@ -155,7 +169,9 @@ def compactions(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the compactions and branches of a session, oldest first, with what each came to.
+    """List the compactions of a session, oldest first.
+
+    Each has its summary; a branch of the history is one of them.
 
     Example: siltstone compactions agent-data chat-1 --diff 2
     """
@@ -185,7 +201,7 @@ def context(
     estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
     as_json: AsJson = False,
 ) -> None:
-    """Tell what fills the context of a session, in tokens, by category.
+    """Tell what fills the context of a session, in tokens.
 
     Example: siltstone context agent-data chat-1 --window 200000
 
@@ -212,9 +228,10 @@ def context(
     if as_json:
         print_json({"session": session, "estimator": estimator, **shown, "categories": bands})
     else:
-        draw(bands, window or full.total_tokens, full.remaining_tokens if window else None)
-        for name, value in shown.items():
-            line(f"{name.replace('_', ' ')}: {value:,}")
+        draw(bands, full, window)
+        if not output.is_terminal:
+            for name, value in shown.items():
+                line(f"{name.replace('_', ' ')}: {value:,}")
     raise typer.Exit(1 if window is not None and full.total_tokens > window else 0)
 
 
@@ -224,7 +241,12 @@ def expand(
     compaction: Annotated[int, typer.Argument(help="Its id, as `siltstone compactions` shows it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the messages that a summary stands for, or that left with a branch."""
+    """Show the messages that a summary stands for.
+
+    Of a branch they are those that left with it.
+
+    Example: siltstone expand agent-data chat-1 2
+    """
     with refusals(), opened_session(store, session, read_only=True) as (_, held):
         messages = held.expand(compaction)
     if as_json:
@@ -248,7 +270,11 @@ def export(
     ] = FileFormat.transcript,
     as_json: AsJson = False,
 ) -> None:
-    """Write the messages of a session's log as JSON lines, as they were appended; `import` reads them back.
+    """Write the messages of a session as JSON lines.
+
+    They are as they were appended, and `import` reads them back.
+
+    Example: siltstone export agent-data chat-1 chat-1.jsonl
 
     Other formats have all of the session, or are the documented files of an archive. With --json it prints
     what was written, and needs a file.
@@ -266,7 +292,10 @@ def export(
                 typer.echo(text)
             return
         count = 0
-        with transcript.open("x", encoding="utf-8") as file:
+        with (
+            working(f"writing {transcript.name}", hidden=as_json),
+            transcript.open("x", encoding="utf-8") as file,
+        ):
             for count, text in enumerate(texts, 1):  # noqa: B007 - how many there were
                 file.write(f"{text}\n")
     if as_json:
@@ -280,7 +309,11 @@ def _export_archive(store: Path, session: str, path: Path | None, kind: FileForm
         refuse(f"--format {kind.value} needs a file")
     if path.exists():
         refuse(f"{path} exists already")
-    with refusals(), opened(store, read_only=True) as held:
+    with (
+        refusals(),
+        working(f"writing {path.name}", hidden=as_json),
+        opened(store, read_only=True) as held,
+    ):
         require_session(held, session)
         count = _WRITERS[kind](held, [session], path)
     if as_json:
@@ -310,23 +343,6 @@ def _row(row: LogRow) -> dict[str, Any]:
 
 def _text(row: LogRow) -> str:
     return in_words(read_message(decode(row.raw), row.seq))
-
-
-def explained(explain: dict[str, Any]) -> Iterator[str]:
-    """How a score came about, a part a line; the terms of the query by what they are worth."""
-    terms = explain.get("terms", ())
-    for term in terms:
-        said = ", ".join(f"{key} {_figure(value)}" for key, value in term.items() if key != "term")
-        yield f"{term['term']}: {said}"
-    for key, value in explain.items():
-        if key not in ("terms", "neighbors") and value is not None:
-            yield f"{key.replace('_', ' ')}: {_figure(value)}"
-    for neighbour in explain.get("neighbors", ()):
-        yield "beside: " + ", ".join(f"{key} {_figure(value)}" for key, value in neighbour.items())
-
-
-def _figure(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def heading(record: CompactionRecord) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from siltstone.cli.console import AsJson, line, print_json, refusals
+from siltstone.cli.console import AsJson, line, print_json, refusals, working
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import find_store, opened, require_session
 from siltstone.outcome import Compacted, Failed
@@ -18,7 +18,11 @@ __all__ = ["compact_memories", "memory_status"]
 
 
 def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Tell what each summary of a waterfall session stands for, and whether anything is missing.
+    """Tell the state of the memory of a waterfall session.
+
+    It says what each summary stands for, and whether anything is missing.
+
+    Example: siltstone memory-status agent-data chat-1
 
     Exit code 1 tells that something is.
     """
@@ -33,11 +37,15 @@ def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False)
 
 
 def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Run the summaries of a waterfall session now, below their trigger too.
+    """Run the summaries of a waterfall session now.
+
+    It does so below their trigger too.
+
+    Example: siltstone compact-memories agent-data chat-1
 
     Exit code 1 tells that nothing was compacted, and why.
     """
-    with refusals(), _session(store, session) as held:
+    with refusals(), _session(store, session) as held, working("summarising", hidden=as_json):
         outcome = held.compact_memories()
     done = isinstance(outcome, Compacted)
     reason = "" if isinstance(outcome, Compacted) else f"{outcome.reason}: {outcome.message}"

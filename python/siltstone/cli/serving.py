@@ -45,7 +45,7 @@ def mcp(
         bool, typer.Option("--json", help="With --http: print address and token as one JSON object.")
     ] = False,
 ) -> None:
-    """Serve one session to MCP clients such as Claude Code, over standard input and output.
+    """Serve one session to MCP clients, such as Claude Code.
 
     Clients may read. Saving and forgetting are offered only where the options below allow it. Which session
     it is, no client can say.

@@ -14,8 +14,8 @@ from siltstone.values import asdict, dataclass
 
 __all__ = ["Mark", "TurnTokens", "timeline", "told"]
 
-_BAR, _LEAST_BAR = 40, 8  # columns of the longest bar, by the width of the terminal
-_SAID = 66  # columns of what stands before it
+_BAR, _LEAST_BAR = 60, 8  # columns of the longest bar, by the width of the terminal
+_SAID = 44  # columns of what stands before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,12 @@ class Mark:
 
 
 def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Tell a session turn by turn: tokens said, tokens in context, and a mark at each compaction."""
+    """Tell a session turn by turn, in tokens.
+
+    It shows what was said, what was in context after it, and each compaction.
+
+    Example: siltstone timeline agent-data chat-1
+    """
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
         turns, marks = told(held.open_log(session))
@@ -58,20 +63,30 @@ def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> N
         shown = {"turns": [asdict(each) for each in turns], "compactions": [asdict(each) for each in marks]}
         print_json(plain({"session": session, **shown}))
         return
-    most = max((turn.context for turn in turns), default=0)
+    most = max([*(turn.context for turn in turns), *(mark.tokens_before for mark in marks)], default=0)
+    if turns:
+        line(f"{'turn':>4}  {'messages':<13}  {'said':>9}  {'in context':>10}", "bold")
     waiting = list(marks)
-    widest = _SAID if output.is_terminal else 0
-    longest = max(_LEAST_BAR, min(_BAR, output.width - widest - 2))
     for turn in turns:
-        span = f"messages {turn.start}-{turn.end - 1}"
-        said = f"turn {turn.turn}, {span}: {turn.tokens:,} tokens, {turn.context:,} in context"
-        bar = "█" * round(longest * turn.context / most) if output.is_terminal and most else ""
-        line(f"{said:<{widest}}  {bar}".rstrip())
+        span = f"{turn.start}-{turn.end - 1}"
+        said = f"{turn.turn:>4}  {span:<13}  {turn.tokens:>9,}  {turn.context:>10,}"
+        line(f"{said}  {_bar(turn.context, most)}".rstrip())
         while waiting and waiting[0].seq <= turn.end:
-            mark = waiting.pop(0)
-            change = f"{mark.tokens_before:,} to {mark.tokens_after:,} tokens"
-            line(f"  compaction {mark.id} before message {mark.seq}: {mark.reason}, {change}", "dim")
+            line(_told(waiting.pop(0)), "yellow")
     line(f"{len(turns)} turns, {len(marks)} compactions")
+
+
+def _told(mark: Mark) -> str:
+    change = f"{mark.tokens_before:,} to {mark.tokens_after:,} tokens"
+    return f"   ▼  compaction {mark.id} before message {mark.seq}: {mark.reason}, {change}"
+
+
+def _bar(tokens: int, most: int) -> str:
+    """*tokens* as a bar, where there is a terminal."""
+    if not output.is_terminal or not most:
+        return ""
+    longest = max(_LEAST_BAR, min(_BAR, output.width - _SAID))
+    return "█" * round(longest * tokens / most)
 
 
 def told(log: SessionLog) -> tuple[list[TurnTokens], list[Mark]]:

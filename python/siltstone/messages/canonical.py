@@ -45,7 +45,7 @@ def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
 
 
 def text_digests(raws: list[RawMessage]) -> bytes | None:
-    """Of each message a digest of its JSON text, one behind the other: :func:`begins_alike` compares by it.
+    """Of each message a digest of its JSON text, one behind the other: ``begins_alike`` compares by it.
 
     None where one cannot be written as JSON.
     """

@@ -1,0 +1,133 @@
+"""``siltstone bench``: how long the calls of a turn take on this machine."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import typer
+
+from siltstone import __version__
+from siltstone.cli.console import AsJson, line, print_json, progress
+from siltstone.compaction import CompactionConfig, ThresholdCompactor
+from siltstone.memory import Entry
+from siltstone.session import Session
+from siltstone.stores import MemoryStore
+
+__all__ = ["bench"]
+
+_REPEATS: Final = 200  #: calls of each kind, of which the median and the slowest hundredth are told
+_BATCH: Final = 500  #: messages that are written in one call while the session is filled
+_WINDOW: Final = 1_000_000
+
+
+def bench(
+    messages: Annotated[
+        int, typer.Option(min=100, help="Messages of the session, and entries of its memory.")
+    ] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the calls of a turn on this machine.
+
+    It makes a store in a temporary directory, fills it with made-up messages, and takes it away again.
+
+    Example: siltstone bench --messages 1000
+    """
+    with progress(hidden=as_json) as bar:
+        task = bar.add_task("measuring", total=6)
+        with tempfile.TemporaryDirectory(prefix="siltstone-bench-") as folder:
+            times = _measured(folder, messages, lambda: bar.advance(task))
+    machine = {"siltstone": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    if as_json:
+        print_json({**machine, "messages": messages, "microseconds": times})
+        return
+    line(f"siltstone {__version__}, Python {machine['python']}, {machine['machine']}, {messages:,} messages")
+    line(f"{'':<36}{'median':>12}{'99 %':>12}", "bold")
+    for name, found in times.items():
+        line(f"{name:<36}{_shown(found['p50']):>12}{_shown(found['p99']):>12}")
+
+
+def _measured(folder: str, count: int, step: Callable[[], object]) -> dict[str, dict[str, float]]:
+    """Median and 99th percentile of each call, in microseconds."""
+    times = {}
+    with MemoryStore.open(folder) as store:
+        for start in range(0, count, _BATCH):
+            texts = (_text(number) for number in range(start, min(start + _BATCH, count)))
+            store.index("bench", [Entry(text, (0, 1)) for text in texts])
+        step()
+        with Session.open(None, "bench", memory=store, context_window=_WINDOW) as session:
+            for start in range(0, count, _BATCH):
+                numbers = range(start, min(start + _BATCH, count))
+                session.append(*({"role": _role(number), "content": _text(number)} for number in numbers))
+            session.prepare()
+            step()
+            times["append, on disk"] = _timed(
+                lambda at: session.append({"role": "user", "content": _text(at)})
+            )
+            times["prepare, nothing due"] = _timed(
+                lambda _at: session.prepare(),
+                before=lambda _at: session.append({"role": "user", "content": "ok"}),
+            )
+            step()
+            session.search("pump 1", limit=5)
+            times["search, best 5"] = _timed(lambda at: session.search(f"pressure of pump {at}", limit=5))
+            step()
+        policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=4_000))
+        with Session.open(None, "compact", memory=store, policy=policy, context_window=8_000) as session:
+            times["a compaction of 4,000 tokens"] = _timed(
+                lambda _at: session.compact(), before=lambda at: _fill(session, at), repeats=20
+            )
+            step()
+    began = time.perf_counter()
+    with MemoryStore.open(folder) as store:
+        store.search("bench", "pump 1", 5)
+        opened = (time.perf_counter() - began) * 1e6
+    times["open a store, and its first search"] = {"p50": opened, "p99": opened}
+    step()
+    return times
+
+
+def _timed(
+    call: Callable[[int], object],
+    *,
+    before: Callable[[int], object] = lambda _at: None,
+    repeats: int = _REPEATS,
+) -> dict[str, float]:
+    """The times of *repeats* calls; *before* goes before each, and is not counted."""
+    found = []
+    gc.disable()
+    try:
+        for at in range(repeats):
+            before(at)
+            began = time.perf_counter()
+            call(at)
+            found.append((time.perf_counter() - began) * 1e6)
+    finally:
+        gc.enable()
+    found.sort()
+    return {"p50": round(statistics.median(found), 1), "p99": round(found[int(len(found) * 0.99)], 1)}
+
+
+def _fill(session: Session, at: int) -> None:
+    session.append(*({"role": _role(each), "content": _text(at * 40 + each)} for each in range(40)))
+
+
+def _role(number: int) -> str:
+    return "assistant" if number % 2 else "user"
+
+
+def _text(number: int) -> str:
+    """About 400 bytes, no two of them alike."""
+    rows = (f"At minute {minute} pump {number} held {number * 7 % 997 + minute} bar." for minute in range(9))
+    return f"Report {number}, station {number % 41}. {' '.join(rows)}"
+
+
+def _shown(microseconds: float) -> str:
+    if microseconds < 1_000:
+        return f"{microseconds:,.0f} µs"
+    return f"{microseconds / 1_000:,.1f} ms"
