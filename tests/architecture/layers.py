@@ -187,15 +187,17 @@ RUST_WALLS = {
 RUST_FAMILIES = {
     "condense": ["bytes seen tables", "lines"],
     "analyse": [
-        "date fold irregular key memo order passages stop",
-        "normal words",
+        "date fold irregular key language memo order passages stop",
+        "function_words normal",
+        "words",
+        "detect",
         "reader",
         "analyser",
         "terms",
         "fields near window",
     ],
     "bm25": [
-        "chain params scored spare terms",
+        "chain languages params scored spare terms",
         "lists score speakers",
         "norms scratch",
         "index once",

@@ -54,8 +54,8 @@ def test_what_was_asked_in_twelve_languages_is_found_in_each(data_dir: Path, tmp
     )
     found = {language: figures.recall[10] for language, figures in report.categories.items()}
     assert (len(found), report.pooled.questions) == (12, 12 * 225)
-    assert report.pooled.recall[10] >= 0.97, found
-    assert min(found.values()) >= 0.91, found
+    assert report.pooled.recall[10] >= 0.975, found
+    assert min(found.values()) >= 0.95, found
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))

@@ -1,24 +1,30 @@
-"""Text to terms, by the analyser ``lexical-3``."""
+"""Text to terms, by the analyser ``lexical-4``."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 
 import snowballstemmer
 
 from siltstone._reference.english import IRREGULAR, STOP_WORDS
 from siltstone._reference.han import FUNCTION_CHARACTERS, is_han
+from siltstone._reference.languages import FUNCTION_WORDS, STEMMERS
 from siltstone._reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS
 from siltstone._reference.scripts import stem
 from siltstone._reference.tokenize import kind, lower, repaired
 
 __all__ = [
+    "alternatives",
+    "characters",
     "date_words",
     "is_person",
     "is_stop_word",
+    "language_of",
     "name_of",
     "normal",
     "passages",
@@ -36,49 +42,119 @@ UNSPACED = [
     (0x109A, 0x109F), (0xA9E0, 0xA9EF), (0xA9FA, 0xA9FE), (0xAA60, 0xAA7F), (0x1780, 0x17DD),
 ]  # fmt: skip
 APOSTROPHES = "'\u2019\u02bc"
+#: Articles and the like that French, Italian and their kin tie to the next word.
+ELIDED = frozenset(
+    ["all", "c", "d", "dall", "dell", "j", "jusqu", "l", "lorsqu", "n", "nell", "puisqu", "qu", "sull"]
+)
 ROLES = frozenset(
     ["agent", "ai", "assistant", "bot", "developer", "function", "human", "model", "system", "tool", "user"]
 )
 
+LETTER_OF = {"de": "\u00df", "tr": "\u0131"}  # which no other of the languages has
+# A text is of a language that leads English by two of its words, and has a word in six of it.
+LEAD = 2
+SHARE = 6
+
 _stem = snowballstemmer.stemmer("english").stemWord
+_stems = {code: snowballstemmer.stemmer(name).stemWord for code, name in STEMMERS.items()}
 
 
-def terms(text: str) -> list[str]:
+def terms(text: str, language: str = "en") -> list[str]:
     """The terms of *text*: its words without those that say nothing, unless there is nothing else."""
-    return [normal(word) for word in telling_words(text)]
+    return [normal(word, language) for word in telling_words(text, language)]
 
 
-def normal(word: str) -> str:
-    """The base of an irregular form, with an ``s`` or not; then its English stem, or that of its script."""
-    word = IRREGULAR.get(word) or IRREGULAR.get(word.removesuffix("s"), word)
+def language_of(text: str) -> str:
+    """The language of *text*: ``en`` where no other is certain, and for Vietnamese, which is read alike."""
+    found = words(text)
+    votes = Counter(code for word in found for code in _speaks_for(word))
+    best = min(FUNCTION_WORDS, key=lambda code: (-votes[code], code))
+    leads = votes[best] - sum(word in STOP_WORDS for word in found) >= LEAD
+    return best if leads and votes[best] * SHARE >= len(found) and best != "vi" else "en"
+
+
+@lru_cache(maxsize=1 << 16)
+def _speaks_for(word: str) -> list[str]:
+    """The languages that a word is one of; a single letter is none."""
+    return [
+        code
+        for code, known in FUNCTION_WORDS.items()
+        if (len(word) > 1 and word in known) or LETTER_OF.get(code, " ") in word
+    ]
+
+
+def normal(word: str, language: str = "en") -> str:
+    """Its stem; in English of the base of an irregular form, with an ``s`` or not."""
+    if language == "en":
+        word = IRREGULAR.get(word) or IRREGULAR.get(word.removesuffix("s"), word)
     if len(word) > LONGEST:
         return word
-    return str(_stem(word)) if re.fullmatch("[a-z]+", word) else stem(word)
+    if language == "en" and re.fullmatch("[a-z]+", word):
+        return str(_stem(word))
+    if language != "en" and re.fullmatch("[a-z\u00df-\u00f6\u00f8-\u024f\u1e00-\u1eff]+", word):
+        return str(_stems[language](word))
+    return stem(word)
 
 
-def telling_words(text: str) -> list[str]:
+def telling_words(text: str, language: str = "en") -> list[str]:
     """The words of *text* that say something, or all where none does."""
-    found = _read_all(text)
+    found = [(word, says) for word, says in _read_all(text, language) if says is not None]
     return [word for word, says in found if says] or [word for word, _ in found]
 
 
-def is_stop_word(word: str) -> bool:
+def characters(text: str, language: str = "en") -> list[tuple[int, str]]:
+    """The characters of CJK runs, each with the number of terms before it."""
+    found = _read_all(text, language)
+    is_any = any(says for _, says in found)
+    at, inside = 0, []
+    for word, says in found:
+        if says is None:
+            inside.append((at, word))
+        else:
+            at += says or not is_any
+    return inside
+
+
+def alternatives(text: str, languages: list[str]) -> list[tuple[str, list[str], bool]]:
+    """For each word of a query its terms in English and in *languages*, and whether it says nothing in one.
+
+    Words that say nothing in any of them are left out, unless there is nothing else.
+    """
+    every = ["en", *languages]
+    read = [[(word, says) for word, says in _read_all(text, each) if says is not None] for each in every]
+    found = []
+    for same in zip(*read, strict=True):
+        word = same[0][0]
+        says = [each for each, (_, says) in zip(every, same, strict=True) if says]
+        if says:
+            found.append(
+                (word, list(dict.fromkeys(normal(word, each) for each in says)), len(says) < len(every))
+            )
+    if found:
+        return found
+    return [(word, list(dict.fromkeys(normal(word, each) for each in every)), False) for word, _ in read[0]]
+
+
+def is_stop_word(word: str, language: str = "en") -> bool:
     """Whether a word in lower case says nothing."""
-    return word in STOP_WORDS or word in STOP_WORDS_OF_SCRIPTS
+    return word in STOP_WORDS_OF_SCRIPTS or word in (
+        STOP_WORDS if language == "en" else FUNCTION_WORDS[language]
+    )
 
 
 def words(text: str) -> list[str]:
     """Words, parts of words, and compounds, in lower case; pairs of CJK, triples of Thai and its like."""
-    return [word for word, _ in _read_all(text)]
+    return [word for word, says in _read_all(text, "en") if says is not None]
 
 
-def _read_all(text: str) -> list[tuple[str, bool]]:
-    """The words of *text*, each with whether it says anything."""
-    found: list[tuple[str, bool]] = []
+@lru_cache(maxsize=16)
+def _read_all(text: str, language: str) -> list[tuple[str, bool | None]]:
+    """The words of *text*, each with whether it says anything; None for a character inside of CJK."""
+    found: list[tuple[str, bool | None]] = []
     for piece in repaired(text).split():
         rest = fold(piece)
         while rest:
-            rest = _read(rest, found)
+            rest = _read(rest, found, language)
     return found
 
 
@@ -88,10 +164,10 @@ def fold(piece: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
-def passages(found: list[str]) -> list[list[str]]:
-    """Overlapping stretches of terms that cover all of them; at least one."""
+def passages(found: list[str]) -> list[tuple[int, list[str]]]:
+    """Overlapping stretches of terms that cover all of them, each with its place; at least one."""
     last = max(0, len(found) - OVERLAP - 1)
-    return [found[start : start + PASSAGE] for start in range(0, last + 1, PASSAGE - OVERLAP)]
+    return [(start, found[start : start + PASSAGE]) for start in range(0, last + 1, PASSAGE - OVERLAP)]
 
 
 def name_of(role: str, name: str | None) -> str:
@@ -112,10 +188,10 @@ def date_words(milliseconds: int) -> list[str]:
     return [day.strftime("%B").lower(), str(day.year), str(day.day)]
 
 
-def _read(rest: str, found: list[tuple[str, bool]]) -> str:
+def _read(rest: str, found: list[tuple[str, bool | None]], language: str) -> str:
     """Adds what *rest* begins with to *found*, and gives what follows it."""
     if _kind(rest[0]) == "letter":
-        return _read_compound(rest, found)
+        return _read_compound(rest, found, language)
     if _kind(rest[0]) == "unspaced":
         return _read_unspaced(rest, found)
     if _kind(rest[0]) != "cjk":
@@ -124,11 +200,17 @@ def _read(rest: str, found: list[tuple[str, bool]]) -> str:
     run = rest[:end]
     chinese = all(map(is_han, run))
     words = [one + next_one for one, next_one in pairwise(run)] or [run]
-    found += [(word, not (chinese and FUNCTION_CHARACTERS.intersection(word))) for word in words]
+    says = [not (chinese and FUNCTION_CHARACTERS.intersection(word)) for word in words]
+    if end == 1:
+        found.append((run, says[0]))
+        return rest[end:]
+    for c, word, tells in zip(run, words, says, strict=False):
+        found += [(c, None), (word, tells)]
+    found.append((run[-1], None))
     return rest[end:]
 
 
-def _read_unspaced(rest: str, found: list[tuple[str, bool]]) -> str:
+def _read_unspaced(rest: str, found: list[tuple[str, bool | None]]) -> str:
     """Reads a run of a script without spaces: its overlapping triples of code points, or all of it."""
     end = next((at for at, c in enumerate(rest) if _kind(c) not in ("unspaced", "mark")), len(rest))
     run = "".join(map(lower, rest[:end]))
@@ -137,7 +219,7 @@ def _read_unspaced(rest: str, found: list[tuple[str, bool]]) -> str:
     return rest[end:]
 
 
-def _read_compound(rest: str, found: list[tuple[str, bool]]) -> str:
+def _read_compound(rest: str, found: list[tuple[str, bool | None]], language: str) -> str:
     """Reads words that a hyphen, underscores, or a dot between digits join: the parts, then the whole."""
     parts: list[str] = []
     whole, next_rest = "", rest
@@ -150,7 +232,7 @@ def _read_compound(rest: str, found: list[tuple[str, bool]]) -> str:
         joint, next_rest = _joint(last, rest)
     if len(parts) > 1:
         parts.append(whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole)
-    found += [(part, not is_stop_word(part)) for part in parts]
+    found += [(part, not is_stop_word(part, language)) for part in parts]
     return rest
 
 
@@ -172,6 +254,9 @@ def _read_word(rest: str) -> tuple[str, str, str]:
         if c in APOSTROPHES:
             if rest[1:2] in ("s", "S") and _kind(rest[2:3]) not in ("letter", "mark"):
                 return word, rest[1], rest[2:]
+            if word.lower() in ELIDED and _kind(rest[1:2]) == "letter":
+                word, last, rest = "", "", rest[1:]  # l'eau is eau
+                continue
             if _kind(rest[1:2]) != "letter":
                 break
         elif _kind(c) in ("letter", "mark"):

@@ -10,6 +10,8 @@ Terms are known by their 64-bit hashes. ``idf`` is Lucene's, which is never nega
 
 A term that no text has counts for the ceiling, with ``df = 0``. With ``k3`` what the query repeats counts for
 less each time: ``w(t) = qtf(t) * (k3 + 1) / (qtf(t) + k3) * idf(t)``.
+
+``dl`` is the number of terms, unless it is given.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 __all__ = ["K1", "B", "parts", "sums", "total"]
 
@@ -33,26 +36,30 @@ def parts(
     k3: float | None = None,
     ceiling: float = CEILING,
     factors: Mapping[int, float] | None = None,
+    lengths: Sequence[int] | None = None,
+    spare: AbstractSet[int] = frozenset(),
 ) -> tuple[list[list[float]], float]:
     """For each document the part of each term, in ascending order of hash; and the ceiling.
 
-    *factors* has what the weights of some terms are multiplied by.
+    *factors* has what the weights of some terms are multiplied by; terms in *spare* stand beside another one
+    for the same word, and count for no more than that in the ceiling.
     """
-    average = sum(document.total() for document in documents) / len(documents) if documents else 0.0
+    lengths = [document.total() for document in documents] if lengths is None else lengths
+    average = sum(lengths) / len(documents) if documents else 0.0
     terms = sorted(wanted)
     by = factors or {}
     weights = {
         term: _saturated(wanted[term], k3) * _idf(term, documents) * by.get(term, 1.0) for term in terms
     }
     found = []
-    for document in documents:
-        length = 1 - B + B * document.total() / average if document else 1.0
+    for document, terms_in_it in zip(documents, lengths, strict=True):
+        length = 1 - B + B * terms_in_it / average if document else 1.0
         row = [
             weights[term] * tf * (k1 + 1) / (tf + k1 * length) if (tf := document[term]) else 0.0
             for term in terms
         ]
         found.append(row)
-    return found, ceiling * (k1 + 1) * total(weights[term] for term in terms)
+    return found, ceiling * (k1 + 1) * total(weights[term] for term in terms if term not in spare)
 
 
 def sums(wanted: Counter[int], documents: Sequence[Counter[int]]) -> tuple[list[float], float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from siltstone._reference import analyse
 from siltstone._reference.embed import word_hash
@@ -23,22 +23,26 @@ ALPHABETS = [
 ]
 
 
-def corrections(query: str, frequencies: Mapping[int, int]) -> dict[str, str]:
-    """For unknown terms of *query* those that stand for them.
+def corrections(
+    query: str, asked: Collection[str], languages: list[str], frequencies: Mapping[int, int]
+) -> dict[str, str]:
+    """For unknown terms of *query*, whose terms are *asked*, those that stand for them.
 
     *frequencies* has the number of passages of each known term, by its hash.
     """
-    terms = dict.fromkeys(analyse.terms(query))
+    terms = dict.fromkeys(asked)
     if len(terms) > LONGEST:
         return {}
     unknown: dict[str, str] = {}
     for word in analyse.telling_words(query):
         term = analyse.normal(word)
-        if _is_correctable(word) and not frequencies.get(word_hash(term)) and len(unknown) < MOST:
+        is_unknown = term in terms and not frequencies.get(word_hash(term))
+        if _is_correctable(word) and is_unknown and len(unknown) < MOST:
             unknown.setdefault(term, word)
     found: dict[str, str] = {}
     for term, word in unknown.items():
-        near = {analyse.normal(edit) for edit in _edits(word) if not analyse.is_stop_word(edit)}
+        edits = [edit for edit in _edits(word) if not analyse.is_stop_word(edit)]
+        near = {analyse.normal(edit, language) for edit in edits for language in ("en", *languages)}
         near = {each for each in near if each not in terms and each not in found.values()}
         known = [(-frequencies.get(word_hash(each), 0), word_hash(each), each) for each in near]
         if known and min(known)[0] < 0:

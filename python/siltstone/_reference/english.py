@@ -1,4 +1,4 @@
-"""What ``lexical-3`` knows of English: words that say nothing, and forms that no rule leads back."""
+"""What ``lexical-4`` knows of English: words that say nothing, and forms that no rule leads back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``lexical-3`` knows of Chinese: what is Han, and which characters carry grammar alone."""
+"""What ``lexical-4`` knows of Chinese: what is Han, and which characters carry grammar alone."""
 
 from __future__ import annotations
 

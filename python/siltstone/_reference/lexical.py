@@ -4,10 +4,11 @@ The formula, ``t`` being the terms of the query, BM25 with ``k3`` 2 and a ceilin
 
     own(e)     = the largest sum of BM25 over the passages of the entry
     part(t, e) = the part of t in that passage, the first of equal ones
-    near(e)    = sum over t of sqrt(part(t, e)**2 + share(k)**2 * (part(t, e-k)**2 + part(t, e+k)**2) ...)
+    near(e)    = sum over t of sqrt(part(t, e)**2 + share(k)**2 * (lent(t, e-k) + lent(t, e+k)) ...)
+    lent(t, e) = part(t, e)**2 * min(1, 100 / length of that passage)
     day(e)     = the sum of BM25 of all that was said on the day of the entry, among all days
     speaker(e) = 1.5 where the query names exactly one speaker, who said the entry; else 1
-    score(e)   = min(1, (near(e) * speaker(e) + day(e)) / ceiling)
+    score(e)   = min(1, (near(e) * speaker(e) + 0.75 * day(e)) / ceiling)
 
 Neighbours follow each other in the order of the messages they came from, with at most two messages
 missing between them; those up to four places away count. Entries whose ``near`` is 0 are not found.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from siltstone._reference import analyse, bm25
@@ -37,6 +38,8 @@ K3 = 2.0  # how soon a repeated term of a query stops counting for more
 CEILING = 1.2  # what scores 1, in parts of the most that a passage can have of the query by itself
 K1_OF_DAYS = 2.0
 SPEAKER = 1.5
+DAY = 0.75  # what a day weighs
+LENDS = 100  # terms of the longest passage that lends its whole share
 NEAR = 0.8  # what a word near an unknown one weighs
 MILLISECONDS_OF_DAY = 86_400_000
 
@@ -56,42 +59,89 @@ class Entry:
 def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
     """For each query, places of the entries with their scores: best first, then newer, then by place."""
     passages = [_passages(entry) for entry in entries]
+    languages = _languages(entries)
     days = _days(entries, passages)
     beside = neighbors(entries)
     names = [frozenset(analyse.terms(analyse.name_of(entry.role, entry.name))) for entry in entries]
     telling = {name: _telling(name, names) for name in _people(entries, names)}
     found = []
-    frequencies = Counter(term for each in passages for passage in each for term in passage)
+    frequencies = _frequencies(passages)
     for query in queries:
-        known = corrections(query, frequencies)
-        terms = [known.get(term, term) for term in analyse.terms(query)]
+        asked, spare = terms_of(query, languages, frequencies)
+        known = corrections(query, asked, languages, frequencies)
+        terms = [known.get(term, term) for term in asked]
         named = [name for name in telling if not telling[name].isdisjoint(terms)]
         factors = dict.fromkeys(map(word_hash, known.values()), NEAR)
-        found.append(_search(_bag(terms), factors, entries, passages, beside, days, names, named))
+        wanted = Wanted(_bag(terms), factors, spare)
+        found.append(_search(wanted, entries, passages, beside, days, names, named))
     return found
 
 
+def terms_of(
+    query: str, languages: list[str], frequencies: Mapping[int, int]
+) -> tuple[list[str], frozenset[int]]:
+    """The terms of *query* where entries are of English and of *languages*, and the spare ones.
+
+    A word has the terms that entries have, of those that it has in each language. Of several the most
+    frequent one counts for the ceiling; others are spare, unless another word of the query needs them. A word
+    that no entry has is left out where a language takes it for one that says nothing.
+    """
+    words = analyse.alternatives(query, languages)
+    kept, needed = [], set()
+    for _, terms, is_silent in words:
+        known = [term for term in terms if frequencies.get(word_hash(term))]
+        if known:
+            needed.add(max(known, key=lambda term: frequencies[word_hash(term)]))
+        elif not is_silent:
+            known = terms[:1]
+            needed.add(terms[0])
+        kept += known
+    if not kept:
+        kept = [terms[0] for _, terms, _ in words]
+        needed = set(kept)
+    return kept, frozenset(word_hash(term) for term in kept if term not in needed)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A query: its terms, what some of them are multiplied by, and those that are spare."""
+
+    terms: Counter[int]
+    factors: dict[int, float]
+    spare: frozenset[int]
+
+
 def _search(
-    query: Counter[int],
-    factors: dict[int, float],
+    query: Wanted,
     entries: Sequence[Entry],
-    passages: Sequence[list[Counter[int]]],
+    passages: Sequence[list[Passage]],
     beside: Sequence[tuple[list[int], list[int]]],
-    days: dict[int, Counter[int]],
+    days: dict[int, Passage],
     names: Sequence[frozenset[str]],
     named: Sequence[frozenset[str]],
 ) -> list[tuple[int, float]]:
     every = [passage for each in passages for passage in each]
-    rows, ceiling = bm25.parts(query, every, k3=K3, ceiling=CEILING, factors=factors)
+    rows, ceiling = bm25.parts(
+        query.terms,
+        [passage.terms for passage in every],
+        k3=K3,
+        ceiling=CEILING,
+        factors=query.factors,
+        lengths=[passage.length for passage in every],
+        spare=query.spare,
+    )
     parts = _best(rows, passages)
-    of_days = _sums_of_days(query, days, factors)
+    lends = _lending(rows, passages)
+    of_days = _sums_of_days(query, days)
     found = []
     for place, entry in enumerate(entries):
-        near = bm25.total(math.sqrt(_square(term, parts, place, beside[place])) for term in range(len(query)))
+        near = bm25.total(
+            math.sqrt(_square(term, parts, lends, place, beside[place])) for term in range(len(query.terms))
+        )
         if near > 0:
             day = of_days.get(_day(entry), 0.0) if _came_from_messages(entry) else 0.0
             speaker = SPEAKER if list(named) == [names[place]] else 1.0
-            found.append((-min(1.0, (near * speaker + day) / ceiling), -entry.created_at, place))
+            found.append((-min(1.0, (near * speaker + DAY * day) / ceiling), -entry.created_at, place))
     return [(place, -score) for score, _, place in sorted(found)]
 
 
@@ -113,50 +163,113 @@ def _telling(name: frozenset[str], names: Sequence[frozenset[str]]) -> frozenset
 def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
     """What each entry has of the query by itself, as plain BM25 counts it, and the ceiling of that."""
     passages = [_passages(entry) for entry in entries]
-    rows, ceiling = bm25.parts(_bag(analyse.terms(query)), [passage for each in passages for passage in each])
+    every = [passage for each in passages for passage in each]
+    terms, spare = terms_of(query, _languages(entries), _frequencies(passages))
+    rows, ceiling = bm25.parts(
+        _bag(terms),
+        [passage.terms for passage in every],
+        lengths=[passage.length for passage in every],
+        spare=spare,
+    )
     return [bm25.total(row) for row in _best(rows, passages)], ceiling
 
 
-def _best(rows: Sequence[list[float]], passages: Sequence[list[Counter[int]]]) -> list[list[float]]:
+def _languages(entries: Sequence[Entry]) -> list[str]:
+    """The languages that entries are of, but English."""
+    return sorted({analyse.language_of(entry.content) for entry in entries} - {"en"})
+
+
+def _frequencies(passages: Sequence[list[Passage]]) -> Counter[int]:
+    """How many passages have each term."""
+    return Counter(term for each in passages for passage in each for term in passage.terms)
+
+
+def _best(rows: Sequence[list[float]], passages: Sequence[list[Passage]]) -> list[list[float]]:
     """For each entry those of its best passage, the first of equal ones, of the *rows* of all passages."""
     taken = iter(rows)
     return [max((next(taken) for _ in each), key=bm25.total) for each in passages]
 
 
-def _square(term: int, parts: Sequence[list[float]], place: int, sides: tuple[list[int], list[int]]) -> float:
+def _lending(rows: Sequence[list[float]], passages: Sequence[list[Passage]]) -> list[float]:
+    """For each entry what it lends of the square of its share, by the length of its best passage."""
+    taken = iter(rows)
+    best = [max(((next(taken), passage) for passage in each), key=_total) for each in passages]
+    return [min(1.0, LENDS / passage.length) if passage.length else 1.0 for _, passage in best]
+
+
+def _total(scored: tuple[list[float], Passage]) -> float:
+    return bm25.total(scored[0])
+
+
+def _square(
+    term: int,
+    parts: Sequence[list[float]],
+    lends: Sequence[float],
+    place: int,
+    sides: tuple[list[int], list[int]],
+) -> float:
     """What an entry has of a term, squared, and the shares of its neighbours."""
     square = parts[place][term] * parts[place][term]
     for step, share in enumerate(SQUARES):
-        before, after = (parts[side[step]][term] if step < len(side) else 0.0 for side in sides)
-        square += share * (before * before + after * after)
+        before, after = (
+            lends[side[step]] * (parts[side[step]][term] * parts[side[step]][term])
+            if step < len(side)
+            else 0.0
+            for side in sides
+        )
+        square += share * (before + after)
     return square
 
 
-def _passages(entry: Entry) -> list[Counter[int]]:
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The terms of a passage or of a day; characters inside of words are no part of the length."""
+
+    terms: Counter[int]
+    length: int
+
+
+def _passages(entry: Entry) -> list[Passage]:
     """Each passage of the text, with the name and the date."""
     name = analyse.terms(analyse.name_of(entry.role, entry.name))
     date = [term for word in analyse.date_words(entry.created_at) for term in analyse.terms(word)]
-    return [_bag(passage + name + date) for passage in analyse.passages(analyse.terms(entry.content))]
+    language = analyse.language_of(entry.content)
+    terms = analyse.terms(entry.content, language)
+    characters = analyse.characters(entry.content, language)
+    found = []
+    for start, passage in analyse.passages(terms):
+        # The last one stands behind all terms.
+        places = range(start, start + len(passage))
+        inside = [c for at, c in characters if min(at, len(terms) - 1) in places]
+        bag = passage + name + date
+        found.append(Passage(_bag(bag + inside), len(bag)))
+    return found
 
 
-def _days(entries: Sequence[Entry], passages: Sequence[list[Counter[int]]]) -> dict[int, Counter[int]]:
+def _days(entries: Sequence[Entry], passages: Sequence[list[Passage]]) -> dict[int, Passage]:
     """All that was said on a day, for each day in the order they come."""
-    days: dict[int, Counter[int]] = {}
+    days: dict[int, Passage] = {}
     for entry, each in zip(entries, passages, strict=True):
         if _came_from_messages(entry):
-            day = days.setdefault(_day(entry), Counter())
             for passage in each:
-                day += passage
+                day = days.setdefault(_day(entry), Passage(Counter(), 0))
+                day.terms.update(passage.terms)
+                days[_day(entry)] = Passage(day.terms, day.length + passage.length)
     return days
 
 
-def _sums_of_days(
-    query: Counter[int], days: dict[int, Counter[int]], factors: dict[int, float]
-) -> dict[int, float]:
+def _sums_of_days(query: Wanted, days: dict[int, Passage]) -> dict[int, float]:
     """The sum of BM25 of each day; none where all was said on one."""
     if len(days) < 2:
         return {}
-    rows, _ = bm25.parts(query, list(days.values()), k1=K1_OF_DAYS, k3=K3, factors=factors)
+    rows, _ = bm25.parts(
+        query.terms,
+        [day.terms for day in days.values()],
+        k1=K1_OF_DAYS,
+        k3=K3,
+        factors=query.factors,
+        lengths=[day.length for day in days.values()],
+    )
     return {day: bm25.total(row) for day, row in zip(days, rows, strict=True)}
 
 

@@ -1,4 +1,4 @@
-"""What ``lexical-3`` knows of languages that a script tells: words that say nothing, and stems."""
+"""What ``lexical-4`` knows of languages that a script tells: words that say nothing, and stems."""
 
 from __future__ import annotations
 

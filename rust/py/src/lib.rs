@@ -74,7 +74,7 @@ mod _native {
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]
-    use crate::tokenize::{terms, whitespace_words, words};
+    use crate::tokenize::{language, terms, whitespace_words, words};
     #[pymodule_export]
     use crate::tokens::{text_size, text_sizes};
 

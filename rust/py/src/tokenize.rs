@@ -22,12 +22,24 @@ pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<Strin
     guard(py, || Ok(tokenize::whitespace::words(&text).collect()))
 }
 
-/// The terms of `lexical-3`, in order.
+/// The terms of `lexical-4`, in order: those of a query, or of a text in the language that it is of.
 #[pyfunction]
-pub(crate) fn terms(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
+#[pyo3(signature = (text, *, own_language = false))]
+pub(crate) fn terms(py: Python<'_>, text: Text, own_language: bool) -> PyResult<Vec<String>> {
     guard(py, || {
         let mut terms = Vec::new();
-        analyse::for_each_term(&text, |term| terms.push(term.to_owned()));
+        let language = if own_language {
+            analyse::language_of(&text)
+        } else {
+            analyse::Language::default()
+        };
+        analyse::for_each_term_in(&text, language, |term| terms.push(term.to_owned()));
         Ok(terms)
     })
+}
+
+/// The code of the language that a text is read in.
+#[pyfunction]
+pub(crate) fn language(py: Python<'_>, text: Text) -> PyResult<&'static str> {
+    guard(py, || Ok(analyse::language_of(&text).code()))
 }

@@ -8,9 +8,11 @@ use std::mem;
 use parking_lot::{Mutex, const_mutex};
 
 use super::date;
+use super::detect::language_of;
+use super::language::Language;
 use super::order::Order;
-use super::passages::passages;
-use super::reader::{AT_ONCE, Cluster, Found, Reader};
+use super::passages::{has_character, passages};
+use super::reader::{AT_ONCE, Cluster, Found, Inside, Reader};
 use crate::simd::Level;
 use crate::simd::clusters::Clusters;
 
@@ -61,10 +63,12 @@ pub(super) fn with_kept<T>(work: impl FnOnce(&mut Analyser) -> T) -> T {
 #[derive(Default)]
 pub(super) struct Analyser {
     clusters: Clusters,
-    reader: Reader,
+    /// One for each language that was met.
+    readers: Vec<Reader>,
     order: Order,
     /// The terms of the text at hand, those that stand beside it, and a passage of both; kept for their capacity.
     text: Vec<u64>,
+    inside: Vec<Inside>,
     beside: Vec<u64>,
     passage: Vec<u64>,
     /// The terms of the date that was asked for last.
@@ -78,10 +82,36 @@ struct Date {
 }
 
 impl Analyser {
-    /// Adds the hashes of the terms of `text` to `terms`, in order.
+    /// Adds the hashes of the terms of `text`, read as English, to `terms`, in order.
     pub(super) fn read_all(&mut self, text: &str, terms: &mut Vec<u64>) {
         self.read(text, terms);
         self.shrink_after(text);
+    }
+
+    /// Adds the hashes of the terms of `text`, in the language that it is of, to `terms`, in order, and those of
+    /// the characters inside of its words to `inside`.
+    pub(super) fn read_own(
+        &mut self,
+        text: &str,
+        terms: &mut Vec<u64>,
+        inside: &mut Vec<Inside>,
+    ) -> Language {
+        let (before, inside_before) = (terms.len(), inside.len());
+        let mut language = Language::English;
+        if self.find(language, text, Found::new(terms, Some(inside), false)) {
+            language = language_of(text);
+            if language != Language::English {
+                terms.truncate(before);
+                inside.truncate(inside_before);
+                self.find(language, text, Found::new(terms, Some(inside), false));
+            }
+        }
+        if terms.len() == before {
+            inside.truncate(inside_before);
+            self.find(language, text, Found::new(terms, Some(inside), true));
+        }
+        self.shrink_after(text);
+        language
     }
 
     /// What `read` makes of the hashes of the terms of `text`, in ascending order.
@@ -97,30 +127,37 @@ impl Analyser {
     }
 
     /// Calls `visit` with the terms of each passage of a text, in ascending order: its own, those of a name and
-    /// of a moment in milliseconds since 1970.
+    /// of a moment in milliseconds since 1970, and of characters inside of its words; with the number of those
+    /// that are words, and with the language.
     pub(super) fn for_each_passage(
         &mut self,
         text: &str,
         name: Option<&str>,
         created_at: i64,
-        mut visit: impl FnMut(&[u64]),
+        mut visit: impl FnMut(&[u64], usize, Language),
     ) {
         let (mut terms, mut beside) = (mem::take(&mut self.text), mem::take(&mut self.beside));
+        let mut inside = mem::take(&mut self.inside);
         terms.clear();
         beside.clear();
-        self.read(text, &mut terms);
+        inside.clear();
+        let language = self.read_own(text, &mut terms, &mut inside);
         if let Some(name) = name {
             self.read(name, &mut beside);
         }
         beside.extend_from_slice(self.date(created_at));
         for passage in passages(terms.len()) {
             self.passage.clear();
-            self.passage.extend_from_slice(&terms[passage]);
+            self.passage.extend_from_slice(&terms[passage.clone()]);
             self.passage.extend_from_slice(&beside);
+            let words = self.passage.len();
+            let in_passage =
+                |&(at, term): &Inside| has_character(&passage, at, terms.len()).then_some(term);
+            self.passage.extend(inside.iter().filter_map(in_passage));
             self.order.sort(&mut self.passage);
-            visit(&self.passage);
+            visit(&self.passage, words, language);
         }
-        (self.text, self.beside) = (terms, beside);
+        (self.text, self.beside, self.inside) = (terms, beside, inside);
         self.shrink_after(text);
     }
 
@@ -140,10 +177,10 @@ impl Analyser {
 
     fn read(&mut self, text: &str, terms: &mut Vec<u64>) {
         let before = terms.len();
-        self.find(text, Found::new(terms, false));
+        self.find(Language::English, text, Found::new(terms, None, false));
         if terms.len() == before {
             // Nothing that says anything: then what says nothing is a term as well.
-            self.find(text, Found::new(terms, true));
+            self.find(Language::English, text, Found::new(terms, None, true));
         }
     }
 
@@ -151,17 +188,25 @@ impl Analyser {
     fn shrink_after(&mut self, text: &str) {
         if text.len() > USUAL {
             self.clusters.shrink_to(USUAL);
-            self.reader.shrink();
+            self.readers.iter_mut().for_each(Reader::shrink);
+            self.inside = Vec::new();
             for terms in [&mut self.text, &mut self.beside, &mut self.passage] {
                 *terms = Vec::new();
             }
         }
     }
 
-    fn find(&mut self, text: &str, mut found: Found<'_>) {
-        let Self {
-            clusters, reader, ..
-        } = self;
+    /// Whether the text may be of another language than English.
+    fn find(&mut self, language: Language, text: &str, mut found: Found<'_>) -> bool {
+        let known = self
+            .readers
+            .iter()
+            .position(|each| each.language() == language);
+        let place = known.unwrap_or_else(|| {
+            self.readers.push(Reader::of(language));
+            self.readers.len() - 1
+        });
+        let (clusters, reader) = (&mut self.clusters, &mut self.readers[place]);
         let (mut batch, mut count) = ([Cluster::default(); AT_ONCE], 0);
         clusters.for_each(Level::current(), text, |range| {
             batch[count % AT_ONCE] = Cluster::of(text, range);
@@ -173,6 +218,7 @@ impl Analyser {
         });
         reader.look_up(text, &batch[..count], &mut found);
         found.flush();
+        found.may_be_foreign()
     }
 }
 
@@ -181,11 +227,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::analyse::{for_each_term, hash};
+    use crate::analyse::{for_each_term, for_each_term_in, hash};
 
     fn plainly(text: &str) -> Vec<u64> {
         let mut found = Vec::new();
         for_each_term(text, |term| found.push(hash(term)));
+        found
+    }
+
+    fn plainly_own(text: &str) -> Vec<u64> {
+        let mut found = Vec::new();
+        for_each_term_in(text, language_of(text), |term| found.push(hash(term)));
+        found
+    }
+
+    fn quickly_own(analyser: &mut Analyser, text: &str) -> Vec<u64> {
+        let mut found = Vec::new();
+        let language = analyser.read_own(text, &mut found, &mut Vec::new());
+        assert_eq!(language, language_of(text));
         found
     }
 
@@ -197,11 +256,13 @@ mod tests {
 
     /// Once with words that are read, and once with those that are remembered; at every level.
     fn check(analyser: &mut Analyser, text: &str) {
-        let expected = plainly(text);
+        let (expected, own) = (plainly(text), plainly_own(text));
         for level in Level::all() {
             for _ in 0..2 {
                 let found = level.run(|| quickly(analyser, text));
                 assert_eq!(found, expected, "{level} {text:?}");
+                let found = level.run(|| quickly_own(analyser, text));
+                assert_eq!(found, own, "{level} {text:?}");
             }
         }
     }
@@ -245,6 +306,7 @@ mod tests {
             2 => "\\PC{0,12}",
             1 => "[我的们公园了silt]{1,12}",
             1 => "[แมวดำ่ปี๒ខ្ម་བོAa1’_. -]{1,14}",
+            2 => "(der |und |dell'|de la |Häuser |ırmağın |l'eau |ve bir |cinq ){1,4}",
             2 => "(защиты|й|Ёлки|ΟΜΆΔΕΣ|πόντους|والكتاب|الدوري|खिलाड़ियों|किया|ту){1,2}[-’ 1a]{0,2}",
         ]
     }

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::analyser::with_kept;
-use super::{date, passages::passages, terms::terms};
+use super::language::Language;
+use super::passages::{has_character, passages};
+use super::reader::Inside;
+use super::{date, terms::terms};
 
 /// Roles that are parts in a play, not names of people. Every other role is searched as a name.
 const ROLES: [&str; 11] = [
@@ -31,6 +34,8 @@ const TOOLS: [&str; 2] = ["function", "tool"];
 pub struct Fields {
     /// What was said, in order.
     pub text: Vec<u64>,
+    /// Characters inside of words of Han, kana or Hangul: each with the number of terms before it.
+    pub inside: Vec<Inside>,
     /// The name of who said it, or of the tool; a role that is a name.
     pub name: Vec<u64>,
     /// Month, year and day.
@@ -42,8 +47,11 @@ impl Fields {
     #[must_use]
     pub fn of(text: &str, role: &str, name: Option<&str>, created_at: i64) -> Self {
         let date = date::words(created_at);
+        let (mut own, mut inside) = (Vec::new(), Vec::new());
+        with_kept(|analyser| analyser.read_own(text, &mut own, &mut inside));
         Self {
-            text: terms(text),
+            text: own,
+            inside,
             name: name_of(role, name).map(terms).unwrap_or_default(),
             date: date.iter().flat_map(|word| terms(word)).collect(),
         }
@@ -57,7 +65,17 @@ impl Fields {
     /// The terms of one passage, with those of the other fields: what a query is held against.
     #[must_use]
     pub fn passage(&self, passage: Range<usize>) -> Vec<u64> {
-        [&self.text[passage], &self.name, &self.date].concat()
+        [&self.text_of(passage)[..], &self.name, &self.date].concat()
+    }
+
+    /// The terms of the text in a passage, and its characters inside of words.
+    #[must_use]
+    pub fn text_of(&self, passage: Range<usize>) -> Vec<u64> {
+        let terms = self.text.len();
+        let inside = self.inside.iter();
+        let inside = inside.filter(|(at, _)| has_character(&passage, *at, terms));
+        let words = self.text[passage.clone()].iter().copied();
+        words.chain(inside.map(|&(_, term)| term)).collect()
     }
 }
 
@@ -91,13 +109,14 @@ impl Speaker {
 }
 
 /// Calls `visit` with the terms of each passage of an entry, those of its name and date among them, in ascending
-/// order: what [`Fields::passage`] gives, for those who count, and quicker.
+/// order: what [`Fields::passage`] gives, for those who count, and quicker; with how many of them are words, and
+/// with the language of the text.
 pub fn for_each_passage(
     text: &str,
     role: &str,
     name: Option<&str>,
     created_at: i64,
-    visit: impl FnMut(&[u64]),
+    visit: impl FnMut(&[u64], usize, Language),
 ) {
     let name = name_of(role, name);
     with_kept(|analyser| analyser.for_each_passage(text, name, created_at, visit));
@@ -165,6 +184,14 @@ mod tests {
             (&long, "tool", Some("read_file"), -day),
             (&long, "Assistant", None, i64::MAX),
             ("it", "user", Some(""), i64::MIN),
+            ("我今天去公园 猫", "user", Some("小明"), 0),
+            (&"公园".repeat(300), "user", None, day),
+            (
+                "Der Schlamm ist in den Häusern",
+                "user",
+                Some("Häuser"),
+                day,
+            ),
         ] {
             let fields = Fields::of(text, role, name, created_at);
             let mut expected: Vec<Vec<u64>> = fields
@@ -175,7 +202,8 @@ mod tests {
                 terms.sort_unstable();
             }
             let mut found = Vec::new();
-            for_each_passage(text, role, name, created_at, |terms| {
+            for_each_passage(text, role, name, created_at, |terms, words, _| {
+                assert!(words <= terms.len());
                 found.push(terms.to_vec());
             });
             assert_eq!(found, expected);

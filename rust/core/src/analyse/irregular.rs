@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-/// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-3`.
+/// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-4`.
 ///
 /// A form that is its own base (`let`, `cut`) needs no row. Some bases are another word for the same
 /// (`father` is `dad`), since people ask with one and tell with the other.

@@ -26,8 +26,24 @@ pub(super) struct Memo {
 pub(super) struct Told {
     /// The hash of its normal form.
     pub(super) term: u64,
-    /// Whether it says anything.
-    pub(super) says: bool,
+    pub(super) flags: Flags,
+}
+
+/// What is known of a word besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags(pub(super) u8);
+
+impl Flags {
+    /// It says something.
+    pub(super) const SAYS: u8 = 1;
+    /// It is a character inside of a run of CJK.
+    pub(super) const INSIDE: u8 = 2;
+    /// It is a stop word of English.
+    pub(super) const ENGLISH: u8 = 4;
+    /// It speaks for another language.
+    pub(super) const FOREIGN: u8 = 8;
+    /// How many bits there are.
+    const BITS: usize = 4;
 }
 
 impl Memo {
@@ -57,7 +73,7 @@ impl Memo {
         let place = Table::<WORDS>::place([key[0], key[1], 0]);
         let line = &mut self.words.lines_mut()[place];
         line.copy_within(..LINE / 2, LINE / 2);
-        line[..LINE / 2].copy_from_slice(&[key[0], key[1], told.term, u64::from(told.says)]);
+        line[..LINE / 2].copy_from_slice(&[key[0], key[1], told.term, told.flags.0.into()]);
     }
 
     /// The terms of any other stretch that is not too long, in order.
@@ -68,9 +84,13 @@ impl Memo {
         (differs == 0).then(|| {
             let count = usize::from(told.to_le_bytes()[0]);
             let terms = terms.iter().zip(0..).take(count);
-            terms.map(move |(&term, bit)| Told {
-                term,
-                says: told >> (8 + bit) & 1 == 1,
+            terms.map(move |(&term, number)| {
+                let flags = told >> (8 + Flags::BITS * number);
+                let [flags, ..] = flags.to_le_bytes();
+                Told {
+                    term,
+                    flags: Flags(flags & ((1 << Flags::BITS) - 1)),
+                }
             })
         })
     }
@@ -85,7 +105,7 @@ impl Memo {
         line[..3].copy_from_slice(&key);
         line[3] = told.len() as u64;
         for (number, told) in told.iter().enumerate() {
-            line[3] |= u64::from(told.says) << (8 + number);
+            line[3] |= u64::from(told.flags.0) << (8 + Flags::BITS * number);
             line[4 + number] = told.term;
         }
     }
@@ -100,7 +120,7 @@ fn find(lines: &[[u64; LINE]], key: [u64; 2]) -> (Told, bool) {
     let at = usize::from(is_other) * (LINE / 2);
     let told = Told {
         term: line[at + 2],
-        says: line[at + 3] != 0,
+        flags: Flags(line[at + 3].to_le_bytes()[0]),
     };
     (told, is_other | (differs(0) == 0))
 }
@@ -162,7 +182,7 @@ mod tests {
     fn told(number: u64) -> Told {
         Told {
             term: number,
-            says: number.is_multiple_of(3),
+            flags: Flags(u8::try_from(number % 16).unwrap()),
         }
     }
 

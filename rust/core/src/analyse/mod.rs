@@ -1,4 +1,4 @@
-//! `lexical-3`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
+//! `lexical-4`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
 //!
 //! A text becomes words (`words`); words that say nothing are left out (`stop`); each that is left
 //! becomes its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries go
@@ -7,10 +7,13 @@
 
 mod analyser;
 mod date;
+mod detect;
 pub mod fields;
 mod fold;
+mod function_words;
 mod irregular;
 mod key;
+mod language;
 mod memo;
 mod near;
 mod normal;
@@ -22,11 +25,16 @@ mod terms;
 mod window;
 mod words;
 
+pub use detect::language_of;
 pub use fields::{Fields, Speaker, for_each_passage};
+pub use language::{LANGUAGES, Language, Languages};
 pub use near::{edits, for_each_correctable};
 pub use normal::{Normalizer, hash};
-pub use terms::{for_each_term, terms, terms_into, with_sorted_terms};
+pub use terms::{
+    Alternatives, alternatives, for_each_term, for_each_term_in, terms, terms_into,
+    with_sorted_terms,
+};
 pub use window::best_window;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
-pub const ID: &str = "lexical-3";
+pub const ID: &str = "lexical-4";

@@ -1,5 +1,6 @@
 //! Words that are one typo away from a word that is not known: what somebody may have meant.
 
+use super::language::Language;
 use super::normal::{Normalizer, hash};
 use super::stop::is_stop_word;
 use super::terms::for_each_word;
@@ -11,7 +12,7 @@ const LETTERS: std::ops::RangeInclusive<usize> = 5..=24;
 /// alone that say something.
 pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     let normalizer = Normalizer::default();
-    for_each_word(text, |word| {
+    for_each_word(text, Language::English, |word| {
         let is_letters = word.chars().all(|c| alphabet(c).is_some());
         if is_letters && LETTERS.contains(&word.chars().count()) && !is_stop_word(word) {
             visit(word, hash(&normalizer.normal(word)));

@@ -6,14 +6,16 @@ use frostem::{Algorithm, Stemmer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::irregular::base;
+use super::language::Language;
 
 /// Letters of the longest word that is stemmed: longer ones are no words.
 const LONGEST: usize = 40;
 
-/// Snowball's stemmers: the English one for words of ASCII letters, and those of languages that a script tells.
-/// Other words are their own normal form.
+/// Snowball's stemmers: that of a language in Latin letters, for English words those of ASCII letters, and those
+/// of languages that a script tells. Other words are their own normal form.
 pub struct Normalizer {
-    english: Stemmer,
+    language: Language,
+    latin: Stemmer,
     russian: Stemmer,
     greek: Stemmer,
     arabic: Stemmer,
@@ -22,14 +24,44 @@ pub struct Normalizer {
 
 impl Default for Normalizer {
     fn default() -> Self {
+        Self::of(Language::English)
+    }
+}
+
+impl Normalizer {
+    /// That of texts in a language.
+    #[must_use]
+    pub fn of(language: Language) -> Self {
+        let latin = match language {
+            Language::English | Language::Vietnamese => Algorithm::English,
+            Language::Danish => Algorithm::Danish,
+            Language::German => Algorithm::German,
+            Language::Spanish => Algorithm::Spanish,
+            Language::Finnish => Algorithm::Finnish,
+            Language::French => Algorithm::French,
+            Language::Hungarian => Algorithm::Hungarian,
+            Language::Italian => Algorithm::Italian,
+            Language::Dutch => Algorithm::Dutch,
+            Language::Norwegian => Algorithm::Norwegian,
+            Language::Portuguese => Algorithm::Portuguese,
+            Language::Romanian => Algorithm::Romanian,
+            Language::Swedish => Algorithm::Swedish,
+            Language::Turkish => Algorithm::Turkish,
+        };
         Self {
-            english: Stemmer::new(Algorithm::English),
+            language,
+            latin: Stemmer::new(latin),
             russian: Stemmer::new(Algorithm::Russian),
             greek: Stemmer::new(Algorithm::Greek),
             arabic: Stemmer::new(Algorithm::Arabic),
             hindi: Stemmer::new(Algorithm::Hindi),
         }
     }
+}
+
+/// Whether a letter in lower case is Latin, with or without what folding leaves of accents.
+fn is_latin(c: char) -> bool {
+    matches!(c, 'a'..='z' | 'ß'..='ö' | 'ø'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}')
 }
 
 /// Whether a letter is Cyrillic, Greek, Arabic, or of Devanagari. All of Cyrillic is stemmed as Russian.
@@ -53,10 +85,20 @@ impl Normalizer {
     /// The normal form of a word in lower case.
     #[must_use]
     pub fn normal<'a>(&self, word: &'a str) -> Cow<'a, str> {
-        let word = base(word);
-        if word.len() <= LONGEST && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            return self.english.stem(word);
+        if self.language == Language::English {
+            let word = base(word);
+            if word.len() <= LONGEST && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+                return self.latin.stem(word);
+            }
+            return self.normal_by_script(word);
         }
+        if word.chars().all(is_latin) && word.chars().count() <= LONGEST {
+            return self.latin.stem(word);
+        }
+        self.normal_by_script(word)
+    }
+
+    fn normal_by_script<'a>(&self, word: &'a str) -> Cow<'a, str> {
         match self.of_script(word) {
             Some(stemmer) if word.chars().count() <= LONGEST => stemmer.stem(word),
             _ => Cow::Borrowed(word),
@@ -102,6 +144,14 @@ mod tests {
             ("ту134", "ту134"),
         ] {
             assert_eq!(normalizer.normal(word), normal, "{word}");
+        }
+        for (language, word, normal) in [
+            (Language::German, "häuser", "haus"),
+            (Language::Turkish, "kapısından", "kapı"),
+            (Language::Vietnamese, "защиты", "защит"),
+            (Language::Romanian, "защиты", "защит"),
+        ] {
+            assert_eq!(Normalizer::of(language).normal(word), normal, "{word}");
         }
         let long = "ing".repeat(14);
         assert_eq!(normalizer.normal(&long), long);

@@ -17,6 +17,11 @@ pub(super) fn passages(terms: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// Whether a passage has a character that so many of `terms` terms stand before: the last one stands behind all.
+pub(super) fn has_character(passage: &Range<usize>, before: usize, terms: usize) -> bool {
+    passage.contains(&before.min(terms.saturating_sub(1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

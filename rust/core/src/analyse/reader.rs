@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
+use super::detect::is_certain;
+use super::function_words::{says_nothing, votes};
 use super::key::{SHORT, is_plain_word, long_key, short_key};
-use super::memo::{Memo, TERMS, Told};
+use super::language::Language;
+use super::memo::{Flags, Memo, TERMS, Told};
 use super::normal::{Normalizer, hash};
-use super::stop::is_stop_word;
-use super::words::Scanner;
+use super::stop::is_english_stop_word;
+use super::words::{Says, Scanner};
 
 /// Clusters that are looked up together, and terms that are handed on together.
 pub(super) const AT_ONCE: usize = 32;
@@ -29,17 +32,31 @@ impl Cluster {
 }
 
 /// Looks clusters up, and reads what the memo does not have.
-#[derive(Default)]
 pub(super) struct Reader {
+    language: Language,
     memo: Memo,
     scanner: Scanner,
     terms: Terms,
 }
 
 impl Reader {
+    /// One for texts in a language.
+    pub(super) fn of(language: Language) -> Self {
+        Self {
+            language,
+            memo: Memo::default(),
+            scanner: Scanner::of(language),
+            terms: Terms::of(language),
+        }
+    }
+
+    pub(super) fn language(&self) -> Language {
+        self.language
+    }
+
     /// Gives back what a cluster took that was much longer than others are.
     pub(super) fn shrink(&mut self) {
-        self.scanner = Scanner::default();
+        self.scanner = Scanner::of(self.language);
     }
 
     /// Finds the terms of at most [`AT_ONCE`] clusters, in order.
@@ -93,13 +110,14 @@ impl Reader {
             memo,
             scanner,
             terms,
+            ..
         } = self;
         // White space that is not ASCII may be in it.
         for piece in cluster.split_whitespace() {
             scanner.for_each_word(piece, &mut |word, says| {
                 visit(Told {
                     term: terms.term(memo, word),
-                    says,
+                    flags: flags(word, says),
                 });
             });
         }
@@ -107,14 +125,22 @@ impl Reader {
 }
 
 /// Makes terms of words by the rules.
-#[derive(Default)]
 struct Terms {
+    language: Language,
     normalizer: Normalizer,
     /// A word in lower case, kept here for its capacity.
     lower: String,
 }
 
 impl Terms {
+    fn of(language: Language) -> Self {
+        Self {
+            language,
+            normalizer: Normalizer::of(language),
+            lower: String::new(),
+        }
+    }
+
     /// The term of a word in lower case.
     fn term(&mut self, memo: &mut Memo, word: &str) -> u64 {
         // Words of other letters are remembered by their clusters alone.
@@ -131,40 +157,92 @@ impl Terms {
         self.lower.clear();
         self.lower.push_str(word);
         self.lower.make_ascii_lowercase();
+        let says = if says_nothing(self.language, &self.lower) {
+            Says::Nothing
+        } else {
+            Says::Something
+        };
         let told = Told {
             term: hash(&self.normalizer.normal(&self.lower)),
-            says: !is_stop_word(&self.lower),
+            flags: flags(&self.lower, says),
         };
         memo.keep_word(key, told);
         told
     }
 }
 
+/// What is remembered of a word besides its term.
+fn flags(word: &str, says: Says) -> Flags {
+    Flags(match says {
+        Says::Inside => Flags::INSIDE,
+        says => {
+            let bit = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+            bit(says == Says::Something, Flags::SAYS)
+                | bit(is_english_stop_word(word), Flags::ENGLISH)
+                | bit(votes(word) != 0, Flags::FOREIGN)
+        }
+    })
+}
+
+/// A character inside of a run of CJK: the number of terms before it, and its own.
+pub(super) type Inside = (usize, u64);
+
 /// The terms that were found: those that say something, or all.
 pub(super) struct Found<'a> {
     terms: &'a mut Vec<u64>,
+    /// Characters inside of words, where somebody wants them.
+    inside: Option<&'a mut Vec<Inside>>,
+    /// How many terms there were before.
+    before: usize,
     all: bool,
     newest: [u64; AT_ONCE],
     count: usize,
+    words: usize,
+    english: usize,
+    foreign: usize,
 }
 
 impl<'a> Found<'a> {
-    pub(super) fn new(terms: &'a mut Vec<u64>, all: bool) -> Self {
+    pub(super) fn new(
+        terms: &'a mut Vec<u64>,
+        inside: Option<&'a mut Vec<Inside>>,
+        all: bool,
+    ) -> Self {
         Self {
+            before: terms.len(),
             terms,
+            inside,
             all,
             newest: [0; AT_ONCE],
             count: 0,
+            words: 0,
+            english: 0,
+            foreign: 0,
         }
     }
 
     /// Written whether it says anything or not, which nobody can guess.
     #[inline]
     fn push(&mut self, told: Told) {
+        let flags = told.flags.0;
+        if flags & Flags::INSIDE != 0 {
+            return self.push_inside(told.term);
+        }
+        self.words += 1;
+        self.english += usize::from(flags & Flags::ENGLISH != 0);
+        self.foreign += usize::from(flags & Flags::FOREIGN != 0);
         self.newest[self.count % AT_ONCE] = told.term;
-        self.count += usize::from(told.says | self.all);
+        self.count += usize::from((flags & Flags::SAYS != 0) | self.all);
         if self.count == AT_ONCE {
             self.flush();
+        }
+    }
+
+    #[cold]
+    fn push_inside(&mut self, term: u64) {
+        let at = self.terms.len() - self.before + self.count;
+        if let Some(inside) = &mut self.inside {
+            inside.push((at, term));
         }
     }
 
@@ -172,5 +250,10 @@ impl<'a> Found<'a> {
     pub(super) fn flush(&mut self) {
         self.terms.extend_from_slice(&self.newest[..self.count]);
         self.count = 0;
+    }
+
+    /// Whether the text may be of another language than English.
+    pub(super) fn may_be_foreign(&self) -> bool {
+        is_certain(self.foreign, self.english, self.words)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashSet;
 
-/// Those of English, in ascending order. Frozen: part of the definition of `lexical-3`.
+/// Those of English, in ascending order. Frozen: part of the definition of `lexical-4`.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 189] = [
     "a", "about", "above", "after", "again", "against", "all", "also", "although", "am", "an",
@@ -84,16 +84,23 @@ const FUNCTION_CHARACTERS: [char; 26] = [
 const LONGEST: usize = 10;
 const LONGEST_OF_OTHERS: usize = 24;
 
-/// Whether a word in lower case is one of them.
+/// Whether a word in lower case says nothing in English, or in the language of its script.
 pub(super) fn is_stop_word(word: &str) -> bool {
+    is_english_stop_word(word) || is_stop_word_of_script(word)
+}
+
+/// Whether a word in lower case is one of the English ones.
+pub(super) fn is_english_stop_word(word: &str) -> bool {
     static KNOWN: LazyLock<FxHashSet<&str>> = LazyLock::new(|| STOP_WORDS.into_iter().collect());
+    word.len() <= LONGEST && KNOWN.contains(word)
+}
+
+/// Whether a word in lower case says nothing in the language that its script tells.
+pub(super) fn is_stop_word_of_script(word: &str) -> bool {
     static OTHERS: LazyLock<FxHashSet<&str>> =
         LazyLock::new(|| OF_OTHER_SCRIPTS.into_iter().collect());
-    match word.as_bytes().first() {
-        Some(0..=0x7F) => word.len() <= LONGEST && KNOWN.contains(word),
-        Some(_) => word.len() <= LONGEST_OF_OTHERS && OTHERS.contains(word),
-        None => false,
-    }
+    let is_ascii = word.as_bytes().first().is_none_or(u8::is_ascii);
+    !is_ascii && word.len() <= LONGEST_OF_OTHERS && OTHERS.contains(word)
 }
 
 /// Whether a character carries grammar, and no meaning of its own.

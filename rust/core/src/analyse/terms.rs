@@ -1,10 +1,13 @@
 //! From a text to its terms: words without those that say nothing, in their normal forms.
 
 use super::analyser::with_kept;
+use super::function_words::says_nothing;
+use super::language::{Language, Languages};
 use super::normal::Normalizer;
-use super::words::Scanner;
+use super::stop::{is_stop_word, is_stop_word_of_script};
+use super::words::{Says, Scanner};
 
-/// Calls `visit` with each term of `text`, in order.
+/// Calls `visit` with each term of `text`, read as English, in order.
 ///
 /// What says nothing is left out, unless there is nothing else: stop words, and Chinese grammar.
 ///
@@ -16,11 +19,69 @@ use super::words::Scanner;
 /// assert_eq!(found, ["child", "mom", "paint"]); // `mother` and `mom` are one
 /// ```
 pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
-    let normalizer = Normalizer::default();
-    for_each_word(text, |word| visit(&normalizer.normal(word)));
+    for_each_term_in(text, Language::English, &mut visit);
 }
 
-/// The hashes of the terms of `text`, in order.
+/// The same of a text in a language.
+pub fn for_each_term_in(text: &str, language: Language, mut visit: impl FnMut(&str)) {
+    let normalizer = Normalizer::of(language);
+    for_each_word(text, language, |word| visit(&normalizer.normal(word)));
+}
+
+/// The terms that a word of a query has where texts are of several languages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternatives {
+    /// In English first, then in the order of the languages; each once. There is at least one.
+    pub terms: Vec<String>,
+    /// Whether one of the languages takes it for a word that says nothing.
+    pub is_silent: bool,
+}
+
+/// For each word of a query its terms in English and in each of `languages`, in order.
+///
+/// Words that say nothing in any of them are left out, unless there is nothing else.
+#[must_use]
+pub fn alternatives(text: &str, languages: Languages) -> Vec<Alternatives> {
+    let every: Vec<Language> = languages.with_english().collect();
+    let normalizers: Vec<Normalizer> = every.iter().copied().map(Normalizer::of).collect();
+    let of = |word: &str, says: &dyn Fn(Language) -> bool| {
+        let mut found = Alternatives {
+            terms: Vec::with_capacity(every.len()),
+            is_silent: false,
+        };
+        for (&language, normalizer) in every.iter().zip(&normalizers) {
+            if !says(language) {
+                found.is_silent = true;
+                continue;
+            }
+            let term = normalizer.normal(word);
+            if found.terms.iter().all(|known| **known != *term) {
+                found.terms.push(term.into_owned());
+            }
+        }
+        found
+    };
+    let mut found = Vec::new();
+    let mut scanner = Scanner::default();
+    for piece in text.split_whitespace() {
+        scanner.for_each_word(piece, &mut |word, says| {
+            // A stop word of English may say something elsewhere; other silence is that of all.
+            let is_silent = says == Says::Nothing && !is_stop_word(word);
+            let is_of_script = is_stop_word_of_script(word);
+            let says_in = |each: Language| !is_silent && !is_of_script && !says_nothing(each, word);
+            if says != Says::Inside {
+                found.push((of(word, &says_in), of(word, &|_| true)));
+            }
+        });
+    }
+    let says_something = found.iter().any(|(own, _)| !own.terms.is_empty());
+    let chosen = found
+        .into_iter()
+        .map(|(own, all)| if says_something { own } else { all });
+    chosen.filter(|each| !each.terms.is_empty()).collect()
+}
+
+/// The hashes of the terms of `text`, read as English, in order.
 #[must_use]
 pub fn terms(text: &str) -> Vec<u64> {
     let mut found = Vec::new();
@@ -39,18 +100,18 @@ pub fn with_sorted_terms<T>(text: &str, read: impl FnOnce(&[u64]) -> T) -> T {
 }
 
 /// Calls `visit` with each word of `text` that says something, in order; with each at all where none does.
-pub(super) fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
-    let mut scanner = Scanner::default();
+pub(super) fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str)) {
+    let mut scanner = Scanner::of(language);
     let says_something = text.split_whitespace().any(|piece| {
         let mut found = false;
-        scanner.for_each_word(piece, &mut |_, says| found |= says);
+        scanner.for_each_word(piece, &mut |_, says| found |= says == Says::Something);
         found
     });
     for piece in text.split_whitespace() {
-        scanner.for_each_word(piece, &mut |word, says| {
-            if says || !says_something {
-                visit(word);
-            }
+        scanner.for_each_word(piece, &mut |word, says| match says {
+            Says::Something => visit(word),
+            Says::Nothing if !says_something => visit(word),
+            Says::Nothing | Says::Inside => {}
         });
     }
 }

@@ -8,6 +8,7 @@
 //! - A word is a run of other letters, digits and the marks that follow them, in lower case. Inside of
 //!   it an apostrophe between letters is dropped, `'s` at its end too, and so is a comma before exactly
 //!   three digits that follow a digit: `don't`, `Ann's`, `10,000` are `dont`, `ann`, `10000`.
+//! - An article that French or Italian elides is left out: `l'eau` and `dell'acqua` are `eau` and `acqua`.
 //! - It is cut before a capital that follows no capital, and before the last of several capitals where
 //!   that begins a word: `parseHTTPBody` is `parse`, `http`, `body`.
 //! - Words that only a hyphen, underscores, or a dot between digits join are a compound: its parts are
@@ -23,11 +24,38 @@
 use crate::tokenize::{Class, fold as class_of};
 
 use super::fold::fold_into;
-use super::stop::{is_function_character, is_stop_word};
+use super::function_words::says_nothing;
+use super::language::Language;
+use super::stop::{is_function_character, is_stop_word_of_script};
+
+/// What a word is to a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// It says something.
+    Something,
+    /// It says nothing.
+    Nothing,
+    /// It is a character inside of a run of Han, kana or Hangul: who asks for it alone finds it, and it is no
+    /// word of the text otherwise.
+    Inside,
+}
+
+impl Says {
+    fn something(says: bool) -> Self {
+        if says { Self::Something } else { Self::Nothing }
+    }
+}
+
+/// Articles and the like that French, Italian and their kin tie to the next word.
+const ELIDED: [&str; 14] = [
+    "all", "c", "d", "dall", "dell", "j", "jusqu", "l", "lorsqu", "n", "nell", "puisqu", "qu",
+    "sull",
+];
 
 /// Finds words, and keeps its buffers from one piece to the next.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
+    language: Language,
     piece: Vec<char>,
     /// The word that is being read, as it was written.
     word: Vec<char>,
@@ -39,14 +67,22 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
+    /// One that knows what says nothing in a language.
+    pub(super) fn of(language: Language) -> Self {
+        Self {
+            language,
+            ..Self::default()
+        }
+    }
+
     /// Calls `visit` with each word of `piece`, a text without white space, in order, and with whether it
     /// says anything.
-    pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str, bool)) {
+    pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str, Says)) {
         if let Some(word) = plain_word(piece) {
             self.parts.clear();
             self.parts.push_str(word);
             self.parts.make_ascii_lowercase();
-            return visit(&self.parts, !is_stop_word(&self.parts));
+            return visit(&self.parts, self.says(&self.parts));
         }
         fold_into(&mut self.piece, piece);
         let mut at = 0;
@@ -61,7 +97,7 @@ impl Scanner {
     }
 
     /// Reads a run of CJK that begins at `at`; where it ends.
-    fn read_run(&mut self, at: usize, visit: &mut impl FnMut(&str, bool)) -> usize {
+    fn read_run(&mut self, at: usize, visit: &mut impl FnMut(&str, Says)) -> usize {
         let goes_on = |&place: &usize| matches!(self.class(place), Class::Cjk | Class::Mark);
         let end = (at..self.piece.len()).take_while(goes_on).count() + at;
         let run = &self.piece[at..end];
@@ -70,22 +106,25 @@ impl Scanner {
         self.parts.clear();
         self.parts.extend(run);
         if let &[c] = run {
-            visit(&self.parts, !is_silent(c));
+            visit(&self.parts, Says::something(!is_silent(c)));
             return end;
         }
         let mut rest = &*self.parts;
         let mut before = is_silent(run[0]);
         for (&one, &next) in run.iter().zip(&run[1..]) {
             let after = is_silent(next);
-            visit(&rest[..one.len_utf8() + next.len_utf8()], !(before | after));
-            rest = &rest[one.len_utf8()..];
+            let (first, pair) = (one.len_utf8(), one.len_utf8() + next.len_utf8());
+            visit(&rest[..first], Says::Inside);
+            visit(&rest[..pair], Says::something(!(before | after)));
+            rest = &rest[first..];
             before = after;
         }
+        visit(rest, Says::Inside);
         end
     }
 
     /// Reads a run of a script without spaces that begins at `at`; where it ends.
-    fn read_unspaced(&mut self, at: usize, visit: &mut impl FnMut(&str, bool)) -> usize {
+    fn read_unspaced(&mut self, at: usize, visit: &mut impl FnMut(&str, Says)) -> usize {
         let goes_on = |&place: &usize| match self.class(place) {
             Class::Letter => is_unspaced(self.piece[place]),
             class => class == Class::Mark,
@@ -96,13 +135,13 @@ impl Scanner {
         for stretch in run.windows(width) {
             self.parts.clear();
             self.parts.extend(stretch.iter().map(|&c| class_of(c).1));
-            visit(&self.parts, true);
+            visit(&self.parts, Says::Something);
         }
         end
     }
 
     /// Reads a word that begins at `at`, with all that is joined to it; where that ends.
-    fn read_compound(&mut self, mut at: usize, visit: &mut impl FnMut(&str, bool)) -> usize {
+    fn read_compound(&mut self, mut at: usize, visit: &mut impl FnMut(&str, Says)) -> usize {
         self.whole.clear();
         self.parts.clear();
         self.ends.clear();
@@ -117,14 +156,18 @@ impl Scanner {
         let mut start = 0;
         for &end in &self.ends {
             let part = &self.parts[start..end];
-            visit(part, !is_stop_word(part));
+            visit(part, self.says(part));
             start = end;
         }
         if self.ends.len() > 1 {
             let whole = without_v(&self.whole);
-            visit(whole, !is_stop_word(whole));
+            visit(whole, self.says(whole));
         }
         at
+    }
+
+    fn says(&self, word: &str) -> Says {
+        Says::something(!says_nothing(self.language, word) && !is_stop_word_of_script(word))
     }
 
     /// Reads one word into `word`; where it ends, a closing `'s` included.
@@ -141,6 +184,11 @@ impl Scanner {
                 if possessive && !self.is_of_word(at + 2) {
                     return at + 2;
                 }
+                if self.is_elided() && self.is_letter(at + 1) {
+                    self.word.clear();
+                    at += 1;
+                    continue;
+                }
                 if !self.is_letter(at + 1) {
                     return at;
                 }
@@ -152,6 +200,15 @@ impl Scanner {
             at += 1;
         }
         at
+    }
+
+    /// Whether the word so far is one that is tied to the next by an apostrophe, and is none itself.
+    fn is_elided(&self) -> bool {
+        let is = |elided: &&str| {
+            let same = |(known, &c): (char, &char)| known == c.to_ascii_lowercase();
+            elided.len() == self.word.len() && elided.chars().zip(&self.word).all(same)
+        };
+        ELIDED.iter().any(is)
     }
 
     /// Adds the word that was read to the compound, cut at its capitals.
@@ -271,9 +328,36 @@ mod tests {
         let mut found = Vec::new();
         let mut scanner = Scanner::default();
         for piece in text.split_whitespace() {
-            scanner.for_each_word(piece, &mut |word, _| found.push(word.to_owned()));
+            scanner.for_each_word(piece, &mut |word, says| {
+                found.extend((says != Says::Inside).then(|| word.to_owned()));
+            });
         }
         found
+    }
+
+    #[test]
+    fn elided_articles_are_left_out() {
+        assert_eq!(
+            words("l’Eau dell'acqua qu'il d'un l' L'"),
+            ["eau", "acqua", "il", "un", "l", "l"]
+        );
+    }
+
+    #[test]
+    fn characters_inside_of_a_run_are_told_beside_its_pairs() {
+        let mut found = Vec::new();
+        Scanner::default().for_each_word("漢字仮x猫", &mut |word, says| {
+            found.push((word.to_owned(), says));
+        });
+        let inside: Vec<_> = found
+            .iter()
+            .filter(|(_, says)| *says == Says::Inside)
+            .collect();
+        assert_eq!(
+            inside.iter().map(|(word, _)| &word[..]).collect::<String>(),
+            "漢字仮"
+        );
+        assert_eq!(found.last(), Some(&("猫".to_owned(), Says::Something)));
     }
 
     #[test]
@@ -352,7 +436,7 @@ mod tests {
         let silent = |text: &str| {
             let mut found = Vec::new();
             Scanner::default().for_each_word(text, &mut |word, says| {
-                found.extend((!says).then(|| word.to_owned()));
+                found.extend((says == Says::Nothing).then(|| word.to_owned()));
             });
             found
         };

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use crate::bm25::chain::Chain;
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
+use crate::bm25::languages::OfEntries;
 use crate::bm25::lexical::LexicalIndex;
 use crate::bm25::lists::FREQUENT;
 use crate::bm25::norms::short;
@@ -78,7 +79,8 @@ impl LexicalIndex {
         to.put(&self.firsts)?;
         self.chain.write(to)?;
         self.days.write(to)?;
-        self.speakers.write(to)
+        self.speakers.write(to)?;
+        self.languages.write(to)
     }
 
     /// The entries that were written; None for what never was.
@@ -97,6 +99,7 @@ impl LexicalIndex {
         let chain = Chain::read(from, firsts.len())?;
         let days = Days::read(from, &firsts)?;
         let speakers = Speakers::read(from, firsts.len())?;
+        let languages = OfEntries::read(from, firsts.len())?;
         let nexts = firsts.iter().skip(1).chain([&len]);
         let uneven = (0..).zip(firsts.iter().zip(nexts));
         let uneven = uneven.filter(|(_, (first, next))| *next - *first != 1);
@@ -107,6 +110,7 @@ impl LexicalIndex {
             firsts,
             days,
             speakers,
+            languages,
         })
     }
 

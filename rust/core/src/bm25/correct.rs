@@ -27,21 +27,25 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
             unknown.push((hash, word.to_owned()));
         }
     });
-    let normalizer = Normalizer::default();
+    let languages = query.languages().with_english();
+    let normalizers: Vec<Normalizer> = languages.map(Normalizer::of).collect();
     let mut corrections: Vec<Correction> = Vec::new();
     for (unknown, word) in unknown {
         let edits = edits(&word);
-        let term = |edit: &String| hash(&normalizer.normal(edit));
-        let mut near: Vec<(u64, &String)> = edits.iter().map(|edit| (term(edit), edit)).collect();
-        near.sort_unstable_by_key(|&(hash, _)| hash);
-        near.dedup_by_key(|&mut (hash, _)| hash);
+        let mut near: Vec<(u64, &Normalizer, &String)> = Vec::new();
+        for normalizer in &normalizers {
+            let term = |edit: &String| hash(&normalizer.normal(edit));
+            near.extend(edits.iter().map(|edit| (term(edit), normalizer, edit)));
+        }
+        near.sort_unstable_by_key(|&(hash, ..)| hash);
+        near.dedup_by_key(|&mut (hash, ..)| hash);
         let is_used = |hash: u64| corrections.iter().any(|each| each.hash == hash);
-        near.retain(|&(hash, _)| !scorer.has(hash) && !is_used(hash));
-        let terms = Query::of_hashes(near.iter().map(|&(hash, _)| hash));
+        near.retain(|&(hash, ..)| !scorer.has(hash) && !is_used(hash));
+        let terms = Query::of_hashes(near.iter().map(|&(hash, ..)| hash));
         let known = Scorer::new(index, &terms, Weighing::Plain);
         // The most frequent one, of equal ones that of the smallest hash.
         if let Some(found) = known.most_frequent()
-            && let Some((hash, edit)) = near.iter().find(|&&(hash, _)| hash == found)
+            && let Some((hash, normalizer, edit)) = near.iter().find(|&&(hash, ..)| hash == found)
         {
             corrections.push(Correction {
                 unknown,

@@ -18,6 +18,9 @@ use crate::postings::{BLOCK, count, entry};
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
+/// What a day weighs beside what an entry has by itself: where answers are long, a day is mostly about those.
+const WEIGHT: f64 = 0.75;
+
 /// Stands for no day.
 const NONE: u32 = u32::MAX;
 
@@ -229,7 +232,7 @@ impl Days {
 
     /// What the day of an entry adds, of the `sums` of all days.
     pub(super) fn share(&self, sums: &[f64], entry: u32) -> f64 {
-        sum_of(sums, self.of[entry as usize])
+        WEIGHT * sum_of(sums, self.of[entry as usize])
     }
 
     /// The most that a day adds to an entry of each group, of the `sums` of all days.
@@ -239,7 +242,7 @@ impl Days {
         let groups = self.starts.iter().zip(ends);
         let most = |days: &[u32]| {
             days.iter()
-                .map(|&day| sum_of(sums, day))
+                .map(|&day| WEIGHT * sum_of(sums, day))
                 .fold(0.0, f64::max)
         };
         groups

@@ -4,7 +4,7 @@
 //! own(e)   = the largest S(p) over the passages p of the entry
 //! near(e)  = own(e) with what its neighbours have of the query (`neighbours.rs`)
 //! day(e)   = the sum of BM25 of the day of the entry, among all days (`days.rs`)
-//! score(e) = min(1, (near(e) * speaker(e) + day(e)) / ceiling), where near(e) is above 0
+//! score(e) = min(1, (near(e) * speaker(e) + 0.75 * day(e)) / ceiling), where near(e) is above 0
 //! ```
 //!
 //! `speaker(e)` is 1.5 where the query names exactly one speaker, who said the entry, and else 1 (`speakers.rs`).
@@ -12,13 +12,15 @@
 //! query is found by the question before it. Sums are taken in one order, so every way to a score gives the
 //! same bits.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::analyse::Speaker;
+use crate::analyse::{Language, Speaker};
 use crate::bm25::chain::{Chain, REACH};
 use crate::bm25::correct::corrected;
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
+use crate::bm25::languages::OfEntries;
 use crate::bm25::neighbours::{Parts, Why, shares};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
@@ -50,6 +52,7 @@ pub struct LexicalIndex {
     pub(super) chain: Chain,
     pub(super) days: Days,
     pub(super) speakers: Speakers,
+    pub(super) languages: OfEntries,
 }
 
 impl LexicalIndex {
@@ -63,6 +66,7 @@ impl LexicalIndex {
             chain: Chain::default(),
             days: Days::default(),
             speakers: Speakers::default(),
+            languages: OfEntries::default(),
         }
     }
 
@@ -90,8 +94,9 @@ impl LexicalIndex {
         let id = count(self.firsts.len());
         let first = count(self.passages.len());
         self.firsts.push(first);
-        let mut length = 0;
+        let (mut length, mut language) = (0, Language::English);
         for passage in passages {
+            language = passage.language;
             self.passages.add(&passage);
             length += passage.length;
         }
@@ -102,6 +107,7 @@ impl LexicalIndex {
         }
         self.chain.add(range);
         self.speakers.add(speaker);
+        self.languages.add(id, language);
         id
     }
 
@@ -114,14 +120,14 @@ impl LexicalIndex {
     /// Bytes that its passages take in memory, and who said them.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.passages.bytes() + self.speakers.bytes()
+        self.passages.bytes() + self.speakers.bytes() + self.languages.bytes()
     }
 
     /// What each entry has of the query by itself, as plain BM25 counts it and whatever stands beside it: the
     /// largest sum over its passages, in order of number.
     #[must_use]
     pub fn own(&self, query: &Query) -> Vec<f64> {
-        let sums = self.passages.sums(query);
+        let sums = self.passages.sums(&self.in_languages(query));
         if self.uneven.is_empty() {
             sums
         } else {
@@ -185,7 +191,7 @@ impl LexicalIndex {
     /// day.
     #[must_use]
     pub fn why_alone(&self, query: &Query, id: u32) -> Why {
-        self.alone(&self.passages.scorer(query), id)
+        self.alone(&self.passages.scorer(&self.in_languages(query)), id)
     }
 
     /// What `work` makes of a query and of what it is held against here: its unknown words are corrected.
@@ -194,6 +200,7 @@ impl LexicalIndex {
         query: &Query,
         work: impl FnOnce(&Query, &Scorer<'_>) -> T,
     ) -> T {
+        let query = &*self.in_languages(query);
         let scorer = Scorer::new(&self.passages, query, Weighing::Lexical);
         let Some(query) = corrected(&self.passages, query, &scorer) else {
             return work(query, &scorer);
@@ -203,6 +210,16 @@ impl LexicalIndex {
             &query,
             &Scorer::new(&self.passages, &query, Weighing::Lexical),
         )
+    }
+
+    /// The query in all languages that entries are of.
+    fn in_languages<'a>(&self, query: &'a Query) -> Cow<'a, Query> {
+        let languages = self.languages.present();
+        if languages.is_empty() {
+            return Cow::Borrowed(query);
+        }
+        let df = |terms: &Query| self.passages.scorer(terms).frequencies();
+        Cow::Owned(query.in_languages(languages, df))
     }
 
     fn alone(&self, scorer: &Scorer<'_>, id: u32) -> Why {

@@ -7,6 +7,7 @@ mod correct;
 mod days;
 mod index;
 mod known;
+mod languages;
 mod lexical;
 mod lists;
 mod neighbours;

@@ -1,12 +1,14 @@
 //! The share of an entry and of its neighbours in a query, term by term.
 //!
 //! ```text
-//! near(t, e) = sqrt(part(t, e)^2 + sum over k of share(k)^2 * (part(t, e-k)^2 + part(t, e+k)^2))
+//! near(t, e) = sqrt(part(t, e)^2 + sum over k of share(k)^2 * (lent(t, e-k) + lent(t, e+k)))
+//! lent(t, e) = part(t, e)^2 * min(1, 100 / length(e))
 //! near(e)    = sum of near(t, e) over the terms of the query
 //! ```
 //!
 //! `part(t, e)` is that of the entry's best passage, `e-k` and `e+k` are the entries `k` places away in the
-//! conversation. A neighbour that has what the entry lacks adds its whole share; one that repeats what the
+//! conversation, and `length(e)` is the number of terms of that passage: what stands in a long answer says less
+//! of what is beside it. A neighbour that has what the entry lacks adds its whole share; one that repeats what the
 //! entry has adds little. `near(e)` is never more than the sum of the entry's parts and of the shares of
 //! its neighbours', which is quick to say: see `bound`.
 
@@ -20,6 +22,9 @@ const SHARES: [f64; REACH] = [0.41, 0.4, 0.3, 0.2];
 
 /// Their squares, written out so that every language has the same bits.
 const SQUARES: [f64; REACH] = [0.1681, 0.16, 0.09, 0.04];
+
+/// Terms of the longest passage that lends its whole share.
+const LENDS: f64 = 100.0;
 
 /// What all neighbours of an entry add at most, in parts of the best of them.
 pub(super) const LIFT: f64 = 2.0 * (0.41 + 0.4 + 0.3 + 0.2);
@@ -71,6 +76,11 @@ pub(super) struct Parts<'a> {
     beside: Vec<f64>,
 }
 
+/// What a passage of that many terms lends, in parts of the square of its share.
+fn lending(length: u32) -> f64 {
+    (LENDS / f64::from(length)).min(1.0)
+}
+
 impl<'a> Parts<'a> {
     pub(super) fn new(query: &'a Scorer<'a>) -> Self {
         Self {
@@ -100,6 +110,11 @@ impl<'a> Parts<'a> {
         Some(place..place + terms)
     }
 
+    /// What a neighbour lends of the square of its share.
+    fn lending(&self, neighbor: u32, best: impl Fn(u32) -> Option<u32>) -> f64 {
+        best(neighbor).map_or(1.0, |passage| lending(self.query.length(passage)))
+    }
+
     /// Fills `squares` for an entry with neighbours on both `sides`.
     fn square(
         &mut self,
@@ -109,7 +124,7 @@ impl<'a> Parts<'a> {
     ) {
         self.squares.fill(0.0);
         if let Some(row) = self.row(entry, best) {
-            add_squares(&mut self.squares, &self.rows[row]);
+            add_squares(&mut self.squares, &self.rows[row], 1.0);
         }
         for (step, share) in SQUARES.into_iter().enumerate() {
             let mut is_any = false;
@@ -119,7 +134,8 @@ impl<'a> Parts<'a> {
                         self.beside.fill(0.0);
                     }
                     is_any = true;
-                    add_squares(&mut self.beside, &self.rows[row]);
+                    let part = self.lending(neighbor, best);
+                    add_squares(&mut self.beside, &self.rows[row], part);
                 }
             }
             if is_any {
@@ -131,9 +147,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn add_squares(to: &mut [f64], parts: &[f64]) {
+/// Adds so much of the squares of `parts`.
+fn add_squares(to: &mut [f64], parts: &[f64], much: f64) {
     for (square, part) in to.iter_mut().zip(parts) {
-        *square += part * part;
+        *square += much * (part * part);
     }
 }
 
@@ -186,6 +203,8 @@ pub(super) fn shares(
 ) -> (Vec<f64>, Vec<Neighbor>) {
     let sides = chain.neighbors(entry);
     parts.square(entry, sides, best);
+    let scorer = parts.query;
+    let length = |passage: u32| scorer.length(passage);
     let mut of = |entry: u32, share: f64| -> Vec<f64> {
         let Some(row) = parts.row(entry, best) else {
             return Vec::new();
@@ -201,10 +220,11 @@ pub(super) fn shares(
         .collect()
     };
     let mut neighbors = Vec::new();
+    let lent = |id: u32| best(id).map_or(1.0, |passage| lending(length(passage)));
     for (side, sign) in sides.into_iter().zip([-1, 1]) {
         for ((neighbor, share), distance) in side.into_iter().zip(SQUARES).zip(1..) {
             let Some(id) = neighbor else { continue };
-            let score: f64 = of(id, share).iter().sum();
+            let score: f64 = of(id, share * lent(id)).iter().sum();
             if score > 0.0 {
                 neighbors.push(Neighbor {
                     id,

@@ -24,6 +24,7 @@ impl Passages<'_> {
         Document {
             terms: rows.row(place).to_vec(),
             length: self.index.lengths[id as usize].into(),
+            ..Document::default()
         }
     }
 }
@@ -39,7 +40,11 @@ impl LexicalIndex {
             block: None,
         };
         for (id, created_at) in left {
-            let documents = self.range(id).map(|passage| passages.get(passage));
+            let language = self.languages.get(id);
+            let documents = self.range(id).map(|passage| Document {
+                language,
+                ..passages.get(passage)
+            });
             let speaker = self.speakers.get(id);
             index.add_said(
                 documents,

@@ -102,7 +102,9 @@ impl<'a> Scorer<'a> {
         for (term, &df) in query.terms.iter().zip(&df) {
             let idf = collection.idf(df);
             let weight = weighing.weight_of(*term, idf);
-            weights += weight;
+            if !term.is_spare {
+                weights += weight;
+            }
             terms.push(Known {
                 hash: term.hash,
                 df,
@@ -280,6 +282,11 @@ impl<'a> Scorer<'a> {
         parts
     }
 
+    /// How many passages have each term of the query.
+    pub(super) fn frequencies(&self) -> Vec<usize> {
+        self.terms.iter().map(|known| known.df).collect()
+    }
+
     /// Whether passages have every term of the query.
     pub(super) fn knows_all(&self) -> bool {
         self.terms.iter().all(|known| known.df > 0)
@@ -304,6 +311,11 @@ impl<'a> Scorer<'a> {
     fn find(&self, hash: u64) -> Option<&Known> {
         let place = self.terms.binary_search_by_key(&hash, |known| known.hash);
         place.ok().map(|place| &self.terms[place])
+    }
+
+    /// How many terms a passage has.
+    pub(super) fn length(&self, passage: u32) -> u32 {
+        self.index.lengths[passage as usize]
     }
 
     /// How many terms the query has.

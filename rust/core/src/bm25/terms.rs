@@ -1,6 +1,6 @@
 //! The terms of a passage and of a query, as BM25 counts them.
 
-use crate::analyse;
+use crate::analyse::{self, Language, Languages};
 
 /// A passage as BM25 sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct Document {
     pub(super) terms: Vec<(u64, u32)>,
     /// How many terms there are (`dl`).
     pub(super) length: u64,
+    /// The language of the text.
+    pub(super) language: Language,
 }
 
 impl Document {
@@ -21,10 +23,18 @@ impl Document {
     /// Of hashes of terms in ascending order, repeated ones side by side.
     #[must_use]
     pub fn of_sorted(terms: &[u64]) -> Self {
+        Self::of_text(terms, terms.len(), Language::English)
+    }
+
+    /// The same of a text in a language, where `words` of the terms are words: others are found, and make no text
+    /// longer.
+    #[must_use]
+    pub fn of_text(terms: &[u64], words: usize, language: Language) -> Self {
         debug_assert!(terms.is_sorted(), "terms ascend");
         Self {
-            length: terms.len() as u64,
+            length: words as u64,
             terms: count(terms, |term, tf| (term, tf)),
+            language,
         }
     }
 }
@@ -53,6 +63,20 @@ pub struct QueryTerm {
     pub count: u32,
     /// Whether the query has a word near it instead, that no entry has.
     pub is_near: bool,
+    /// Whether it stands beside another term for the same words, in another language: it does not raise what
+    /// the query could reach.
+    pub is_spare: bool,
+}
+
+impl QueryTerm {
+    fn of(hash: u64, count: u32) -> Self {
+        Self {
+            hash,
+            count,
+            is_near: false,
+            is_spare: false,
+        }
+    }
 }
 
 /// A term that stands in a query for a word that no entry has.
@@ -72,6 +96,8 @@ pub struct Query {
     pub(super) terms: Vec<QueryTerm>,
     /// What it was made of: the words of its terms are looked up there when they are asked for.
     text: String,
+    /// The languages of what it is held against, but English.
+    languages: Languages,
     corrections: Vec<Correction>,
 }
 
@@ -85,27 +111,68 @@ impl Query {
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self {
-            terms: analyse::with_sorted_terms(text, |terms| {
-                count(terms, |hash, count| QueryTerm {
-                    hash,
-                    count,
-                    is_near: false,
-                })
-            }),
+            terms: analyse::with_sorted_terms(text, |terms| count(terms, QueryTerm::of)),
             text: text.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The same for entries in these languages as well. `df` gives how many passages have each of some terms,
+    /// which ascend.
+    ///
+    /// A word has the terms that entries have, of those that it has in each language. Of several the one that
+    /// most have counts for the ceiling, of equal ones the first; others are spare, unless another word needs
+    /// them. A word that no entry has is left out where a language takes it for one that says nothing.
+    pub(super) fn in_languages(
+        &self,
+        languages: Languages,
+        df: impl FnOnce(&Self) -> Vec<usize>,
+    ) -> Self {
+        let words = analyse::alternatives(&self.text, languages);
+        let hashes = |terms: &[String]| -> Vec<u64> {
+            terms.iter().map(|term| analyse::hash(term)).collect()
+        };
+        let words: Vec<(Vec<u64>, bool)> = words
+            .iter()
+            .map(|word| (hashes(&word.terms), word.is_silent))
+            .collect();
+        let mut every: Vec<u64> = words.iter().flat_map(|(terms, _)| terms).copied().collect();
+        every.sort_unstable();
+        every.dedup();
+        let df = df(&Self::of_hashes(every.iter().copied()));
+        let df = |term: &u64| every.binary_search(term).map_or(0, |place| df[place]);
+        let (mut kept, mut needed) = (Vec::new(), Vec::new());
+        for (terms, is_silent) in &words {
+            let before = kept.len();
+            kept.extend(terms.iter().copied().filter(|term| df(term) > 0));
+            let best = kept[before..].iter().rev().copied().max_by_key(df);
+            let chosen = best.or_else(|| terms.first().copied().filter(|_| !is_silent));
+            if kept.len() == before {
+                kept.extend(chosen);
+            }
+            needed.extend(chosen);
+        }
+        if kept.is_empty() {
+            kept.extend(words.iter().filter_map(|(terms, _)| terms.first()));
+            needed.clone_from(&kept);
+        }
+        kept.sort_unstable();
+        let term = |hash, count| QueryTerm {
+            is_spare: !needed.contains(&hash),
+            ..QueryTerm::of(hash, count)
+        };
+        Self {
+            terms: count(&kept, term),
+            text: self.text.clone(),
+            languages,
             corrections: Vec::new(),
         }
     }
 
     /// A query of terms alone, which ascend.
     pub(super) fn of_hashes(hashes: impl Iterator<Item = u64>) -> Self {
-        let one = |hash| QueryTerm {
-            hash,
-            count: 1,
-            is_near: false,
-        };
         Self {
-            terms: hashes.map(one).collect(),
+            terms: hashes.map(|hash| QueryTerm::of(hash, 1)).collect(),
             ..Self::default()
         }
     }
@@ -113,6 +180,11 @@ impl Query {
     /// What it was made of.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The languages of what it is held against, but English.
+    pub(super) fn languages(&self) -> Languages {
+        self.languages
     }
 
     /// The same with terms in the place of others; none of them is in it yet.
@@ -147,12 +219,14 @@ impl Query {
                 words[place] = Some(each.normal.clone());
             }
         }
-        analyse::for_each_term(&self.text, |word| {
-            let hash = analyse::hash(word);
-            if let Ok(place) = self.terms.binary_search_by_key(&hash, |term| term.hash) {
-                words[place].get_or_insert_with(|| word.to_owned());
+        for word in analyse::alternatives(&self.text, self.languages) {
+            for term in word.terms {
+                let hash = analyse::hash(&term);
+                if let Ok(place) = self.terms.binary_search_by_key(&hash, |term| term.hash) {
+                    words[place].get_or_insert(term);
+                }
             }
-        });
+        }
         words.into_iter().map(Option::unwrap_or_default).collect()
     }
 }

@@ -28,9 +28,15 @@ impl Analysed {
         let passages = || {
             let mut passages = Vec::with_capacity(1); // nearly all have one
             let name = entry.name.as_deref();
-            for_each_passage(&entry.text, &entry.role, name, entry.created_at, |terms| {
-                passages.push(Document::of_sorted(terms));
-            });
+            for_each_passage(
+                &entry.text,
+                &entry.role,
+                name,
+                entry.created_at,
+                |terms, words, language| {
+                    passages.push(Document::of_text(terms, words, language));
+                },
+            );
             passages
         };
         let has_row = needs.buckets || needs.graph.is_some();

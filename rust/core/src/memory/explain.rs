@@ -207,9 +207,9 @@ fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation 
 fn explain_lexical(scope: &Scope, why: Why, entry: &NewEntry) -> LexicalExplanation {
     let fields = fields(entry);
     let passage = fields.passages().nth(why.passage as usize);
-    let text = passage.map_or(&[][..], |passage| &fields.text[passage]);
+    let text = passage.map_or_else(Vec::new, |passage| fields.text_of(passage));
     let places = [
-        ("text", text),
+        ("text", &text),
         ("name", &fields.name),
         ("date", &fields.date),
     ];

@@ -1,0 +1,104 @@
+"""Dialogues of a user and an assistant whose answers are long: a set that is made of what every Python has.
+
+python benches/quality/assistant.py
+
+Turns are written in ``assistant_turns.py``; answers are pages of ``pydoc``, two hundred words each. What is
+asked later is what the user had asked, instructions, what was changed, the order of things, all of a theme.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from pydoc_data.topics import topics
+from random import Random
+
+from assistant_turns import INSTRUCTIONS, THEMES, TOPICS, UPDATES
+from siltstone import Dataset, MemoryStore, evaluate
+from siltstone.evaluation import Conversation, Question, Turn
+
+DIALOGUES = 2  # each with half of the topics, and answers from other parts of the pages
+WORDS = 200  # of an answer
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+def assistant_set() -> Dataset:
+    """The dialogues, the same in every run of one version of Python."""
+    return Dataset("assistant", tuple(map(_dialogue, range(DIALOGUES))))
+
+
+def _dialogue(number: int) -> Conversation:
+    draw = Random(number)
+    said: list[tuple[str, str, str]] = []  # who, what, and what it is known by
+    asked = [(f"topic {page}", question, _answer(page, number)) for page, question, _ in TOPICS]
+    draw.shuffle(asked)
+    orders = [(f"instruction {at}", text, "Understood.") for at, (text, _) in enumerate(INSTRUCTIONS)]
+    firsts = [(f"first {at}", first, "Noted.") for at, (first, _, _) in enumerate(UPDATES)]
+    seconds = [(f"second {at}", second, "I will use that.") for at, (_, second, _) in enumerate(UPDATES)]
+    half = len(asked) // 2
+    before, after = asked[:half] + orders + firsts, asked[half:] + seconds
+    for part in (before, after):
+        draw.shuffle(part)
+        for known, question, answer in part:
+            said += [("user", question, known), ("assistant", answer, "")]
+    turns = tuple(
+        Turn(str(at), text, role=who, created_at=START + timedelta(minutes=7 * at) + timedelta(days=at // 30))
+        for at, (who, text, _) in enumerate(said)
+    )
+    place = {known: at for at, (_, _, known) in enumerate(said) if known}
+    return Conversation(f"assistant {number}", turns, tuple(_questions(place)))
+
+
+def _answer(page: str, number: int) -> str:
+    words = topics[page].split()
+    start = min(number * WORDS, max(0, len(words) - WORDS))
+    return " ".join(words[start : start + WORDS])
+
+
+def _questions(place: dict[str, int]) -> Iterator[Question]:
+    """What is asked later; evidence is what the user said."""
+
+    def question(text: str, category: str, *known: str) -> Question:
+        return Question(text, tuple(str(place[each]) for each in known), category)
+
+    for page, _, later in TOPICS:
+        yield question(later, "topic", f"topic {page}")
+    for at, (_, later) in enumerate(INSTRUCTIONS):
+        yield question(later, "instruction", f"instruction {at}")
+    for at, (_, _, later) in enumerate(UPDATES):
+        yield question(later, "update", f"first {at}", f"second {at}")
+    for theme, pages in THEMES:
+        yield question(f"Summarise {theme}.", "theme", *(f"topic {page}" for page in pages))
+    for (page, asked, _), (other, also, _) in zip(TOPICS[::2], TOPICS[1::2], strict=False):
+        yield question(
+            f"What came first: {_clause(asked)}, or {_clause(also)}?",
+            "order",
+            f"topic {page}",
+            f"topic {other}",
+        )
+
+
+def _clause(question: str) -> str:
+    """Half of the words of a question, as somebody remembers it."""
+    words = question.rstrip("?.").split()
+    return " ".join(words[len(words) // 2 :])
+
+
+def main() -> int:
+    """Prints what the default ranker finds of the set."""
+    place = count()
+    with tempfile.TemporaryDirectory(prefix="siltstone-assistant-") as directory:
+        report = evaluate(lambda: MemoryStore.open(Path(directory) / str(next(place))), assistant_set())
+    rows = {"pooled": report.pooled, **report.categories}
+    for name, figures in rows.items():
+        found = f"R@5 {figures.recall[5]:.3f}, R@10 {figures.recall[10]:.3f}"
+        print(f"{name}: {figures.questions} questions, {found}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

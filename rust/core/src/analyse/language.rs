@@ -1,0 +1,143 @@
+//! The languages that words are stemmed by: those in Latin letters, which a text itself has to tell.
+
+/// A language in Latin letters. Other scripts tell theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Language {
+    /// `en`, and all that is not known to be of another one.
+    #[default]
+    English,
+    /// `da`
+    Danish,
+    /// `de`
+    German,
+    /// `es`
+    Spanish,
+    /// `fi`
+    Finnish,
+    /// `fr`
+    French,
+    /// `hu`
+    Hungarian,
+    /// `it`
+    Italian,
+    /// `nl`
+    Dutch,
+    /// `no`, Bokmål
+    Norwegian,
+    /// `pt`
+    Portuguese,
+    /// `ro`
+    Romanian,
+    /// `sv`
+    Swedish,
+    /// `tr`
+    Turkish,
+    /// `vi`, whose words have one form: it is told from others, and read as English is.
+    Vietnamese,
+}
+
+/// All but English, in the order of their codes.
+pub const LANGUAGES: [Language; 14] = [
+    Language::Danish,
+    Language::German,
+    Language::Spanish,
+    Language::Finnish,
+    Language::French,
+    Language::Hungarian,
+    Language::Italian,
+    Language::Dutch,
+    Language::Norwegian,
+    Language::Portuguese,
+    Language::Romanian,
+    Language::Swedish,
+    Language::Turkish,
+    Language::Vietnamese,
+];
+
+impl Language {
+    /// Its code by ISO 639-1.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Danish => "da",
+            Self::German => "de",
+            Self::Spanish => "es",
+            Self::Finnish => "fi",
+            Self::French => "fr",
+            Self::Hungarian => "hu",
+            Self::Italian => "it",
+            Self::Dutch => "nl",
+            Self::Norwegian => "no",
+            Self::Portuguese => "pt",
+            Self::Romanian => "ro",
+            Self::Swedish => "sv",
+            Self::Turkish => "tr",
+            Self::Vietnamese => "vi",
+        }
+    }
+
+    /// Its number: 0 for English.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The language of that number.
+    #[must_use]
+    pub fn of_number(number: u8) -> Option<Self> {
+        let others = LANGUAGES.into_iter();
+        std::iter::once(Self::English)
+            .chain(others)
+            .find(|each| each.number() == number)
+    }
+}
+
+/// Some of the languages; English is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Languages(u16);
+
+impl Languages {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Adds one, unless it is English.
+    pub fn add(&mut self, language: Language) {
+        self.0 |= 1 << language.number() & !1;
+    }
+
+    /// Each of them, in the order of their codes.
+    pub fn iter(self) -> impl Iterator<Item = Language> {
+        let has = move |each: &Language| self.0 >> each.number() & 1 == 1;
+        LANGUAGES.into_iter().filter(has)
+    }
+
+    /// English, and each of them.
+    pub fn with_english(self) -> impl Iterator<Item = Language> {
+        std::iter::once(Language::English).chain(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_have_their_numbers_and_are_in_the_order_of_their_codes() {
+        assert!(LANGUAGES.is_sorted_by_key(|each| each.code()));
+        for each in LANGUAGES {
+            assert_eq!(Language::of_number(each.number()), Some(each));
+        }
+        assert_eq!(Language::of_number(15), None);
+        let mut some = Languages::default();
+        some.add(Language::English);
+        assert!(some.is_empty());
+        some.add(Language::Turkish);
+        some.add(Language::German);
+        let codes: Vec<_> = some.with_english().map(Language::code).collect();
+        assert_eq!(codes, ["en", "de", "tr"]);
+    }
+}
