@@ -35,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs sizes ci clean
+.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -127,7 +127,8 @@ fuzz: ## libFuzzer over texts, histories, files of indexes (FUZZ_RUNS each) and 
 demo: install ## An agent reads the standard library through a small window, and remembers
 	$(BIN)/siltstone demo --picture
 
-bench: install ## Measure, beside the slow twins; each bench checks its answer first
+bench: install ## Measure, beside the slow twins and the run before; each bench checks its answer first
+	$(PY) -m pytest -c benches/python/pytest.ini benches/python --benchmark-autosave --benchmark-compare
 	set -e; for script in benches/python/bench_*.py; do echo "== $$script"; $(PY) "$$script"; done
 	cargo bench -p siltstone-benches $(CARGO_FLAGS)
 
@@ -155,6 +156,9 @@ docs: install ## Build the references of Python and of the crates, and run the e
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
 	$(PY) scripts/reference.py
 	$(PY) -m pytest -q tests/test_docs.py tests/test_reference.py
+
+mutants: install ## Break the code on purpose, place by place, and list the breaks that no test notices; ten minutes
+	$(PY) scripts/mutants.py
 
 sizes: ## Count the lines of each room: code, comments and tests apart
 	@$(PYTHON) scripts/sizes.py

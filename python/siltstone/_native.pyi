@@ -453,7 +453,7 @@ class Unread:
     rows: Final[list[LogRow]]
 
 def facts_revision(store: Store) -> str | None:
-    """What is another text after every change of a fact of the store; None where that cannot be told."""
+    """A text that changes with every change of a fact of the store; None where its row is damaged."""
 
 def search_across(
     store: Store, session: str, query: str, options: SearchOptions, vector: tuple[int, bytes] | None

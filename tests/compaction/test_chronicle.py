@@ -21,7 +21,7 @@ from siltstone import (
 )
 from siltstone.compaction import Trigger
 from siltstone.compaction.chronicle_run import view_budget
-from siltstone.compaction.chronicle_state import ChronicleState
+from siltstone.compaction.chronicle_state import ChronicleState, listed
 from siltstone.compaction.chronicle_text import titled
 from siltstone.compaction.registry import make_policy
 from siltstone.compaction.tiered_prompts import CHECKPOINT_PROMPT
@@ -528,3 +528,18 @@ def test_a_state_of_another_form_is_no_state():
         {**good, "made": [[0, 1, 1, 9, 0, 5, 5, 50, 0, 0]]},
     ):
         assert ChronicleState.read(bad) is None
+
+
+def test_a_roll_up_is_rolled_up_by_one_of_a_higher_level_alone():
+    plain = [Checkpoint(n, n, 0, "interval", 10 * n, 10 * n + 10, 10, 400) for n in (1, 2, 3)]
+    low = Checkpoint(1, 2, 1, "rollup", 10, 30, 20, 80)
+    high = Checkpoint(1, 3, 2, "rollup", 10, 40, 30, 90)
+    first = [ChronicleState(made=(each,)).to_json() for each in (*plain, low)]
+    told = listed(first, {})
+    assert [(each.first, each.last, each.is_rolled_up) for each in told] == [
+        (1, 1, True), (2, 2, True), (1, 2, False), (3, 3, False),
+    ]  # fmt: skip
+    told = listed([*first, ChronicleState(made=(high,)).to_json()], {})
+    assert [(each.first, each.last, each.is_rolled_up) for each in told] == [
+        (1, 1, True), (2, 2, True), (1, 2, True), (3, 3, True), (1, 3, False),
+    ]  # fmt: skip

@@ -76,6 +76,22 @@ def test_mk_24_a_budget_of_one_turn_leaves_the_summary_and_the_last_turn():
     assert shape(compaction) == ["0", "S", "9", "10"]
 
 
+def test_no_older_turn_stays_where_a_newer_one_did_not_fit():
+    raws = [system("Rules."), *turn(0), *turn(1, 10), *turn(2, 400), *turn(3, 10)]
+    _, compaction = run(raws, keeping(4, retained_token_budget=200))
+    assert shape(compaction) == ["0", "S", "7", "8"]
+
+
+def test_what_is_sent_beside_the_history_takes_its_share_of_what_is_retained():
+    policy = keeping(9, auto_compact_threshold=4_000)
+    sizes = []
+    for reserved in (0, 3_000):
+        _, compaction = run(plain(9), policy, trigger=Trigger("manual", reserved_tokens=reserved))
+        sizes.append(policy.token_rule.count(compaction.retained[1:]))
+    assert 500 < sizes[0] <= 2_000, "half of the threshold"
+    assert 0 < sizes[1] <= 500, "half of what is left of it"
+
+
 @pytest.mark.parametrize(("turns", "budget"), [(2, 4), (3, 10)])
 def test_mk_25_a_budget_as_large_as_the_history_still_discards_the_oldest_turn(turns: int, budget: int):
     _, compaction = run(plain(turns), keeping(budget))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from compacting import assistant, exchange, filler, system, user
 from playing import Play, committed, said, shown
 from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Session, Skipped, WindowCompactor
 from siltstone.compaction import (
+    CompactionContext,
     Trigger,
     WindowConfig,
     breakdown,
@@ -62,6 +64,16 @@ def test_ru_04_a_summary_without_room_is_made_anew_of_the_earlier_one():
     session.add(*({"role": "user", "content": f"Entry {n}: {filler(300)}"} for n in range(21, 32)))
     materials = [next(iter(request.messages))["content"] for request in session.requests]
     assert materials[1].startswith("[Earlier summary of messages 0-10: ")
+
+
+def test_what_is_sent_beside_the_history_counts_with_it():
+    policy = WindowCompactor(WindowConfig())
+    threshold = policy.config.tokens(policy.config.auto_summarize_threshold, 1_000)
+    context = CompactionContext(3, estimated_history_tokens=threshold - 10, context_window=1_000)
+    assert policy.should_compact(replace(context, reserved_tokens=9)) is None
+    due = policy.should_compact(replace(context, reserved_tokens=10))
+    assert due is not None
+    assert (due.reason, due.tokens, due.reserved_tokens) == ("history_tokens", threshold, 10)
 
 
 def test_ru_05_inside_the_limit_nothing_happens():

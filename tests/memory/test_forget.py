@@ -161,6 +161,29 @@ def test_an_entry_takes_the_messages_it_came_from_with_it(store: Store) -> None:
     assert [place for place, each in enumerate(raws) if FORGOTTEN in each] == [1, 2]
 
 
+def test_an_entry_takes_the_last_message_of_the_log_with_it(store: Store) -> None:
+    log = summary_log(store, "a")
+    log.append([message(raw(f"number {n}")) for n in range(3)], expected_next=0, cadence="")
+    ids = store.index("a", [Entry("silt", (2, 9))]).entry_ids
+    assert store.forget(entry_ids=[ids[0] or 0]) == ForgetReport(1, 1, 1, 0, True)
+    assert [FORGOTTEN in row.raw for row in log.read(0, 3)] == [False, False, True]
+
+
+def test_before_leaves_what_is_of_that_very_moment(store: Store) -> None:
+    log = summary_log(store, "a")
+    said = [message(raw("silt"), created_at=at) for at in (999, 1_000, 1_001)]
+    log.append(said, expected_next=0, cadence="")
+    told = compaction("silt", covers=((0, 1),), view=(None, (1, 3)), next_seq=3, created_at=1_000)
+    log.commit(told, [], expected_head=None, cadence="")
+    found = store.forget(text="silt", before=1.0)
+    assert [FORGOTTEN in row.raw for row in log.read(0, 3)] == [True, False, False]
+    assert (found.messages, found.summaries) == (1, 1), "the summary covers what was forgotten"
+    kept = compaction("clay", covers=((1, 2),), view=(None, (2, 3)), next_seq=3, created_at=2_000)
+    log.commit(kept, [], expected_head=log.compactions()[-1].compaction_id, cadence="")
+    assert store.forget(text="clay", before=2.0).summaries == 0
+    assert store.forget(text="clay", before=2.001).summaries == 1
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -18,6 +18,9 @@ from siltstone.errors import ConfigError
 from siltstone.llm import CompletionRequest
 from siltstone.messages import broken_tool_groups, read_history
 from siltstone.models import ExtractiveModel
+from siltstone.models.material import read_material
+from siltstone.models.salience import RECENCY, score
+from siltstone.models.selection import Measure, Picks
 from siltstone.tokens import estimate_tokens
 from strategies import histories, texts
 
@@ -114,6 +117,41 @@ def test_no_line_comes_twice():
     text = summary(raws)
     assert text.count("WARNING: disk /dev/sda1 is at 91 %") == 1
     assert text.count("retry 3 of 5 failed") == 1
+
+
+def test_an_earlier_summary_leaves_a_quarter_of_the_room_to_what_is_new():
+    """Every line is of words of its own, and there is room for a few of them."""
+    lines = [" ".join(f"{kind}{n}x{at}" for at in range(6)) for kind in ("old", "new") for n in range(60)]
+    earlier = "\n  ".join(f"Assistant: {line}" for line in lines[:60])
+    material = f"[Earlier summary of messages 0-9: {earlier}]\n" + "\n".join(
+        f"Assistant: {line}" for line in lines[60:]
+    )
+    asked = [{"role": "user", "content": material}, {"role": "user", "content": "Sum up."}]
+    said = ExtractiveModel()(CompletionRequest(asked, 300)).text
+    kept = {kind: sum(line in said for line in lines if line.startswith(kind)) for kind in ("old", "new")}
+    assert kept["old"] > kept["new"] > 0
+
+
+def test_a_line_that_says_again_what_was_chosen_is_left_out_though_there_is_room():
+    again = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel"]
+    lines = [" ".join(again[at:] + again[:at]) for at in (0, 3, 5)] + ["india juliet kilo lima"]
+    material = [{"role": "assistant", "content": line} for line in lines]
+    picks = Picks(Measure("blocks"), 10_000)
+    picks.take(score(read_material(material, leave_out="")))
+    assert picks.text.splitlines() == [f"Assistant: {lines[0]}", f"Assistant: {lines[3]}"]
+
+
+def test_the_ends_of_an_item_weigh_more_than_its_middle():
+    material = [
+        {"role": "assistant", "content": "one two\nthree four\nfive six"},
+        {"role": "user", "content": "x"},
+    ]
+    first, middle, last = (
+        each.salience / (1 + RECENCY * each.at / 4)
+        for each in score(read_material(material, leave_out=""))[:3]
+    )
+    assert first == pytest.approx(1.2 * middle)
+    assert last == pytest.approx(1.1 * middle)
 
 
 def test_it_reads_chinese_japanese_and_korean():

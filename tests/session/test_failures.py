@@ -117,6 +117,7 @@ def test_mk_53_a_store_that_refuses_keeps_the_history_and_tells() -> None:
         outcome = session.compact()
         assert isinstance(outcome, Failed)
         assert outcome.reason == "memory_indexing_failed"
+        assert 0 < outcome.attempted_entries < len(before)
         assert "disk is full" in outcome.message
         assert session.history() == before
         assert hook.names == ["CompactionStarted", "CompactionFailed"]

@@ -180,6 +180,20 @@ def test_records_tell_what_happened(reopen: Opener) -> None:
     assert [first.undone, second.undone] == [False, False]
 
 
+def test_the_row_of_a_compaction_covers_what_left_the_view_and_nothing_that_stays(reopen: Opener) -> None:
+    session = reopen()
+    session.append(*(message for turn in turns(8) for message in turn))
+    session.pin(3)
+    for _ in range(2):
+        compact(session, POLICIES[0])
+        row = session._core.rows.compactions()[-1].compaction
+        shown = {seq for each in row.view if isinstance(each, tuple) for seq in range(*each)}
+        covered = {seq for start, end in row.covers for seq in range(start, end)}
+        assert 3 in shown
+        assert (shown & covered, shown | covered) == (set(), set(range(row.next_seq)))
+        session.append(*(message for turn in turns(6) for message in turn))
+
+
 def test_every_earlier_view_can_be_looked_at(reopen: Opener) -> None:
     session = reopen()
     said = [message for turn in turns(8) for message in turn]

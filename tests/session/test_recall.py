@@ -280,6 +280,18 @@ def test_oc_83_nothing_is_placed_where_the_window_is_full(tmp_path: Path, events
         assert (answer.recalled, events[-1].reason) == ("", "no_room")
 
 
+def test_what_is_reserved_is_no_room_for_a_block(tmp_path: Path) -> None:
+    answers = []
+    for reserved in (0, 15_950):
+        with opened(tmp_path / str(reserved), policy=None, reserved_tokens=reserved) as one:
+            one.store.index("s", [Entry(EVIDENCE)])
+            one.append(user(QUESTION))
+            answers.append(one.prepare())
+            assert answers[-1].tokens + reserved <= 16_000
+    assert EVIDENCE in answers[0].recalled
+    assert answers[1].recalled == ""
+
+
 def test_a_turn_whose_request_was_refused_goes_on_without_a_block(session: Session) -> None:
     session.append(user(QUESTION))
     assert session.prepare().recalled

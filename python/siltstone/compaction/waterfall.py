@@ -145,11 +145,6 @@ class WaterfallCompactor:
         counters = WaterfallState.read(state)
         return memory_status(view, counters, self.config, next_seq=next_seq, times=times, now=now)
 
-    @staticmethod
-    def state_of(state: object) -> WaterfallState | None:
-        """The counters in a state that was kept; None where it holds none."""
-        return WaterfallState.read(state if isinstance(state, dict) else None)
-
 
 class WaterfallRestored(WaterfallCompactor):
     """Begins a history with summaries of it that were made before. It asks no model.

@@ -1,4 +1,4 @@
-"""The contract of an embedder: texts to vectors, by whatever makes them; and which answers we believe."""
+"""The contract of an embedder: it turns texts into vectors; and the check of its answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Embedder(Protocol):
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """Nothing, if *embedder* has what the contract asks for.
+    """Checks that *embedder* has what the contract asks for.
 
     Raises:
         ConfigError: an id that is no text of 1 to 256 bytes, a dimension out of 1..65,536, or no method to

@@ -1,4 +1,4 @@
-"""How do times, ranges and rows look on either side of the wall?"""
+"""Times, ranges and rows, turned from their form in Python into that of the core and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which facts go with what is forgotten?"""
+"""Finds the facts that are forgotten together with messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much may one call hand over to a store, or ask of it?"""
+"""Bounds of one call of a store: of entries, messages and queries."""
 
 from __future__ import annotations
 

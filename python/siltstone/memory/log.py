@@ -186,7 +186,7 @@ class LogState:
         clock: What the session stored with its last write, as JSON text; empty at first.
         redactions: How often messages were forgotten, or a past was rewritten.
         counter: Raised by every write of the session's own state.
-        deleted: The session was deleted: what is written to it is accepted as nothing.
+        deleted: The session was deleted: writes to it are accepted, and nothing is kept.
         namespace: What it was opened with first; empty for none.
         write_id: The id of the last write; 0 before the first.
         settings: The session's settings as JSON text.
@@ -240,7 +240,7 @@ class SessionLog(Protocol):
 
     Every write names the version that it stands on, and an id of its own. A version that is not the
     session's raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was written.
-    What is written to a session that was deleted is accepted as nothing, and gives no version.
+    A write to a session that was deleted is accepted, keeps nothing, and gives no version.
     """
 
     def state(self) -> LogState:
@@ -327,7 +327,7 @@ class SessionLog(Protocol):
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
-        """Gives a summary that was forgotten a new text. None where it is none."""
+        """Gives a summary that was forgotten a new text. None where there is no such summary."""
 
     def compaction(self, compaction_id: int) -> CompactionRow | None:
         """The row of that id; None where this session has none."""

@@ -1,4 +1,4 @@
-"""Which ids and names of forgotten messages are taken as well, and what is put in their place?
+"""New ids and names for forgotten messages, where an id or a name is to be forgotten as well.
 
 A call and its result, and whatever else names an id, get the same new one; so what was a pair stays one.
 """

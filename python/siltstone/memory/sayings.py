@@ -1,4 +1,4 @@
-"""What there is to find of a message: the entry that it becomes when it leaves the context of its session."""
+"""Entries of messages that are still in the context of their session, for searches of a namespace."""
 
 from __future__ import annotations
 

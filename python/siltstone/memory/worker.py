@@ -1,4 +1,4 @@
-"""A thread that makes somebody else's calls, so that whoever waits for one can stop waiting."""
+"""A thread that makes calls for others, so that a caller can stop waiting for one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WorkerTimeout(Exception):  # noqa: N818 - it is caught here, and never a u
 
 
 class WorkerClosed(Exception):  # noqa: N818
-    """Nobody makes calls any more."""
+    """The worker is closed: it makes no more calls."""
 
 
 def runs(thread: threading.Thread | None) -> TypeGuard[threading.Thread]:

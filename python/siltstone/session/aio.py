@@ -91,7 +91,7 @@ class AsyncSession(BaseSession):
         request_bytes: int | None = None,
         recall: bool = True,
     ) -> Prepared:
-        """What to send to the model now. Call it before every model call."""
+        """The messages to send to the model now. Call it before every model call."""
         try:
             answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
@@ -151,7 +151,7 @@ class AsyncSession(BaseSession):
         return await self.compact()
 
     async def resummarize(self, focus: str | None = None) -> Outcome:
-        """Writes the summaries in the view anew, from the messages that they stand for."""
+        """Writes the summaries in the view again, from the messages that they stand for."""
         try:
             return await self._run(self._calls.resummarizing(focus), now=True)
         except SessionBusyError:
@@ -205,7 +205,7 @@ class AsyncSession(BaseSession):
         scope: SearchScope = "session",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
-        """What was discarded and is most like *query*, best first."""
+        """The discarded messages most like *query*, best first."""
         from siltstone.session.threads import in_thread
 
         step = partial(
@@ -292,7 +292,7 @@ class AsyncSession(BaseSession):
         return await self._step(partial(compactions.view_at, self._core, n))
 
     async def undo_compaction(self) -> CompactionRecord | None:
-        """Takes the last compaction or branch back, in one transaction. None where there is none."""
+        """Takes the last compaction or branch back, in one transaction. None where no step is left."""
         call = self._core.calls.begin("undo", ())
         return await _answered(call, self._run(self._calls.undo(call)))
 

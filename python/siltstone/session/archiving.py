@@ -106,7 +106,7 @@ def write_facts(core: SessionCore) -> None:
 
 
 def write_anew(core: SessionCore) -> None:
-    """Writes all of the session anew, after something of it was forgotten: nothing else is left of it."""
+    """Writes the whole session again, after a part of it was forgotten: files from before are replaced."""
     if core.archive is None:
         return
     try:

@@ -23,7 +23,7 @@ CONTINUE_PROMPT: Final = "Continue where you left off. Older context has been co
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What came of a request.
+    """The result of a request.
 
     Attributes:
         value: What the call gave; None where every request was too large.

@@ -53,7 +53,7 @@ class Job:
         return self._lands or self._is_over
 
     def asked(self) -> CompletionRequest | HookCall | None:
-        """What is wanted now; None when it is done."""
+        """The completion that the job waits for; None when it is done."""
         with self._turn:
             if not self._begun and not self._is_over:
                 self._begun = True

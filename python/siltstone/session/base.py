@@ -1,4 +1,4 @@
-"""What both kinds of session have in common: all that is read at once, without a wait for a model."""
+"""The part that both kinds of session share: every call that waits for no model."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ RESCUES = 8  #: of one boundary, while other threads go on appending
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What to send to the model.
+    """The answer of ``prepare``: the messages to send to the model, and how they came about.
 
     Attributes:
         messages: The current view: the caller's own objects, the summary where there is one, and what was
@@ -94,7 +94,7 @@ class Prepared:
 
     @property
     def compaction(self) -> Outcome | None:
-        """What the last attempt at this boundary came to; None where none was due."""
+        """The outcome of the last attempt at this boundary; None where no compaction was due."""
         return self.outcomes[-1] if self.outcomes else None
 
     @property
@@ -147,7 +147,7 @@ def boundary(
 
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
-    """What the job in the background came to, where it is done: it is committed now."""
+    """Commits the result of the background job, where the job is done. Gives the outcome."""
     job = core.background.take()
     if job is None:
         return []
@@ -273,7 +273,7 @@ def passed(
 
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
-    """What :func:`boundary` would do now. Nothing of the caller's is called, nothing is changed."""
+    """The plan of :func:`boundary` for now. No code of the caller is called, nothing is changed."""
     core.check_open()
     state = core.follow()
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
@@ -299,7 +299,7 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
 
 
 def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
-    """Whether what must stay of the view fits *window*: a limit below that is not believed."""
+    """Whether the messages that must stay fit *window*: a smaller limit of a provider is ignored."""
     if policy is None:
         return False
     state = core.follow()
@@ -468,7 +468,7 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
 def context_of(
     core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
 ) -> CompactionContext:
-    """What *policy* is told, when it is asked whether something is due."""
+    """The figures that *policy* gets when it is asked whether a compaction is due."""
     clock, view = state.clock, state.view.recounted(policy.token_rule)
     turn_start, settled = _turn(state, view)
     counted = clock.last_input_tokens if core.reserved_tokens else 0

@@ -1,4 +1,4 @@
-"""What becomes of a view when its past is rewritten, and the way back.
+"""Changes a view when its past is rewritten, and changes it back.
 
 A compaction adds a row to the log, and so does a **branch**: where a host's list leaves the line of the
 session, the row of a branch keeps what they share, and the rest of the list follows it. What left stays in
@@ -121,7 +121,7 @@ def _chain(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRo
 
 
 def stood_for(log: SessionLog, row: NewCompaction) -> RangeSet:
-    """What *row* has another text for, and what can be found beside its view: what left, and what was cut."""
+    """The messages that *row* replaces by another text, and those that can be found beside its view."""
     cut = (each.seq for each in log.derived([piece for piece in row.view if isinstance(piece, int)]))
     return union(row.covers, [(seq, seq + 1) for seq in cut if seq is not None])
 

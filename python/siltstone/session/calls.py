@@ -203,7 +203,7 @@ class SessionCalls:
         return report
 
     def _recall_anew(self) -> None:
-        """The next request has a block that is worked out anew: what is remembered has changed."""
+        """Makes the next request work out its block again: the memory has changed."""
         if self.recalling is not None:
             self.recalling.forget()
 
@@ -402,7 +402,7 @@ class SessionCalls:
         return offered
 
     def instructions(self) -> str:
-        """What a system prompt says of the tools, and the rules that earlier work has made."""
+        """The text on the tools for a system prompt, and the rules that earlier work has made."""
         told = skill(self.tools())
         if not (self.core.indexed and self.core.knowing.keeps_facts):
             return told
@@ -410,7 +410,7 @@ class SessionCalls:
         return f"{told}\n\n{addendum}" if addendum else told
 
     def search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
-        """``search``, and whoever listens is told of damaged entries."""
+        """``search``; hooks are told of damaged entries."""
         self.check_memory()
         self.core.check_open()
         if self._most_hits is not None:
@@ -426,7 +426,7 @@ class SessionCalls:
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
     def _search_all(self, query: str, limit: int, **filters: Unpack[SearchFilters]) -> list[SearchHit]:
-        """What the model's tool finds: what was said, and what was saved, the best first."""
+        """The hits of the model's tool: messages and saved facts, the best first."""
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
         hits = self.search(query, limit, scope=scope, **filters)
         saved = saved_hits(self.core, query, limit, since=filters.get("since"), until=filters.get("until"))

@@ -63,7 +63,7 @@ _LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that say nothing
 
 @dataclass(slots=True)
 class Imported:
-    """What an import came to.
+    """The result of an import.
 
     Attributes:
         sessions: Ids of the sessions that were written to, in order.

@@ -1,4 +1,4 @@
-"""Where a session stands between two compactions, as it is stored with the session."""
+"""The counters of a session between two compactions, as they are stored with the session."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class CompactionClock:
         )
 
     def cached(self, now: int, ttl: float | None) -> int:
-        """What a provider still has in its cache *now*, where it keeps that for *ttl* seconds."""
+        """The tokens that a provider still has in its cache *now*, where it keeps them for *ttl* seconds."""
         lapsed = ttl is not None and now - self.heard_at >= ttl * 1000
         return 0 if lapsed else self.cached_tokens
 
@@ -146,7 +146,7 @@ class CompactionClock:
         )
 
     def rewritten(self) -> CompactionClock:
-        """After the past was rewritten: the provider's last count is not that of the next request."""
+        """The clock after the past was rewritten: the last count says nothing of the next request."""
         return replace(self, last_input_tokens=0, cached_tokens=0)
 
     def failed(self, at: int, end: int, threshold: int = 0) -> CompactionClock:

@@ -182,7 +182,7 @@ def _unchanged(before: View, after: View) -> int:
 
 
 def stale(core: SessionCore) -> StoreConflictError:
-    """The error of a rewrite of what is not so any more."""
+    """The error of a rewrite whose view has changed meanwhile."""
     return StoreConflictError(
         f"something of session {core.session_id!r} was compacted, forgotten or rewritten meanwhile; "
         "nothing was written",
@@ -191,7 +191,7 @@ def stale(core: SessionCore) -> StoreConflictError:
 
 
 def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[Item]:
-    """What is to be found from now on: what is discarded, and what a substitute now stands for."""
+    """The messages that searches find from now on: discarded ones, and those behind a new substitute."""
     items = {id(item.message): item for item in read}
     leaving = [items[id(message)] for message in compaction.discarded]
     clamped = {item.message.seq for item in new if item.message.provenance == "substitute"}

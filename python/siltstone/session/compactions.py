@@ -1,4 +1,4 @@
-"""What happened to a history: its compactions, the views they left, and the way back."""
+"""The compactions of a history, the views they left, and the way back."""
 
 from __future__ import annotations
 

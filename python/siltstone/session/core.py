@@ -82,7 +82,7 @@ _log = logging.getLogger("siltstone")
 
 
 class SessionCore:
-    """What ``Session`` and ``AsyncSession`` share. No method calls a model.
+    """The core that ``Session`` and ``AsyncSession`` share. No method calls a model.
 
     Every public method takes the lock, follows what other workers did, and holds the lock for as long as
     its transaction takes.
@@ -172,12 +172,12 @@ class SessionCore:
 
     @property
     def clock(self) -> CompactionClock:
-        """Where the session stands between two compactions."""
+        """The counters of the session between two compactions."""
         return self.state.clock
 
     @property
     def next_seq(self) -> int:
-        """How many messages were ever appended."""
+        """The number of messages that were ever appended."""
         return self.state.end
 
     @property
@@ -267,7 +267,7 @@ class SessionCore:
         return [item.message.raw for item in load(self.rows, state.view, parent, end)]
 
     def line(self) -> RangeSet:
-        """What was said on the way to the current view, as sequence numbers."""
+        """The messages that led to the current view, as ranges of sequence numbers."""
         state = self.follow()
         return line_of(self.rows, content_of(state.head), state.end)
 
@@ -282,7 +282,7 @@ class SessionCore:
         # fmt: on
 
     def append_as(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range:
-        """The same as *call*; whoever hands the answer to the caller marks it as answered."""
+        """The same as *call*. The caller of this method marks *call* as answered."""
         answer = self.locked(lambda: self.append_now(raws, usage, call))
         self.tell_secrets()
         return answer

@@ -1,4 +1,4 @@
-"""How is a session searched by the documented rule: words and hashed vectors, age, and a least score?"""
+"""The documented search of a session: by words and hashed vectors, age, and a least score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY: Final = 86_400.0  #: seconds
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is worked out once of an entry."""
+    """The words and the vector of an entry, worked out once."""
 
     tokens: list[str]
     vector: list[float]

@@ -1,4 +1,4 @@
-"""Forgetting in a session: what was said goes, and summaries are made anew of what is left."""
+"""Forgetting in a session: messages are removed, and summaries are written again from what is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does a host's own list go on from what the session has, or where does it leave it?
+"""Compares a host's own list with the session: where it goes on from it, and where it differs.
 
 A host that owns its list hands in all of it. Its messages are told apart by identity, as far as the same
 objects were seen before, else by their content. The session's **line** is what was said on the way to its
@@ -40,12 +40,12 @@ _MARK = "cache_control"  # of a message, of a block, and of a block in a tool's 
 
 
 def digest(text: str) -> bytes:
-    """What tells one text from another."""
+    """The digest that tells one text from another."""
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def message_digest(text: str) -> bytes:
-    """What tells the JSON text of one message from that of another, wherever a provider's cache is marked.
+    """The digest that tells the JSON text of one message from another; marks of a cache do not count.
 
     A host that caches moves its marks from turn to turn, and has rewritten nothing.
     """
@@ -55,7 +55,7 @@ def message_digest(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """What a session knows of its log and of its host's list, by digest. A value: learning gives another.
+    """Digests of a session's log and of its host's list. A value: learning gives another.
 
     The lists and dicts inside are shared by the values that grew out of one another, and only grow; each
     value knows how much of them is its own.
@@ -131,7 +131,7 @@ class HostList:
         summaries: Iterable[tuple[RangeSet, bytes]],
         salt: bytes,
     ) -> HostList:
-        """The whole log read anew.
+        """The list after the whole log was read again.
 
         Args:
             rows: The log.

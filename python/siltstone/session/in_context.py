@@ -1,4 +1,4 @@
-"""Which of a session's messages can be found, and which are in context?"""
+"""Tells the messages of a session that are in context from those that a search may give."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["InContext", "Outside"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outside:
-    """What is not in context, and can be found.
+    """The messages that are not in context, and can be found.
 
     Attributes:
         left: Messages that are not shown.
@@ -26,14 +26,14 @@ class Outside:
 
 
 class InContext:
-    """What the context of a session shows: the view; where its policy shapes requests, the last request."""
+    """The context of a session: its view, or the last request where the policy shapes requests."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self._known: tuple[object, Outside] | None = None
 
     def outside(self) -> Outside:
-        """What is not in context: the same object until that changes."""
+        """The messages that are not in context: the same object until they change."""
         core = self._core
         state, request = core.state, core.requests.last
         head = None if state.head is None else state.head.compaction_id

@@ -1,4 +1,4 @@
-"""What a session knows beside what was said: its facts, corrections and rules, and how far it was read."""
+"""The facts, corrections and rules of a session, and how far its log was read for them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Progress:
 
 
 class Knowing:
-    """Where a session keeps what it knows.
+    """The place where a session keeps its facts.
 
     Args:
         store: The session's store.

@@ -79,19 +79,19 @@ class LastList:
         return begins_alike(raws, self.raws, self.digests)
 
     def grown(self, raws: list[RawMessage], more: Sequence[Seen], end: int) -> LastList:
-        """*raws*, which begins with this list, after *more*, what else it says, was appended."""
+        """The list *raws*: this list, and the messages *more* after it, which were just appended."""
         added = text_digests(raws[len(self.raws) :])
         digests = None if self.digests is None or added is None else self.digests + added
         return replace(self, raws=raws.copy(), digests=digests, seen=[*self.seen, *more], end=end)
 
     def by_id(self) -> dict[int, Seen]:
-        """What is known of each object that was said."""
+        """The messages of the list by the identity of their objects."""
         raws: list[Any] = self.raws
         return {id(raws[each.place]): each._replace(raw=raws[each.place]) for each in self.seen}
 
 
 def _digests_of(raws: list[RawMessage], fresh: int, before: LastList | None) -> bytes | None:
-    """Of each of *raws* the digest of what it said when it was logged; None where that is not known."""
+    """The digests of *raws* as they were when they were logged; None where they are not known."""
     now = text_digests(raws)
     if now is None or before is None:
         return now

@@ -452,14 +452,14 @@ def _tell_failures(core: SessionCore, found: Extraction, *, will_retry: bool) ->
 
 
 def _discarded(core: SessionCore) -> RangeSet:
-    """What has left the view, and what requests have left out of it."""
+    """The messages that left the view, and those that requests left out."""
     state = core.follow()
     covers = () if state.head is None else state.head.compaction.covers
     return union(covers, core.requests.aside(state.version.redactions))
 
 
 def _next(core: SessionCore, progress: Progress) -> _Batch | None:
-    """What a model reads next; None where that is too little to ask for."""
+    """The messages that a model reads next; None where they are too few to ask for."""
     batch = _batch(core, minus(_discarded(core), progress.model), characters=BATCH)
     spoken = [(message, text) for message in batch.messages if (text := spoken_text(message))]
     return batch if is_enough(spoken) else None
@@ -502,7 +502,7 @@ def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fa
 
 
 def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[Fact]:
-    """What the tools that succeeded have given; nothing of our own tools."""
+    """Facts from results of tools that succeeded, without our own tools."""
     config, names = core.knowing.config, dict[str, str]()
     facts = []
     for message in messages:

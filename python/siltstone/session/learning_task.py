@@ -42,7 +42,7 @@ class LearningTask:
         self._task = asyncio.create_task(self._work(), name="siltstone-facts")
 
     async def run(self) -> Learned:
-        """Reads now, after whoever reads already."""
+        """Reads now; a reading that is under way ends first."""
         import asyncio
 
         self._calls.check_facts()

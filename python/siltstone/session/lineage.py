@@ -1,4 +1,4 @@
-"""What a policy finds of its own work, on the line of the compactions that led to the current view."""
+"""The work of a policy on the line of the current view: its states and its summaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PolicyStates:
         self._known: dict[str, tuple[int, State | None]] = {}
 
     def of(self, policy: str, head: CompactionRow | None) -> State | None:
-        """What *policy* wanted to have kept, on the line of *head*; None where it wanted nothing."""
+        """The state that *policy* kept last on the line of *head*; None where it kept nothing."""
         if head is None:
             return None
         known_id, known = self._known.get(policy, (None, None))
@@ -71,7 +71,7 @@ def written(log: SessionLog, policy: str, head: CompactionRow | None) -> Iterato
 def written_by_run(
     log: SessionLog, policy: str, head: CompactionRow | None
 ) -> list[tuple[State | None, list[Message]]]:
-    """Of each compaction by *policy* on the line of *head*, oldest first, its state and its summaries."""
+    """The state and the summaries of each compaction by *policy* on the line of *head*, oldest first."""
     found = [
         (json.loads(row.compaction.state) if row.compaction.state else None, _summaries(log, row))
         for row in _line(log, head)

@@ -34,7 +34,7 @@ def load(log: SessionLog, view: View, head: CompactionRow | None, end: int) -> l
 
 
 def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
-    """What *row* made of the history."""
+    """The view that *row* left."""
     derived = {each.derived_id: each for each in log.derived(_ids(row))}
     items: list[Item] = []
     for is_derived, pieces in groupby(row.view, _is_id):
@@ -58,7 +58,7 @@ def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
 
 
 def line_of(log: SessionLog, row: NewCompaction | None, end: int) -> RangeSet:
-    """What was said on the way to the view of *row* and the messages after it, up to *end*."""
+    """The messages that led to the view of *row*, and those after it, up to *end*, as ranges."""
     if row is None:
         return union([(0, end)])
     return union(shown_by(log, row), row.covers, [(row.next_seq, end)])
@@ -75,7 +75,7 @@ def content_of(row: CompactionRow | None) -> NewCompaction | None:
 
 
 def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
-    """What is left of the messages in *spans*: those that were forgotten are left out."""
+    """The messages in *spans* without those that were forgotten."""
     found = [rows.message_of(each) for span in spans for each in log.read(*span)]
     return [message for message in found if message.provenance != "placeholder"]
 

@@ -168,7 +168,7 @@ def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -
 
 
 def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]]:
-    """Of each text the derived texts that say it; what took the place of one has no mark in the log."""
+    """The derived texts that say each of *texts*; a text that replaced one has no mark in the log."""
     found = core.rows.derived_like(texts)
     bare = {text: unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
     asked = [text for text in bare if bare[text] != text]

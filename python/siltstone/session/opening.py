@@ -247,7 +247,7 @@ def _time_zone(zone: tzinfo | str | None) -> tzinfo | None:
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:
-    """What takes the secrets out of what is written; None where nothing does."""
+    """The redactor of everything that is written; None where nothing is redacted."""
     asked = options.get("redaction", recall is not None and recall.redaction)
     if asked is None or asked is False:
         return None
@@ -263,7 +263,7 @@ def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> R
 
 
 def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Retention | None:
-    """What stays findable: as the host says, or else as recall does, where it changes its own bounds.
+    """The bounds of what stays findable: the host's, or those of recall where it has its own.
 
     The documented bounds are the defaults of a recall, and would have what is two years old never recalled.
     """
@@ -362,7 +362,7 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
 
 
 def _recall(asked: Any, memory: Any) -> RecallConfig | None:
-    """What *asked* says of recall; None where it is off."""
+    """The settings of recall that *asked* stands for; None where recall is off."""
     if asked is False or asked is None:
         return None
     config = RecallConfig() if asked is True else asked

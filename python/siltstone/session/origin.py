@@ -1,4 +1,4 @@
-"""In which process was a session opened? A fork of it has the session's memory, and none of its threads."""
+"""The process that opened a session. A fork of it has the session's memory, and none of its threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a session's past is placed before the model, and where does a session look for it?"""
+"""The recall of a session: it looks for entries and facts, and places their block before the model."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Recalling:
         self._around = _size(core.view, RecalledMessage("")) + 1  # the sum of two estimates is rounded twice
 
     def forget(self) -> None:
-        """What is remembered has changed: the next request has a block that is worked out anew."""
+        """Makes the next request work out its block again: the memory has changed."""
         self._recall.forget()
 
     def leave_out(self, state: SessionState) -> None:
@@ -78,7 +78,7 @@ class Recalling:
         return self._recall.search((), context_window=self._core.context_window, query=query).text
 
     def placed(self, state: SessionState, prepared: Prepared) -> Prepared:
-        """*prepared*, whose view is that of *state*, with the block of its turn; whoever listens is told.
+        """*prepared*, whose view is that of *state*, with the block of its turn; hooks are told.
 
         Whatever fails leaves the request as it was.
         """

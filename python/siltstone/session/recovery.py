@@ -1,4 +1,4 @@
-"""What to do when the provider found the request too large after all."""
+"""A smaller request, after the provider refused one as too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a session is written without its secrets? Everything that is written."""
+"""Takes secrets out of everything that a session writes."""
 
 from __future__ import annotations
 

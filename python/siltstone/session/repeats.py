@@ -1,4 +1,4 @@
-"""What is done again, and must not be done twice: calls by their callers, and writes that others overtake."""
+"""Calls and writes that are repeated, and must take effect once: after an interrupt, or after a conflict."""
 
 from __future__ import annotations
 

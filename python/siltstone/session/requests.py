@@ -1,4 +1,4 @@
-"""What the requests of a session showed and left out, where its policy shapes them."""
+"""The requests that a session prepared: the messages that each showed and left out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Request:
 
 
 class Requests:
-    """What a worker knows of the requests that it prepared.
+    """The requests that a worker prepared, as far as it knows them.
 
     Attributes:
         last: The last one; None where the policy shapes none, and the view is sent.

@@ -1,4 +1,4 @@
-"""How much of a session can be found, and for how long? Everything, for ever, unless its host says less."""
+"""Bounds of a session's entries: by default each can be found for ever."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("siltstone")
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What of a session stays findable. Both bounds are off by default.
+    """Bounds of what stays findable of a session. Both are off by default.
 
     Applied when the session is opened, and after each compaction. What leaves is told (``MemoryExpired``),
     and is in the log still: to forget it, ``forget``.

@@ -68,7 +68,7 @@ def derived_item(row: Derived) -> Message:
 
 
 def entry(item: Item, *, index_tools: bool, own: Collection[int] | None = None) -> Entry | None:
-    """What is remembered of a message that leaves the view; None where it has no text to index.
+    """The entry of a message that leaves the view; None where it has no text to index.
 
     *own* are the places among its parts that are of our own tools.
     """
@@ -82,7 +82,7 @@ def entries(
     within: Iterable[Item] | None = None,
     redacting: Redacting | None = None,
 ) -> list[Entry]:
-    """What is remembered of *items*, in order.
+    """The entries of *items*, in order.
 
     *within* are messages in the order in which they were said, those of *items* among them: a call of our own
     tools in them says whose answer is one. Left out, *items* are all there is. *redacting* takes the secrets

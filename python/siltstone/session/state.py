@@ -1,4 +1,4 @@
-"""Where a session stands: one value. Every change makes another one."""
+"""The state of a session as one value. Every change makes another value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["SessionState", "first_state", "followed"]
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """Everything that a session knows of itself.
+    """All that a session holds in memory.
 
     Attributes:
         version: The version of the session in the store that this is of.
@@ -29,7 +29,7 @@ class SessionState:
         own_end: The end of the log as this worker knows it by its own writes: what follows is by others.
         host: What is known of the host's list.
         estimate_error: See ``Session.estimate_error``.
-        deleted: The session was deleted under this worker: what it writes is accepted as nothing.
+        deleted: Another worker deleted the session: writes are accepted, and nothing is kept.
     """
 
     version: SessionVersion

@@ -233,7 +233,7 @@ class Session(BaseSession):
         request_bytes: int | None = None,
         recall: bool = True,
     ) -> Prepared:
-        """What to send to the model now. Call it before every model call.
+        """The messages to send to the model now. Call it before every model call.
 
         Compacts first, if that is due: what is discarded is durable and searchable before it leaves
         the view. A policy with tiers does so in the background: this call puts the summary in its place
@@ -341,7 +341,7 @@ class Session(BaseSession):
         return fork
 
     def memory_status(self) -> MemoryReport:
-        """How waterfall memory stands: what each summary stands for, when the next run is due, what is wrong.
+        """The state of waterfall memory: the messages of each summary, the time of the next run, and faults.
 
         Known as ``@memory-status``. Nothing is asked and nothing is changed. ``print(report.markdown)`` is
         for people, ``report.line`` for a prompt.
@@ -367,7 +367,7 @@ class Session(BaseSession):
         return self.compact()
 
     def resummarize(self, focus: str | None = None) -> Outcome:
-        """Writes the summaries in the view anew, from the messages that they stand for.
+        """Writes the summaries in the view again, from the messages that they stand for.
 
         A summary of a summary of a summary has lost something each time. This reads the originals in the
         log again, without what was forgotten, and puts one new summary of level 1 in the place of the
@@ -462,7 +462,7 @@ class Session(BaseSession):
         scope: SearchScope = "session",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
-        """What was discarded and is most like *query*, best first. Arguments are those of ``Store.search``.
+        """The discarded messages most like *query*, best first. Arguments are those of ``Store.search``.
 
         Raises:
             ConfigError: the session was opened with ``memory=False``, or the store lacks the ranker.
@@ -625,7 +625,7 @@ class Session(BaseSession):
         return compactions.view_at(self._core, n)
 
     def undo_compaction(self) -> CompactionRecord | None:
-        """Takes the last compaction or branch back, in one transaction. None where there is none.
+        """Takes the last compaction or branch back, in one transaction. None where no step is left.
 
         Of a branch, the view is then exactly what it was before: what was said on the branch leaves it, and
         what had left can be found again as before. A host that hands in the list of the branch once more

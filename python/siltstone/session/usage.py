@@ -1,4 +1,4 @@
-"""Reads the input tokens of a model call, and those of them in a cache, from what the provider said of it."""
+"""Reads the input tokens of a model call, and the cached ones among them, from what a provider reports."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class DatabaseStore(Store):
 
     @property
     def limits(self) -> Limits:
-        """How much it takes in one call."""
+        """The bounds of one call."""
         return self._limits
 
     @property
@@ -249,7 +249,7 @@ class DatabaseStore(Store):
         return self._native.namespace_facts(namespace, state)
 
     def facts_revision(self) -> str | None:
-        """What is another text after every change of a fact of the store, whoever made it.
+        """A text that changes with every change of a fact of the store, whoever made it.
 
         None where that cannot be told, and facts must be read.
         """

@@ -184,7 +184,7 @@ class MemoryStore(DatabaseStore):
 
     @property
     def ranker(self) -> Ranker:
-        """How searches score that do not say."""
+        """The ranker of searches that name none."""
         return self._options.ranker
 
     def search(
@@ -353,7 +353,7 @@ class MemoryStore(DatabaseStore):
     def _across(
         self, session_id: str, query: str, options: _native.SearchOptions, vector: tuple[int, bytes] | None
     ) -> _native.Found:
-        """What the core finds in the namespace; messages that it has to know are read on the way."""
+        """The hits of the namespace; messages that the core lacks are read on the way."""
         while True:
             found, unread = _native.search_across(self._native, session_id, query, options, vector)
             if found is not None:
@@ -365,7 +365,7 @@ class MemoryStore(DatabaseStore):
         _native.take_said(self._native, session_id, [(each, self._said(each)) for each in unread])
 
     def _said(self, unread: _native.Unread) -> list[NewEntry | None]:
-        """What there is to find of messages, one entry or none of each."""
+        """The entries of messages: one or none of each."""
         rows = [message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
         found = self._sayings.of(unread.session_id, log, rows)
@@ -374,7 +374,7 @@ class MemoryStore(DatabaseStore):
     def _find(
         self, find: _Find[_Found], session_id: str, query: str, options: _native.SearchOptions
     ) -> _Found:
-        """What the core finds, with the vector of the query where the ranker wants one."""
+        """The answer of the core, with the vector of the query where the ranker wants one."""
         vector = self._vector(session_id, query, options) if options.wants_vector else None
         try:
             found = find(session_id, query, options, vector)

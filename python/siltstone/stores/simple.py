@@ -83,7 +83,7 @@ class SimpleMemoryStore(DatabaseStore):
         return [each.session_id for each in listed if each.session_id != session_id]
 
     def _said(self, session_id: str) -> list[StoredEntry]:
-        """What another session may find of this one: its entries, and what is in its context."""
+        """The entries that another session may find of this one, with the messages in its context."""
         entries = self._entries(session_id)
         known = {(entry.source_range, entry.content) for entry in entries}
         for entry in self._sayings.in_context(session_id, self.open_log(session_id)):

@@ -1,0 +1,13 @@
+"""What every measurement of `pytest benches/python` shares."""
+
+from __future__ import annotations
+
+import pytest
+
+from siltstone import _native
+
+
+def pytest_configure() -> None:
+    """Refuses a debug build, which is not worth measuring."""
+    if _native.build_profile != "release":
+        raise pytest.UsageError("a debug build is not worth measuring: make install")

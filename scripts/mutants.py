@@ -1,0 +1,100 @@
+"""Breaks the code on purpose, one place at a time, and says which breaks no test notices.
+
+    python scripts/mutants.py                 all of them, some ten minutes
+    python scripts/mutants.py committing      those of files with this word in their path
+
+``mutants.toml`` has them: a place in a file, what it becomes, and the tests of which one must fail then. The
+work is done in a copy of the checkout. The exit code is 1 where a mutant survives, or its place is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+COPIED = ("python", "tests", "docs", "benches", "README.md", "CHANGELOG.md", "pyproject.toml")
+PACKAGE = Path("python", "siltstone")
+SECONDS = 300  # of one run of tests: a mutant may loop for ever
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change of one place.
+
+    Attributes:
+        path: The file, in the package.
+        before: What stands there once.
+        after: What stands there instead.
+        tests: What pytest is given: files, and ``-k`` with a word.
+    """
+
+    path: str
+    before: str
+    after: str
+    tests: str
+
+
+def mutants() -> list[Mutant]:
+    """The table of ``mutants.toml``."""
+    table = tomllib.loads(ROOT.joinpath("scripts", "mutants.toml").read_text("utf-8"))
+    return [Mutant(**row) for row in table["mutant"]]
+
+
+def killed(mutant: Mutant, copy: Path) -> bool:
+    """Whether a test fails in *copy* with *mutant* in it. The file is as it was afterwards."""
+    path = copy / PACKAGE / mutant.path
+    source = path.read_text("utf-8")
+    if source.count(mutant.before) != 1:
+        raise LookupError(f"{mutant.path} has {mutant.before!r} {source.count(mutant.before)} times")
+    path.write_text(source.replace(mutant.before, mutant.after), "utf-8")
+    tests = [f"tests/{name}" for name in mutant.tests.split()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    own = {"PYTHONPATH": str(copy / "python"), "CI": "true", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env={**os.environ, **own}, capture_output=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        path.write_text(source, "utf-8")
+    if done.returncode > 1:  # 1 is a failed test; more than that is no run at all
+        raise RuntimeError(done.stdout.decode("utf-8", "replace")[-2_000:])
+    return done.returncode == 1
+
+
+def main(words: list[str]) -> int:
+    """Tries every mutant whose path has one of *words*; all of them for none."""
+    chosen = [each for each in mutants() if not words or any(word in each.path for word in words)]
+    survivors, lost = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy / name)
+        for mutant in chosen:
+            try:
+                is_killed = killed(mutant, copy)
+            except LookupError as error:
+                print(f"LOST      {error}", flush=True)
+                lost += 1
+                continue
+            print(f"{'killed' if is_killed else 'SURVIVED':<9} {mutant.path}: {mutant.after!r}", flush=True)
+            if not is_killed:
+                survivors.append(mutant)
+    print(f"{len(chosen) - len(survivors) - lost} of {len(chosen)} mutants killed, {len(survivors)} survive")
+    return int(bool(survivors) or lost > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
