@@ -39,7 +39,7 @@ from siltstone.values import dataclass, field, replace
 
 __all__ = ["boundary_of", "recovered"]
 
-AHEAD = 8  #: messages that are made findable before they leave, with those that do
+AHEAD = 8  #: messages that are made findable before they leave; and of the newest so many are not
 
 
 @dataclass(slots=True)
@@ -176,7 +176,8 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
     """Makes findable what a request leaves out, before it is sent.
 
     Where something of it is not findable yet, the oldest others are made so with it: what leaves next is
-    there already, and many requests write nothing.
+    there already, and many requests write nothing. The newest ones are not among them: a question that is in
+    context would only outrank what answers it.
 
     Raises:
         StoreConflictError: something was forgotten or rewritten since the view was read. Nothing was written.
@@ -190,14 +191,16 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if not minus(_spans(result.discarded), known):
             return 0, 0
         gone = {id(message) for message in result.discarded}
+        newest = {id(item.message) for item in read.view.items(max(len(read.view) - AHEAD, 0))}
         lacking = [
             item
             for item in read.view
             if item.message.provenance not in DERIVED
             and minus(((item.message.seq, item.message.seq + 1),), known)
         ]
+        apart = gone | newest
         next_ones = [
-            item for item in lacking if id(item.message) not in gone and item.message.role not in RULE_ROLES
+            item for item in lacking if id(item.message) not in apart and item.message.role not in RULE_ROLES
         ][:AHEAD]
         chosen = gone.union(id(item.message) for item in next_ones)
         leaving = [item for item in lacking if id(item.message) in chosen]
