@@ -160,7 +160,7 @@ class SmartTrim:
     def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
         """Trims a list of *messages* to *safe_limit* tokens, without a session. It is not changed.
 
-        As :func:`smart_trim`; in a list that has grown since the last call, what is new is read alone.
+        As ``smart_trim``; in a list that has grown since the last call, what is new is read alone.
 
         Raises:
             InvalidMessageError: one of *messages* is not a message.

@@ -53,7 +53,7 @@ class Reranker:
     def reranked(
         self, session_id: str, query: str, hits: list[SearchHit], ranker: str, hooks: Sequence[StoreHook]
     ) -> list[SearchHit]:
-        """*hits* with the first ones in the order of :attr:`score`; equal ones stay in the order they had.
+        """*hits* with the first ones in the order of ``score``; equal ones stay in the order they had.
 
         Scores of hits stay those of the ranker. Where the model raises, takes too long, or gives no number
         for each text, the hits stay in their order, and *hooks* are told.
