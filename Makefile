@@ -35,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-peers quality requests docs sizes mutants ci clean
+.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-felt bench-peers quality requests docs sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -131,6 +131,9 @@ bench: install ## Measure, beside the slow twins and the run before; each bench 
 	$(PY) -m pytest -c benches/python/pytest.ini benches/python --benchmark-autosave --benchmark-compare
 	set -e; for script in benches/python/bench_*.py; do echo "== $$script"; $(PY) "$$script"; done
 	cargo bench -p siltstone-benches $(CARGO_FLAGS)
+
+bench-felt: install ## What a host feels: the start, each call, what a session waits for others, what many sessions hold
+	set -e; for script in benches/python/bench_start.py benches/felt/*.py; do echo "== $$script"; $(PY) "$$script"; done
 
 # What siltstone is measured beside needs an environment of its own: it is no part of lint and test.
 $(PEERS): pyproject.toml

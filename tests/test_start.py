@@ -10,11 +10,21 @@ from typing import Any
 import pytest
 
 FIRST = """
-import json, sys
+import json, re, sys
 import siltstone
 from siltstone import values
 
-before = [name for name in sys.modules]
+compiled = []
+compile_pattern = re._compiler.compile
+
+
+def noted(text, flags=0):
+    if "/siltstone/" in sys._getframe(3).f_code.co_filename:
+        compiled.append(text)
+    return compile_pattern(text, flags)
+
+
+re._compiler.compile = noted
 session = siltstone.Session.open(
     sys.argv[1], "agent", policy=siltstone.ThresholdCompactor(), model=siltstone.ExtractiveModel(),
     context_window=32_000,
@@ -23,7 +33,8 @@ assert session.history() == []
 modules = [name for name in sys.modules if name.partition(".")[0] == "siltstone"]
 made = [cls.__name__ for cls in values._PLANS if type(cls.__dict__["__init__"]) is not values._Init]
 late = [cls.__name__ for cls in values._PLANS]
-print(json.dumps({"modules": modules, "others": sorted(sys.modules), "defined": late, "made": made}))
+print(json.dumps({"modules": modules, "others": sorted(sys.modules), "defined": late, "made": made,
+    "compiled": compiled}))
 """
 
 
@@ -45,6 +56,10 @@ def test_a_first_session_makes_the_functions_of_few_value_classes(start):
     assert len(start["made"]) <= 20, start["made"]
 
 
+def test_a_first_session_compiles_few_regular_expressions(start):
+    assert len(start["compiled"]) <= 2, start["compiled"]
+
+
 @pytest.mark.parametrize(
     "room",
     [
@@ -58,7 +73,11 @@ def test_a_first_session_does_without(start, room):
 
 
 @pytest.mark.parametrize(
-    "module", ["asyncio", "numpy", "sqlite3", "tempfile", "uuid", "tomllib", "importlib.metadata"]
-)
+    "module",
+    [
+        "asyncio", "calendar", "dataclasses", "fractions", "hashlib", "html", "importlib.metadata", "inspect",
+        "numpy", "pathlib", "random", "sqlite3", "tempfile", "tomllib", "urllib.parse", "uuid",
+    ],
+)  # fmt: skip
 def test_a_first_session_does_without_the_library(start, module):
     assert module not in start["others"]

@@ -6,16 +6,15 @@ They serve stores and searches that must give the documented numbers. What silts
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
 from math import ceil, sqrt
 from typing import Final
 
 from siltstone._native import DocumentedBm25
 from siltstone.errors import ConfigError
+from siltstone.patterns import pattern
 
 __all__ = [
     "DIMENSION",
@@ -35,8 +34,8 @@ __all__ = [
 ]
 
 DIMENSION: Final = 384
-_WORD: Final = re.compile(r"[^\W_]+")
-_CJK: Final = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
+_WORD: Final = pattern(r"[^\W_]+")
+_CJK: Final = pattern("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 class _Kept(dict[int, int | str | None]):
@@ -135,6 +134,8 @@ def hash_vector(text: str, dimension: int = DIMENSION) -> list[float]:
 @lru_cache(maxsize=65_536)
 def _hashed(gram: str) -> tuple[int, float]:
     """The number and the sign of a 3-gram. Few of them make up most of a text."""
+    from hashlib import sha256  # with OpenSSL: only who embeds needs it
+
     digest = sha256(gram.encode("utf-8", "replace")).digest()
     return int.from_bytes(digest[:4], "little"), -1.0 if digest[4] & 1 else 1.0
 

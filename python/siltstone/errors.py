@@ -44,8 +44,9 @@ and keeps its cause.
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, Final
+
+from siltstone.patterns import pattern
 
 __all__ = [
     "CompactionNotFoundError",
@@ -85,7 +86,7 @@ __all__ = [
 ]
 
 
-_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD: Final = pattern(r"(?<=[a-z])(?=[A-Z])")
 
 
 class SiltstoneError(Exception):

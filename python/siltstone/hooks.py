@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from math import inf
+from types import CoroutineType
 from typing import Any, Final
 
 from siltstone.background import started
+from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.values import dataclass
 
@@ -110,8 +111,8 @@ def ask(call: HookCall) -> Any:
         raise _too_long(call, error) from error
     except Exception as error:
         raise _raised(call, error) from error
-    if inspect.isawaitable(answer):
-        if inspect.iscoroutine(answer):
+    if _isawaitable(answer):
+        if isinstance(answer, CoroutineType):
             answer.close()
         raise HookError(f"{call.name} is async: it needs acompact or AsyncSession")
     return answer
@@ -128,11 +129,11 @@ async def ask_async(call: HookCall) -> Any:
     limit = asyncio.timeout(call.timeout)
     try:
         async with limit:
-            if _is_async(call.hook):
+            if gives_coroutine(call.hook):
                 answer = call.hook(call.told)
             else:
                 answer = await asyncio.wrap_future(_started(call))
-            return await answer if inspect.isawaitable(answer) else answer
+            return await answer if _isawaitable(answer) else answer
     except TimeoutError as error:
         raise (_too_long(call, error) if limit.expired() else _raised(call, error)) from error
     except Exception as error:
@@ -142,17 +143,19 @@ async def ask_async(call: HookCall) -> Any:
 async def _in_any_loop(call: HookCall) -> Any:
     try:
         answer = call.hook(call.told)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await answer if _isawaitable(answer) else answer
     except Exception as error:
         raise _raised(call, error) from error
 
 
+def _isawaitable(answer: object) -> bool:
+    from inspect import isawaitable  # takes longer to import than a store to open
+
+    return isawaitable(answer)
+
+
 def _started(call: HookCall) -> Future[Any]:
     return started(call.hook, call.told, f"siltstone-{call.name}")
-
-
-def _is_async(hook: Callable[[Any], Any]) -> bool:
-    return inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__)
 
 
 def _too_long(call: HookCall, error: TimeoutError) -> HookError:

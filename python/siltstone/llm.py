@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from siltstone import watching
 from siltstone.background import started
+from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
 from siltstone.messages import well_formed
@@ -202,17 +202,13 @@ def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
 
 async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
     """The answer of *model*. A sync one runs in a thread of its own, and never holds the event loop."""
-    if _is_async(model) or not _has_asyncio():
+    if gives_coroutine(model) or not _has_asyncio():
         answer: object = model(request)
     else:
         import asyncio
 
         answer = await asyncio.wrap_future(started(model, request, "siltstone-model"))
     return await answer if isinstance(answer, Awaitable) else answer
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _has_asyncio() -> bool:

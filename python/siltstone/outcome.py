@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from siltstone.events import Event
 from siltstone.hooks import Guidance
-from siltstone.html import table
 from siltstone.messages import RawMessage
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass, fields
@@ -162,6 +161,8 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [(field.name.replace("_", " "), getattr(self, field.name)) for field in fields(self)]
+        from siltstone.html import table  # only a notebook needs it
+
         return table(("plan", ""), rows)
 
 

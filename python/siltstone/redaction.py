@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
@@ -18,6 +17,7 @@ from siltstone._native import redaction_rules
 from siltstone.errors import ConfigError, SecretRefusedError
 from siltstone.messages import RawMessage
 from siltstone.messages.plain import as_fields
+from siltstone.patterns import pattern
 from siltstone.values import dataclass, field, replace
 
 __all__ = ["Action", "RedactionConfig", "Redactor", "SecretFinding", "SecretRule", "redact", "rule_names"]
@@ -40,7 +40,7 @@ _DATA = frozenset(
 )
 _MEDIA = frozenset({"data", "file_data", "b64_json", "partial_image_b64"})
 _SIGNATURES = ("signature", "encrypted_content", "thought_signature", "thoughtSignature")
-_LABEL = re.compile(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
+_LABEL = pattern(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
 _PIECE: Final = 8  #: characters of a secret that say enough of it to be taken out
 _LONGEST_LABELLED = 4096  #: characters of a value that is read together with its key
 

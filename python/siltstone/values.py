@@ -112,7 +112,7 @@ def _defined(cls: type, options: dict[str, Any]) -> type:
     if options["repr"]:
         made["__repr__"] = _Late("__repr__")
     if options["eq"]:
-        made["__eq__"] = _Late("__eq__")
+        made["__eq__"] = _Equal("__eq__")
         made["__hash__"] = _Late("__hash__") if options["frozen"] else None
     if options["frozen"]:
         made |= {"__setattr__": _no_change, "__delattr__": _no_deletion}
@@ -181,6 +181,30 @@ class _Init(_Late):
 
     def finish(self, home: type) -> None:
         setattr(home, self.name, _init(_PLANS[home]))
+
+
+class _Equal(_Late):
+    """Stands in a class for its ``__eq__``, which alone is made where two objects are compared."""
+
+    __slots__ = ()
+
+    def finish(self, home: type) -> None:
+        setattr(home, self.name, _equal(_PLANS[home]))
+
+
+def _equal(plan: _Plan) -> Any:
+    """The function ``__eq__`` of a class: of one class, and alike in every field."""
+    names = [name for name, said in plan.every() if said.get("compare", True)]
+    own, others = ("".join(f"{of}.{name}, " for name in names) for of in ("self", "other"))
+    known: dict[str, Any] = {}
+    exec(  # noqa: S102 - of names of fields, as dataclasses does
+        "def __eq__(self, other):\n"
+        f" return ({own}) == ({others}) if other.__class__ is self.__class__ else NotImplemented",
+        known,
+    )
+    function = known["__eq__"]
+    function.__qualname__, function.__module__ = f"{plan.cls.__qualname__}.__eq__", plan.cls.__module__
+    return function
 
 
 def _init(plan: _Plan) -> Any:

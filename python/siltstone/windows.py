@@ -9,18 +9,18 @@ from __future__ import annotations
 import logging
 import re
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from siltstone.errors import ConfigError
+from siltstone.patterns import pattern
 from siltstone.values import dataclass
 
 __all__ = ["UNKNOWN_WINDOW", "Window", "auto_window", "window_of"]
 
 UNKNOWN_WINDOW: Final = 200_000  #: tokens that are taken for a model that the table does not have
 
-_TABLE: Final = Path(__file__).with_name("windows.tsv")
-_DATED: Final = re.compile(r"-(?:latest|\d{4}-\d{2}-\d{2}|\d{8})$")  # of one version of a model
+_TABLE: Final = "windows.tsv"
+_DATED: Final = pattern(r"-(?:latest|\d{4}-\d{2}-\d{2}|\d{8})$")  # of one version of a model
 _log = logging.getLogger("siltstone")
 
 
@@ -88,5 +88,8 @@ def auto_window(model: str | None) -> int:
 
 @cache
 def _table() -> dict[str, int]:
-    lines = (line.split("\t") for line in _TABLE.read_text("utf-8").splitlines() if not line.startswith("#"))
+    from pathlib import Path  # with urllib: only who asks for a window needs it
+
+    table = Path(__file__).with_name(_TABLE).read_text("utf-8")
+    lines = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
     return {name.lower(): int(tokens) for name, tokens, _ in lines}

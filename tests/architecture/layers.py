@@ -14,7 +14,7 @@ from architecture.rust_paths import Use
 
 # Python: a room imports rooms of lower floors, and itself.
 FLOORS = {
-    "values": 0, "watching": 0,
+    "coroutines": 0, "patterns": 0, "values": 0, "watching": 0,
     "errors": 1, "extras": 1, "html": 1, "late": 1, "usage": 1, "windows": 2, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "background": 1, "events": 2,
     "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,
@@ -242,7 +242,7 @@ RUST_FAMILIES = {
     "redact": ["overlap rule shape", "allow table", "compiled runs", "rules", "search", "redactor"],
     "sqlite": [
         "checksum connection modes ranges schema wal",
-        "exclusive failure row",
+        "exclusive failure readers row",
         "allocator forgotten meta session",
         "cached derived entry fact figures log place quarantine",
         "compactions staged vectors",
@@ -250,7 +250,7 @@ RUST_FAMILIES = {
         "check leaving migrate repair",
         "check_rows check_vectors writer",
         "database",
-        "backup",
+        "backup erase",
     ],
     "simd": ["classify level prefetch xxh3", "columns edges scan", "clusters lanes reach"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from siltstone.messages.json_text import dump
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Loaded", "line_of", "make_folder", "opened_to_append", "read_lines", "replaced"]
 
@@ -93,9 +95,10 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        os.replace(name, path)  # noqa: PTH105 - a session does without pathlib
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(name)  # noqa: PTH108
         raise
     _sync_folder(path.parent)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from siltstone.archive.lines import Loaded, read_lines, write_lines
 from siltstone.documented import estimate_utf16
 from siltstone.knowledge import KINDS, Fact, entities_of, topics_of
 from siltstone.memory.entry import StoredEntry
 from siltstone.values import dataclass, field
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "Segment",
@@ -90,25 +92,31 @@ def of_entry(entry: StoredEntry) -> Segment:
     )
 
 
+def _path(path: str | os.PathLike[str]) -> Path:
+    from pathlib import Path  # with urllib: a session without files does without
+
+    return Path(path)
+
+
 def write_segments(path: str | os.PathLike[str], segments: Iterable[Segment | StoredEntry]) -> int:
     """Writes ``segments.jsonl``, whole or not at all, of segments or entries; how many there were."""
     made = (each if isinstance(each, Segment) else of_entry(each) for each in segments)
-    return write_lines(Path(path), map(segment_fields, made))
+    return write_lines(_path(path), map(segment_fields, made))
 
 
 def read_segments(path: str | os.PathLike[str]) -> Loaded[Segment]:
     """The segments of a file, streamed. Corrupt and invalid lines are skipped, and counted."""
-    return read_lines(Path(path), _segment)
+    return read_lines(_path(path), _segment)
 
 
 def write_knowledge(path: str | os.PathLike[str], facts: Iterable[Fact]) -> int:
     """Writes ``knowledge.jsonl``, whole or not at all; deleted facts are left out, superseded ones stay."""
-    return write_lines(Path(path), (fact_fields(fact) for fact in facts if fact.deleted_at is None))
+    return write_lines(_path(path), (fact_fields(fact) for fact in facts if fact.deleted_at is None))
 
 
 def read_knowledge(path: str | os.PathLike[str]) -> tuple[list[Fact], int]:
     """The facts of a file, and how many lines were bad. Of an id the last line holds; a tombstone ends it."""
-    loaded = read_lines(Path(path), _fact_or_tombstone)
+    loaded = read_lines(_path(path), _fact_or_tombstone)
     facts: dict[str, Fact] = {}
     for each in loaded:
         if isinstance(each, Fact):

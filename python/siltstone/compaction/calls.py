@@ -10,6 +10,7 @@ from siltstone.compaction.refusal import is_refusal
 from siltstone.errors import ModelError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall
 from siltstone.overflow import is_context_overflow
+from siltstone.patterns import pattern
 from siltstone.usage import UsageRecord
 from siltstone.values import replace
 
@@ -17,7 +18,7 @@ __all__ = ["Calls", "SummarizerOverflow"]
 
 MOST_DELAY = 8.0  # seconds between two calls of one model for one answer
 
-_SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_SUMMARY_HEADING = pattern(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
 class SummarizerOverflow(Exception):  # noqa: N818 - control flow inside the family, never a caller's

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from siltstone.compaction.base import SAID, Compaction, Substitute, Trigger
 from siltstone.compaction.clip import near_end
 from siltstone.messages import Excerpt, History, Message, read_substitute, with_result_texts
+from siltstone.patterns import pattern
 from siltstone.tokens import TokenRule
 
 __all__ = [
@@ -28,7 +29,7 @@ CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
 LEAST_RESULT = 64  # tokens: below this a result says nothing but that it was cut
 SHORTEST_TEXT = 40  # code points of a text that are kept whatever room there is
 
-_CUT = re.compile(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)
+_CUT = pattern(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)
 
 
 def clamp(

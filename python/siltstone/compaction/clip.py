@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from siltstone.patterns import pattern
 from siltstone.tokens import TokenRule
 
 __all__ = ["MARK", "clip", "head_and_tail", "near_end"]
 
 MARK = "[…]"  #: where something was left out
 
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+_SENTENCE_END = pattern(r"[.!?](?=\s)|[。！？]|\n")
 
 
 def clip(text: str, tokens: int, token_rule: TokenRule) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from siltstone.messages import History
+from siltstone.patterns import pattern
 
 __all__ = ["REQUESTS", "recent_query", "without_prefixes"]
 
 REQUESTS: Final = 3  #: of the newest requests, so many are the query
 
 # `[2026-02-15 18:49:02 GMT+8]` or `[Sun 2026-02-15 18:49]`, and before it perhaps `System:`.
-_DATED = re.compile(r"\s*(?P<host>System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[^\]\n]*\][ \t]*")
+_DATED = pattern(r"\s*(?P<host>System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[^\]\n]*\][ \t]*")
 
 
 def recent_query(read: History, most: int = REQUESTS) -> str:

@@ -26,12 +26,13 @@ from typing import Any, Final, overload
 from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Excerpt, Message, Part, Role, ranges_in_words, render_messages
+from siltstone.patterns import pattern
 
 __all__ = ["INDENT", "RequestMessages", "earlier_summary", "indented", "render"]
 
 INDENT = "  "
 
-_LINE_END: Final = re.compile("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
+_LINE_END: Final = pattern("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 
 _SPEAKERS: Final[dict[Role, str]] = {
     "system": "System",

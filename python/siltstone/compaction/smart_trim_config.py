@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Literal
 
 from siltstone.compaction import checks
@@ -85,6 +84,8 @@ class SmartTrimConfig:
         if reserve is None:
             reserve = 4000
             if self.max_history_share is not None:
+                from fractions import Fraction  # with decimal
+
                 reserve = round(context_window * (1 - Fraction(str(self.max_history_share))))
         cap = self.hard_cap(context_window)
         limit = context_window - reserve - cap

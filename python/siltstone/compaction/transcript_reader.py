@@ -7,19 +7,19 @@ before a model asks for it.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from siltstone.compaction.render import render
 from siltstone.messages import Excerpt, Message, rendered_tokens
+from siltstone.patterns import pattern
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
 __all__ = ["Run", "Segment", "Unread", "lines_of"]
 
-_ITEM_BREAK = re.compile(r"\n(?!  )")  # further lines of an item are indented
+_ITEM_BREAK = pattern(r"\n(?!  )")  # further lines of an item are indented
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
 from siltstone.values import asdict, dataclass, replace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["DENIED", "KnowledgeDistiller", "Rule", "correction_of", "tool_fact"]
 
@@ -104,6 +107,8 @@ class KnowledgeDistiller:
             if type(value) is not int or value < 1:
                 raise ConfigError(f"{name} must be an integer >= 1, got {value!r}", field=name, value=value)
         self._enabled, self._most, self._least = enabled, max_rules, min_entries
+        from pathlib import Path  # with urllib: a session without one does without
+
         self._path = None if path is None else Path(path)
         self._tool_rules = tool_rules
         self._rules: dict[str, Rule] = {}
@@ -183,9 +188,10 @@ class KnowledgeDistiller:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).replace(path)
+            os.replace(name, path)  # noqa: PTH105 - as in archive.lines
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(name)  # noqa: PTH108
             raise
 
     def _load(self, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
@@ -341,6 +340,8 @@ class Marked:
 def _free(rows: Sequence[FactRow], taken: set[int] | None = None) -> int | None:
     """A row without a text, any of them, so that two processes rarely choose the same; None for none."""
     free = [row_id for row_id, _, state, *_ in rows if state == _GONE and row_id not in (taken or ())]
+    import random  # only who writes facts needs it
+
     return random.choice(free) if free else None  # noqa: S311 - nothing secret hangs on it
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from siltstone.knowledge.base import Fact, FactStore, now_ms
@@ -218,6 +217,8 @@ def _was_superseded(fact: Fact | None) -> bool:
 
 
 def _digest(content: str) -> bytes:
+    from hashlib import sha256  # with OpenSSL: only who learns needs it
+
     return sha256(content.strip().lower().encode("utf-8", "replace")).digest()
 
 

@@ -9,7 +9,7 @@ from siltstone.errors import ConfigError, InvalidEntryError, MessageRefusedError
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import NewMessage
 from siltstone.messages import MAX_MESSAGE_BYTES
-from siltstone.values import dataclass, fields, replace
+from siltstone.values import dataclass, replace
 
 __all__ = [
     "DEFAULTS",
@@ -66,12 +66,12 @@ class Limits:
     batch: int = MAX_BATCH
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, least, most = getattr(self, each.name), _LEAST.get(each.name, 1), _MOST[each.name]
+        for name, most in _MOST.items():
+            value, least = getattr(self, name), _LEAST.get(name, 1)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(
-                    f"{each.name} of Limits must be an int in {least}..{most}, got {value!r}",
-                    field=each.name,
+                    f"{name} of Limits must be an int in {least}..{most}, got {value!r}",
+                    field=name,
                     value=value,
                 )
 

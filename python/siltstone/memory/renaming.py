@@ -5,7 +5,6 @@ A call and its result, and whatever else names an id, get the same new one; so w
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,13 +12,14 @@ from itertools import count
 from typing import Any, Final
 
 from siltstone.messages import identifiers
+from siltstone.patterns import pattern
 
 __all__ = ["new_names", "with_partners"]
 
 Tombstones = Mapping[int, Mapping[str, Any]]
 """Every message of a session by its sequence number, as it would be if it were forgotten."""
 
-_PREFIX: Final = re.compile(  # of the ids that providers give: some demand it, and it says nothing
+_PREFIX: Final = pattern(  # of the ids that providers give: some demand it, and it says nothing
     r"(?:call|toolu|srvtoolu|mcptoolu|fc|ctc|rs|msg|ws|fs|ci|ig|mcp|mcpr|mcpl|cu|sh|lsh|apc|tsc|cmp)_"
 )
 

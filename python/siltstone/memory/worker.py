@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
@@ -158,8 +157,10 @@ class Worker:
             task.done.set()
 
     def _make(self, task: Task) -> None:
+        from inspect import isawaitable  # takes longer to import than a store to open
+
         try:
             answer = task.function(task.argument)
-            task.answer = self._loop.run(answer, task) if inspect.isawaitable(answer) else answer
+            task.answer = self._loop.run(answer, task) if isawaitable(answer) else answer
         except BaseException as error:  # whatever somebody's code raises is theirs, and told to who asked
             task.error = error

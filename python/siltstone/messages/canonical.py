@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any, Final
 
 from siltstone._native import begins_alike, json_digests

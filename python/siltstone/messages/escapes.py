@@ -13,17 +13,19 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from siltstone.patterns import pattern
+
 __all__ = ["DEEPEST", "holds"]
 
 DEEPEST: Final = 8  #: how often JSON may be written as a string of JSON
 
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = pattern(
     r'\\(?:(["\\/bfnrt])'
     r"|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
     r"|u([0-9a-fA-F]{4}))"
 )
 _SHORT: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_PLAIN: Final = re.compile("[0-9A-Za-z]+")
+_PLAIN: Final = pattern("[0-9A-Za-z]+")
 
 
 def holds(text: str, sought: str, depth: int = DEEPEST) -> bool:

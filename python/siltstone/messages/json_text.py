@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from json import JSONEncoder
 from math import isfinite
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.messages.message import KeyedSystemMessage
 from siltstone.messages.plain import as_fields, as_json_value
+from siltstone.patterns import pattern
 
 if TYPE_CHECKING:
     from siltstone.messages.message import RawMessage
@@ -23,7 +23,7 @@ OWN_KEY = "siltstone:message"  #: in the JSON text of a message: what its type c
 MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
 
 _ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=as_json_value)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = pattern("[\ud800-\udfff]")
 
 
 def encode(raw: RawMessage) -> str:
@@ -70,13 +70,23 @@ def decode(text: str) -> dict[str, Any]:
         InvalidMessageError: *text* is not JSON, or not the JSON of an object.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidMessageError(f"the text of a message must be JSON: {error}") from error
+        value, end = _READ(text)
+        if end != len(text):
+            value = _decoded(text)
+    except (ValueError, RecursionError):
+        value = _decoded(text)  # there may be white space before it
     if not isinstance(value, dict):
         kind = type(value).__name__
         raise InvalidMessageError(f"the text of a message must be a JSON object, got {kind}", value_type=kind)
     return _restored(value) if OWN_KEY in value else value
+
+
+def _decoded(text: str) -> object:
+    """The value of *text*, whatever white space stands around it."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessageError(f"the text of a message must be JSON: {error}") from error
 
 
 def without_own_key(text: str) -> str:
@@ -109,6 +119,9 @@ def _restored(value: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_READ = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def unwritable(raw: object, *, name: str = "the message", **fields: Any) -> InvalidMessageError:

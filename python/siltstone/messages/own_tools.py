@@ -12,6 +12,7 @@ from typing import Final
 
 from siltstone.messages.groups import call_key
 from siltstone.messages.message import Message, Part
+from siltstone.patterns import pattern
 
 __all__ = ["OWN_TOOLS", "OwnTools", "names_own_tool"]
 
@@ -31,7 +32,7 @@ OWN_TOOLS: Final = frozenset(
 
 # What a host puts before a name: `mcp__siltstone__memory_search`, `siltstone.memory_search`,
 # `siltstone_memory_search`. A single underscore separates words of a name as well, so our name must be in it.
-_PREFIX: Final = re.compile(r"(?:.*(?:__|[.:/-])|.*siltstone_)", re.DOTALL | re.IGNORECASE)
+_PREFIX: Final = pattern(r"(?:.*(?:__|[.:/-])|.*siltstone_)", re.DOTALL | re.IGNORECASE)
 
 
 def names_own_tool(name: str | None, tools: Iterable[str] = OWN_TOOLS) -> bool:

@@ -35,7 +35,12 @@ _READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {
 
 
 def read_message(
-    raw: RawMessage, seq: int, *, dialect: Dialect | None = None, provenance: Provenance = "original"
+    raw: RawMessage,
+    seq: int,
+    *,
+    dialect: Dialect | None = None,
+    provenance: Provenance = "original",
+    is_stored: bool = False,
 ) -> Message:
     """The projection of a caller's message. *raw* is kept as it is, and never changed.
 
@@ -46,13 +51,14 @@ def read_message(
         provenance: Where it came from. A :class:`RepairedMessage` is ``repaired`` by itself, an
             :class:`InjectedMessage` ``injected_context``. A message is never a summary by itself: its
             place in a list makes it one (:func:`read_history`), or who made it (:func:`read_summary`).
+        is_stored: It comes from the log, which it was measured for when it was appended.
 
     Raises:
         InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
             ``role``, or ``path``.
         MessageTooLargeError: over ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
     """
-    dialect, role, parts = project(raw, seq, dialect)
+    dialect, role, parts = project(raw, seq, dialect, is_stored=is_stored)
     if provenance == "original":
         provenance = provenance_of(raw)
     return Message(seq, role, parts, raw, dialect, provenance)
@@ -85,11 +91,11 @@ def detect(raw: RawMessage) -> Dialect:
 
 
 def project(
-    raw: RawMessage, index: int, dialect: Dialect | None = None
+    raw: RawMessage, index: int, dialect: Dialect | None = None, *, is_stored: bool = False
 ) -> tuple[Dialect, Role, tuple[Part, ...]]:
     """The dialect, the role and the parts of *raw*; *index* is its place, for errors."""
     try:
-        return _project(raw, index, dialect)
+        return _project(raw, index, dialect, is_stored)
     except Malformed as fault:
         raise _malformed(fault, index) from None
     except InvalidMessageError:
@@ -98,11 +104,14 @@ def project(
         raise unwritable(raw, name=f"message {index}", index=index) from error
 
 
-def _project(raw: RawMessage, index: int, dialect: Dialect | None) -> tuple[Dialect, Role, tuple[Part, ...]]:
+def _project(
+    raw: RawMessage, index: int, dialect: Dialect | None, is_stored: bool
+) -> tuple[Dialect, Role, tuple[Part, ...]]:
     fields = raw if type(raw) is dict else as_fields(raw)
     if fields is None:
         raise _not_a_mapping(raw, f"message {index}", index=index)
-    check_carried(fields, index)
+    if not is_stored:
+        check_carried(fields, index)
     dialect = dialect or _detect(fields)
     reader, roles = _reader(dialect)
     spoken = fields.get("role")

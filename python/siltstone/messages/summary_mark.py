@@ -11,17 +11,17 @@ a text that was cut, edited or made up is none.
 
 from __future__ import annotations
 
-import re
+from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Final
 
+from siltstone.patterns import pattern
 from siltstone.values import dataclass
 
 __all__ = ["SummaryMark", "ascend", "marked", "ranges_in_words", "read_mark", "unmarked"]
 
 _LEAD: Final = "\n\n[Summary level "
-_LINE: Final = re.compile(
+_LINE: Final = pattern(
     r"\[Summary level ([1-9][0-9]{0,8}), messages "
     r"([0-9]{1,18}(?:-[0-9]{1,18})?(?:, [0-9]{1,18}(?:-[0-9]{1,18})?)*): ([0-9a-f]{10})\][ \t\r\n]*"
 )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from siltstone.patterns import pattern
 from siltstone.values import dataclass
 
 __all__ = ["Unit", "read_material"]
@@ -19,15 +20,15 @@ LONGEST_LINE = 120  # code points: up to here a line is one unit, longer ones ar
 
 INDENT = "  "
 
-_RENDERED = re.compile(
+_RENDERED = pattern(
     r"(?P<said>User|Assistant|System|Tool): "
     r"|\[(?P<call>Tool call) (?P<id>[^\n]*?): "
     r"|\[(?P<result>Tool result) [^\n]*?(?P<error>, error)?: "
     r"|\[(?P<earlier>Earlier summary) of messages [^\n]*?: "
     r"|\[(?P<injected>Injected context): "
 )
-_SELECTED = re.compile(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
+_SELECTED = pattern(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
+_SENTENCE = pattern(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
 _ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from _blake2 import blake2s  # that of hashlib, which loads OpenSSL as well
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from hashlib import blake2s
 from typing import Final
 
 from siltstone._native import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
+from siltstone.patterns import pattern
 from siltstone.recall.base import Detail, FactLine, RecallBlock
 from siltstone.tokens import TextMeasure
 
@@ -40,16 +41,16 @@ _TAGS: Final = ("recalled-context", "knowledge", "detail")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
-_LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
-_BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
+_LINES: Final = pattern(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_BREAKS: Final = pattern(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_HEADER: Final = pattern(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
 #: A text without any of these can do nothing: nearly all are so.
 _SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_ANY_SPECIAL: Final = re.compile(f"[{re.escape(_SPECIAL)}]")
-_WORD: Final = re.compile(r"[^\w-]+")
+_ANY_SPECIAL: Final = pattern(f"[{re.escape(_SPECIAL)}]")
+_WORD: Final = pattern(r"[^\w-]+")
 #: Letters of other scripts that are drawn as letters of our tags.
 _LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
-_BRACKETS: Final = re.compile("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
+_BRACKETS: Final = pattern("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
 
 
 def build_block(

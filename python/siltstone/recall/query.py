@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from siltstone.messages import Message, opens_turn
+from siltstone.patterns import pattern
 
 __all__ = ["LEAST", "queries_of", "query_of", "without_prefix"]
 
@@ -15,7 +15,7 @@ LEAST: Final = 3  #: characters of the shortest query that is searched for
 _MESSAGES: Final = 3  #: user messages that a query is made of, at most
 
 #: What hosts write before a user's words: ``System:``, a date in brackets, or both.
-_PREFIX: Final = re.compile(r"\s*(?:System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[^\]\n]*\][^\S\n]*")
+_PREFIX: Final = pattern(r"\s*(?:System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[^\]\n]*\][^\S\n]*")
 
 
 def query_of(history: Sequence[Message]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from inspect import GEN_CLOSED, GEN_RUNNING, getgeneratorstate
+from types import GeneratorType
 from typing import Any
 
 from siltstone.events import CompactionFailed, Event
@@ -88,7 +88,7 @@ class Job:
         """Ends it, wherever it is. Its end is told, as that of every attempt that began."""
         with self._turn:
             self._is_cancelled = True
-            if getgeneratorstate(self._flow) != GEN_RUNNING:
+            if not (isinstance(self._flow, GeneratorType) and self._flow.gi_running):
                 self._flow.close()
             self.done.set()
 
@@ -110,7 +110,8 @@ class Job:
 
     @property
     def _is_over(self) -> bool:
-        return self._outcome is not None or getgeneratorstate(self._flow) == GEN_CLOSED
+        is_closed = isinstance(self._flow, GeneratorType) and self._flow.gi_frame is None
+        return self._outcome is not None or is_closed
 
     def _go(self, step: Callable[[], CompletionRequest | HookCall | Landing]) -> None:
         """The next step. What it raises is kept: it belongs to nobody's call but the boundary's."""

@@ -9,10 +9,10 @@ end; either with messages left out before its last one. Any other list has rewri
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from siltstone.memory.log import CompactionRow, Derived, NewCompaction, NewRef, SessionLog
+from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewRef, SessionLog
 from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.range_set import RangeSet, union
@@ -23,6 +23,7 @@ __all__ = [
     "with_live_objects",
 ]
 
+_STRETCH = 1_000  # rows that are held at once; other threads have their turn in between
 _NOT_LIVE = frozenset({*DERIVED, "placeholder"})
 
 
@@ -47,7 +48,7 @@ def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
 
 def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
     """The messages of the log in *spans*, as they were said."""
-    return [view.measured(rows.message_of(row), row.created_at) for span in spans for row in log.read(*span)]
+    return [view.measured(rows.message_of(row), row.created_at) for span in spans for row in _read(log, span)]
 
 
 def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
@@ -76,7 +77,7 @@ def content_of(row: CompactionRow | None) -> NewCompaction | None:
 
 def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
     """The messages in *spans* without those that were forgotten."""
-    found = [rows.message_of(each) for span in spans for each in log.read(*span)]
+    found = [rows.message_of(each) for span in spans for each in _read(log, span)]
     return [message for message in found if message.provenance != "placeholder"]
 
 
@@ -101,6 +102,16 @@ def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
     if item.message.provenance in _NOT_LIVE:
         return item
     return live.get((False, item.message.seq), item)
+
+
+def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[LogRow]:
+    """The messages of *span*, a stretch after the other.
+
+    What is forgotten in between is noticed as what is forgotten before: the session's version is another one.
+    """
+    start, end = span
+    for first in range(start, end, _STRETCH):
+        yield from log.read(first, min(first + _STRETCH, end))
 
 
 def _derived(view: View, row: Derived) -> Item:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 from siltstone.compaction.base import Compactor, OverheadChecker
+from siltstone.coroutines import gives_coroutine
 from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
 from siltstone.events import Hook
@@ -26,7 +26,6 @@ from siltstone.session.presetting import check_free, kept_preset, preset_options
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
 from siltstone.values import dataclass
-from siltstone.windows import auto_window
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
@@ -218,6 +217,8 @@ def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
     """*options* with a number for ``"auto"``."""
     model = options.get("agent_model")
     if options.get("context_window") == "auto":
+        from siltstone.windows import auto_window  # only who asks for a window needs it
+
         return {**options, "context_window": auto_window(model)}
     if model is not None:
         raise ConfigError(
@@ -323,7 +324,7 @@ def check_model(model: Any, *, is_async: bool) -> None:
                 field="model",
                 value=each,
             )
-        if not is_async and _is_async(each):
+        if not is_async and gives_coroutine(each):
             raise ConfigError(
                 f"model {each!r} is async, which a Session cannot await: open an AsyncSession",
                 field="model",
@@ -387,12 +388,6 @@ def _check_seconds(field: str, seconds: Any) -> None:
         raise ConfigError(
             f"{field} must be None or a number of seconds >= 0, got {seconds!r}", field=field, value=seconds
         )
-
-
-def _is_async(model: Any) -> bool:
-    return inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
-        getattr(type(model), "__call__", None)  # noqa: B004 - the function itself is looked at
-    )
 
 
 def _store(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Trigger
@@ -125,7 +124,9 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
     said = {KEY: chosen.name, DOCUMENTED: chosen.documented, **_made(chosen)}
     try:
         if chosen.live is not None and path is not None:
-            live = chosen.live(FilePath(path), core.session_id, core.rows)
+            from pathlib import Path  # only a preset with files needs it
+
+            live = chosen.live(Path(path), core.session_id, core.rows)
             if core.next_seq == 0 and (found := live.found()):
                 core.append(found)
                 begin = live.begun()

@@ -47,7 +47,9 @@ def message_row(item: Item, tokens: int) -> NewMessage:
 
 def message_of(row: LogRow) -> Message:
     """A message read back from the log."""
-    return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
+    return read_message(
+        decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance, is_stored=True
+    )
 
 
 def derived_row(item: Item, *, degraded: bool) -> NewDerived:

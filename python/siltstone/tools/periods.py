@@ -6,7 +6,6 @@ nothing is guessed.
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -130,7 +129,7 @@ def _ago(said: str, now: datetime) -> Period | None:
             return _day(today - number * (7 if unit == "week" else 1) * _DAY, now.tzinfo)
         case unit:
             year, month = _months_before(today, number * (12 if unit == "year" else 1))
-            last = calendar.monthrange(year, month)[1]
+            last = _days(year, month)
             return _day(date(year, month, min(today.day, last)), now.tzinfo)
 
 
@@ -157,9 +156,15 @@ def _latest(month: int, day: int, today: date) -> date:
         ValueError: no year has it.
     """
     for year in range(today.year, today.year - 9, -1):  # of 9 years in a row one has a 29 February
-        if 1 <= day <= calendar.monthrange(year, month)[1] and date(year, month, day) <= today:
+        if 1 <= day <= _days(year, month) and date(year, month, day) <= today:
             return date(year, month, day)
     raise ValueError(f"no month {month} has a day {day}")
+
+
+def _days(year: int, month: int) -> int:
+    from calendar import monthrange  # with locale: only a query that names a month needs it
+
+    return monthrange(year, month)[1]
 
 
 def _number(word: str) -> int | None:

@@ -35,6 +35,8 @@ ROLES: dict[str, Role] = {
 #: Block types that no other dialect has.
 TYPES = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
 
+_PLAIN = 2  # fields of a message that has a role and a content, and nothing else
+
 #: Keys of a message that no other dialect has.
 KEYS = frozenset(
     {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "reasoning_content", "reasoning"}
@@ -49,6 +51,8 @@ def read(fields: Fields) -> tuple[Role, tuple[Part, ...]]:
         name = identifier(fields.get("name") or fields.get("tool_name"))
         return role, result_parts(identifier(fields.get("tool_call_id")), name, content, "content")
     if role != "assistant":
+        return role, read_content(content, "content", _read_block)
+    if len(fields) == _PLAIN and content is not None:
         return role, read_content(content, "content", _read_block)
     said = () if content is None else read_content(content, "content", _read_block)
     return role, (*_reasoning(fields), *said, *_voice(fields), *_calls(fields))

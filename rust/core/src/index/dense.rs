@@ -37,6 +37,9 @@ pub trait DenseIndex: Send + Sync {
         self.len() == 0
     }
 
+    /// Bytes that it takes in memory, about.
+    fn bytes(&self) -> usize;
+
     /// Calls `visit` once for each entry that may be near.
     fn for_each_near(&self, query: &[f32], visit: &mut dyn FnMut(Near));
 }
@@ -88,6 +91,12 @@ impl DenseIndex for DenseScan {
 
     fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let norms = self.norms.capacity() * size_of::<f64>();
+        let entries = self.entries.capacity() * size_of::<(u32, u32)>();
+        self.numbers.capacity() * size_of::<f32>() + norms + entries
     }
 
     fn for_each_near(&self, query: &[f32], visit: &mut dyn FnMut(Near)) {

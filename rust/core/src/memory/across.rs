@@ -10,6 +10,7 @@ use crate::memory::namespace::Namespace;
 use crate::memory::options::{QueryVector, SearchIndex, SearchOptions};
 use crate::memory::rank::{Analysis, Ranking};
 use crate::memory::required_indexes::RequiredIndexes;
+use crate::memory::scope_map::Leaving;
 use crate::memory::search::{Found, Hit, another_embedder, fetch};
 use crate::memory::store::Store;
 use crate::sqlite::{NewEntry, StoredEntry, entry, session, vectors};
@@ -138,6 +139,7 @@ impl Store {
                 if !namespace.is_current(transaction, name)? || !has_vectors()? {
                     return Ok(None);
                 }
+                namespace.scope.touch();
                 let mut entries = entry::Reader::of(transaction)?;
                 let hits = ranking.best.iter().map(|ranked| {
                     let stored = read(namespace, &mut entries, ranked.point, ranked.id)?;
@@ -160,7 +162,10 @@ impl Store {
             drop(guard);
             match outcome {
                 Ok(Some(found)) => {
-                    if grew {
+                    if let Some(namespace) = known.filter(|_| grew) {
+                        let bytes = namespace.read().bytes();
+                        namespace.measure(bytes);
+                        drop(namespace);
                         self.make_room(name);
                     }
                     return Ok(Across::Found(found));
@@ -206,9 +211,24 @@ impl Store {
         })
     }
 
-    /// Lets go of indexes of sessions whose namespace has one: those that were not searched for longest, until
-    /// the others take no more than a share of its bytes. They are made again, of a cache or of rows.
-    pub(super) fn make_room(&self, name: &str) {
+    /// Lets go of indexes where they take too much: those that were not searched for longest. They are made again,
+    /// of a cache or of rows.
+    pub(super) fn make_room(&self, namespace: &str) {
+        self.make_room_in(namespace);
+        for each in self.scopes.leaving() {
+            match each {
+                Leaving::Session(session) => {
+                    self.keep(&session);
+                    self.scopes.remove(&session);
+                }
+                Leaving::Namespace(name) => self.scopes.remove_namespace(&name),
+            }
+        }
+    }
+
+    /// Lets go of indexes of sessions whose namespace has one, until the others take no more than a share of its
+    /// bytes.
+    fn make_room_in(&self, name: &str) {
         let Some(namespace) = self.scopes.namespace(name).filter(|_| !name.is_empty()) else {
             return;
         };

@@ -2,11 +2,12 @@
 //!
 //! They are disposable. What fails here is not told: a search then reads the rows, as it does without.
 
-use std::fs;
-use std::io::{self, BufWriter};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 
 use crate::cache::Reader;
 use crate::embed::hash::HashRule;
@@ -21,12 +22,33 @@ const ENDS: [&str; 2] = [".postings", UNFINISHED];
 /// Bytes that are written at once: the system keeps what was written so in large pieces, and maps those quickly.
 const BUFFER: usize = 4 << 20;
 
+/// Bytes that are brought to the disk at once, in some milliseconds.
+const PIECE: usize = 1 << 20;
+
 /// Where the caches of a store are.
 pub(super) struct Caches {
     /// None for a store in memory, which has none.
     directory: Option<PathBuf>,
     /// Who may read them: those who may read the database.
     mode: Option<u32>,
+    /// Held by who writes one: the disk is the store's as well, where others wait for their commits.
+    turn: Mutex<()>,
+}
+
+/// A file that is brought to the disk piece by piece, as it is written. A commit that comes meanwhile waits for one
+/// piece, where a system would otherwise bring all of the file to the disk first.
+struct Paced(File);
+
+impl Write for Paced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(&bytes[..bytes.len().min(PIECE)])?;
+        self.0.sync_data()?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 impl Caches {
@@ -35,6 +57,7 @@ impl Caches {
         Self {
             directory: Some(file.with_file_name("cache")),
             mode: modes::mode_of(file),
+            turn: Mutex::new(()),
         }
     }
 
@@ -43,6 +66,7 @@ impl Caches {
         Self {
             directory: None,
             mode: None,
+            turn: Mutex::new(()),
         }
     }
 
@@ -68,14 +92,15 @@ impl Caches {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
+        let _turn = self.turn.lock();
         let prefix = format!("{}-", snapshot.session);
         let (file, unfinished) = whole_file::begin(directory, &prefix, None)?.into_parts();
         if let Some(mode) = self.mode {
             modes::set_mode(&file, mode)?;
         }
-        let (to, checksum) = snapshot.write(BufWriter::with_capacity(BUFFER, file))?;
+        let (to, checksum) = snapshot.write(BufWriter::with_capacity(BUFFER, Paced(file)))?;
         let path = directory.join(name(snapshot.session, checksum));
-        whole_file::name(&to.into_inner()?, unfinished, &path)?;
+        whole_file::name(&to.into_inner()?.0, unfinished, &path)?;
         Ok(checksum)
     }
 

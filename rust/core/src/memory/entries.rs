@@ -147,6 +147,7 @@ impl Store {
             cached::forget(transaction, id)?;
             Ok(Some((id, entries, namespace)))
         })?;
+        drop(writer); // who writes to others does not wait for what follows
         self.scopes.remove(session);
         let Some((id, entries, namespace)) = dropped else {
             return Ok(0);

@@ -49,6 +49,11 @@ pub(super) struct Labels {
 }
 
 impl Labels {
+    /// Bytes that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<[Code; 3]>()
+    }
+
     /// Adds those of the next entry.
     pub(super) fn push(&mut self, role: &str, kind: &str, name: Option<&str>) {
         let name = name.map_or(0, |name| self.code(name));

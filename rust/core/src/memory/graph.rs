@@ -10,6 +10,9 @@ use crate::id::EntryId;
 use crate::index::{GraphIndex, NewGraph};
 use crate::vector::SparseRow;
 
+/// Bytes of a row, about: some 50 counts, and its links.
+const ROW_BYTES: usize = 640;
+
 /// Rows of counts, each of an entry, and the graph over them.
 pub(super) struct Graph {
     kind: NewGraph,
@@ -29,6 +32,11 @@ impl Graph {
             entries: Vec::new(),
             rows: HashMap::new(),
         })
+    }
+
+    /// Bytes that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.len() * ROW_BYTES
     }
 
     /// What kind of graph it is.

@@ -1,7 +1,7 @@
 //! One store: rows in SQLite, one scope of indexes a session, and the log they came from.
 //!
 //! This is the one place where a row and a point of an index meet. Locks are taken in one order: writer,
-//! scope map, scope, reader.
+//! scope map, scope; who reads takes a connection last.
 //!
 //! Every read may end with `StoreIo`, `StoreCorrupt` or `StoreBusy`; every write with these, and with
 //! `ReadOnlyStore`. What failed left nothing behind.

@@ -157,6 +157,18 @@ impl Namespace {
         Some(ids)
     }
 
+    /// Bytes that its index and the messages in it take, about.
+    pub(super) fn bytes(&self) -> usize {
+        let said = self.said.values().flat_map(HashMap::values);
+        let texts = said.filter_map(|said| said.entry.as_ref());
+        let texts: usize = texts.map(|entry| entry.text.capacity()).sum();
+        let messages: usize = self.said.values().map(HashMap::len).sum();
+        self.scope.bytes()
+            + texts
+            + messages * size_of::<(i64, Said)>()
+            + size_of_val(&self.sources[..]) * 2 // once here, and once by session
+    }
+
     /// Takes in what there is to find of messages that were unread: as many as there are of those.
     pub(super) fn take(&mut self, unread: &Unread, said: Vec<Option<NewEntry>>) {
         let known = self.said.entry(unread.key).or_default();

@@ -250,10 +250,12 @@ impl Scope {
         place.ok().and_then(|place| u32::try_from(place).ok())
     }
 
-    /// Bytes that its entries and their postings take, about.
+    /// Bytes that its entries and all of its indexes take, about.
     pub(super) fn bytes(&self) -> usize {
-        let entries = size_of_val(&self.entries[..]);
-        entries + self.lexical.bytes() + self.cosine.bytes()
+        let entries = self.entries.capacity() * size_of::<(EntryId, i64)>();
+        let dense = self.dense.as_ref().map_or(0, |dense| dense.index.bytes());
+        let graph = self.graph.as_ref().map_or(0, Graph::bytes);
+        entries + self.lexical.bytes() + self.cosine.bytes() + dense + graph + self.labels.bytes()
     }
 
     /// The id of a point.

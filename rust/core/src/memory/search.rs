@@ -9,6 +9,7 @@ use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::rank::Analysis;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::Scope;
+use crate::memory::scope_map::HeldScope;
 use crate::memory::store::Store;
 use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
 
@@ -184,8 +185,8 @@ impl Store {
         fetch: impl Fn(&Transaction<'_>, &Scope, &SessionRow, R) -> Result<T>,
     ) -> Result<Option<T>> {
         let (mut is_anew, mut is_worth_keeping, mut grew) = (false, false, false);
+        let mut known = self.scopes.get(session);
         loop {
-            let known = self.scopes.get(session);
             let guard = known.as_ref().map(|scope| scope.read());
             let able = guard.as_ref().filter(|scope| scope.has(needs));
             let ranked = able.map(|scope| rank(scope));
@@ -212,7 +213,7 @@ impl Store {
                 Err(error) if error.kind() == ErrorKind::StoreCorrupt && !is_anew => {
                     drop(guard);
                     self.scopes.remove(session);
-                    is_anew = true;
+                    (known, is_anew) = (None, true);
                 }
                 Err(error) => return Err(error),
                 Ok(Outcome::Done(value, namespace)) => {
@@ -220,7 +221,10 @@ impl Store {
                     if is_worth_keeping {
                         self.keep(session);
                     }
-                    if grew {
+                    if let Some(scope) = known.filter(|_| grew) {
+                        let bytes = scope.read().bytes();
+                        scope.measure(bytes);
+                        drop(scope);
                         self.make_room(&namespace);
                     }
                     return Ok(Some(value));
@@ -228,8 +232,11 @@ impl Store {
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
                     drop(guard);
-                    is_worth_keeping |= self.catch_up(session, embedder, needs, !is_anew)?;
-                    grew = true;
+                    // Others may let go of it meanwhile: this search has it until it is done.
+                    let scope = self.scopes.get_or_create(session);
+                    is_worth_keeping |=
+                        self.bring_up(&scope, session, embedder, needs, !is_anew)?;
+                    (known, grew) = (Some(scope), true);
                 }
             }
         }
@@ -244,6 +251,17 @@ impl Store {
         from_cache: bool,
     ) -> Result<bool> {
         let scope = self.scopes.get_or_create(session);
+        self.bring_up(&scope, session, embedder, needs, from_cache)
+    }
+
+    fn bring_up(
+        &self,
+        scope: &HeldScope,
+        session: &SessionId,
+        embedder: Option<i64>,
+        needs: RequiredIndexes,
+        from_cache: bool,
+    ) -> Result<bool> {
         let mut scope = scope.write();
         self.database.read(|transaction| {
             let Some(row) = session::find(transaction, session)? else {

@@ -1,7 +1,7 @@
 //! The store of one file: the database, the scopes, and the writes that couple them.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Transaction;
 
@@ -16,6 +16,10 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
 use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
+
+/// How long who writes waits for a scope, while all others who write wait for him: longer than a search takes, and
+/// shorter than the making of an index. A scope that was not told catches up when it is next needed.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// What is remembered of sessions, in one file. Safe to use from many threads.
 pub struct Store {
@@ -121,7 +125,11 @@ impl Store {
         // Before the transaction, for the indexes that there are: one that was not needed yet, or comes in
         // between, is made of rows.
         let needs = match self.scopes.get(session) {
-            Some(scope) => scope.read().made(),
+            // One that is being made just now is not waited for: it finds what is new when it is next needed.
+            Some(scope) => match scope.try_read_for(MOMENT) {
+                Some(scope) => scope.made(),
+                None => RequiredIndexes::NOTHING,
+            },
             None => RequiredIndexes::NOTHING,
         };
         let analysed = kept
@@ -147,7 +155,8 @@ impl Store {
         // The writer is still held, so scopes see commits in their order. One that entries left begins anew
         // when it is next needed.
         if before.epoch == after.epoch
-            && let Some(scope) = self.scopes.get(session)
+            && let Some(held) = self.scopes.get(session)
+            && let Some(mut scope) = held.try_write_for(MOMENT)
         {
             let rows = placed.iter().zip(analysed);
             let added = rows
@@ -162,7 +171,8 @@ impl Store {
                         },
                     )
                 });
-            scope.write().advance(&before, &after, added);
+            scope.advance(&before, &after, added);
+            held.measure(scope.bytes());
         }
         drop(writer);
 
@@ -197,4 +207,86 @@ fn stored_rule(database: &Database) -> Result<HashRule> {
     }
     let rule = database.meta(meta::HASH_RULE)?;
     rule.parse().map_err(|_| unknown("hash_rule", &rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::options::SearchOptions;
+
+    fn insert(store: &Store, name: &str, text: &str) {
+        let entry = NewEntry {
+            text: text.to_owned(),
+            role: "user".to_owned(),
+            kind: "message".to_owned(),
+            ..NewEntry::default()
+        };
+        let session = SessionId::new(name).unwrap();
+        store.insert(&session, &[entry]).unwrap();
+    }
+
+    fn found(store: &Store, name: &str, query: &str) -> usize {
+        let session = SessionId::new(name).unwrap();
+        let found = store.search(&session, query, &SearchOptions::default());
+        found.unwrap().len()
+    }
+
+    #[test]
+    fn indexes_take_what_they_may_and_those_searched_longest_ago_go_first() {
+        let store = Store::in_memory(None).unwrap();
+        let names: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+        for name in &names {
+            insert(&store, name, "silt in the river");
+            assert_eq!(found(&store, name, "silt"), 1);
+        }
+        let all = store.scopes.bytes();
+        store.scopes.set_most(all / 4);
+        insert(&store, "0", "gravel on the bank");
+        assert_eq!(found(&store, "0", "gravel"), 1);
+        store.scopes.remove(&SessionId::new("1").unwrap());
+        assert_eq!(found(&store, "1", "silt"), 1);
+        assert!(store.scopes.bytes() <= all / 4);
+        let mut left = store.scopes.sessions();
+        left.sort_unstable_by_key(|name| name.as_str().parse::<u32>().unwrap());
+        let left: Vec<&str> = left.iter().map(SessionId::as_str).collect();
+        assert_eq!(left[..2], ["0", "1"]);
+        assert!(left[2..].is_sorted() && left[2] > "25", "{left:?}");
+        for name in &names {
+            assert_eq!(found(&store, name, "silt"), 1, "{name}");
+            assert!(store.scopes.bytes() <= all / 4);
+        }
+        store.scopes.set_most(1); // the one that was searched last stays, and answers
+        assert_eq!(found(&store, "39", "silt"), 1);
+        insert(&store, "38", "gravel");
+        assert_eq!(found(&store, "38", "gravel"), 1);
+    }
+
+    #[test]
+    fn an_index_is_counted_until_the_last_search_lets_go_of_it() {
+        let store = Store::in_memory(None).unwrap();
+        insert(&store, "a", "silt in the river");
+        assert_eq!(found(&store, "a", "silt"), 1);
+        let session = SessionId::new("a").unwrap();
+        let held = store.scopes.get(&session);
+        let all = store.scopes.bytes();
+        store.scopes.remove(&session);
+        assert!(all > 0 && store.scopes.bytes() == all);
+        drop(held);
+        assert_eq!(store.scopes.bytes(), 0);
+    }
+
+    #[test]
+    fn who_writes_does_not_wait_for_an_index_that_is_being_made_and_is_found_afterwards() {
+        let store = Store::in_memory(None).unwrap();
+        insert(&store, "a", "silt in the river");
+        assert_eq!(found(&store, "a", "silt"), 1);
+        let scope = store.scopes.get(&SessionId::new("a").unwrap()).unwrap();
+        let being_made = scope.write();
+        insert(&store, "a", "gravel on the bank"); // in this very thread: to wait would be for ever
+        drop(being_made);
+        assert_eq!(
+            (found(&store, "a", "gravel"), found(&store, "a", "silt")),
+            (1, 1)
+        );
+    }
 }

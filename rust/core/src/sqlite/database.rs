@@ -1,5 +1,5 @@
-//! One file, opened: a connection that writes, one that reads, and whole transactions on both. Or a database in
-//! memory, with one connection for both.
+//! One file, opened: a connection that writes, those that read, and whole transactions on all of them. Or a database
+//! in memory, with one connection for both.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,6 +12,7 @@ use crate::sqlite::checksum::believed;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::{self, Content, Place};
+use crate::sqlite::readers::{self, Readers};
 use crate::sqlite::schema::VERSION;
 use crate::sqlite::wal::{self, Damage};
 use crate::sqlite::writer::WriteConnection;
@@ -24,7 +25,7 @@ const SMALLEST_PAGE: u64 = 512;
 const MEMORY: &str = ":memory:";
 
 /// What the log beside a file is called, and the memory that processes share.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
+pub(super) const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// The database of a store.
 ///
@@ -38,10 +39,8 @@ enum Connections {
     File {
         place: Box<Place>,
         /// Closed before the writer: who closes last empties the write-ahead log into the file, and only a
-        /// writer can. None from a fork until it is next needed.
-        reader: Mutex<Option<Connection>>,
-        /// How the reader is opened.
-        open_reader: fn(&Path) -> rusqlite::Result<Connection>,
+        /// writer can.
+        readers: Readers,
         writer: Option<Mutex<WriteConnection>>,
     },
     Memory {
@@ -144,15 +143,14 @@ impl Database {
             file: file.to_owned(),
             connections: Connections::File {
                 place: Box::new(place),
-                reader: Mutex::new(Some(reader)),
-                open_reader: connection::readable,
+                readers: Readers::new(file, connection::readable, reader),
                 writer: Some(Mutex::new(WriteConnection::new(file, writer))),
             },
         })
     }
 
     fn open_for_reading(file: &Path, content: Option<Content>) -> Result<Self> {
-        let mut open_reader: fn(&Path) -> rusqlite::Result<Connection> = connection::readable;
+        let mut open_reader: readers::Open = connection::readable;
         let reader = match connection::readable(file) {
             Ok(reader) => reader,
             // Where nothing can be created beside the file, SQLite cannot read a store that was closed
@@ -173,8 +171,7 @@ impl Database {
             file: file.to_owned(),
             connections: Connections::File {
                 place: Box::new(place),
-                reader: Mutex::new(Some(reader)),
-                open_reader,
+                readers: Readers::new(file, open_reader, reader),
                 writer: None,
             },
         })
@@ -236,26 +233,12 @@ impl Database {
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &self.connections {
             Connections::Memory { connection, .. } => work(&mut connection.lock()),
-            Connections::File {
-                place,
-                reader,
-                open_reader,
-                ..
-            } => {
-                let mut reader = reader.lock();
+            Connections::File { place, readers, .. } => {
                 if let Err(error) = place.check() {
-                    drop(reader);
                     self.abandon(None);
                     return Err(error);
                 }
-                let connection = match &mut *reader {
-                    Some(connection) => connection,
-                    closed => {
-                        let opened = open_reader(&self.file);
-                        closed.insert(opened.map_err(|error| refused(&self.file, error))?)
-                    }
-                };
-                work(connection)
+                readers.with(|error| refused(&self.file, error), work)
             }
         }
     }
@@ -323,19 +306,14 @@ impl Database {
     fn close(&self, held: Option<&mut WriteConnection>, deadline: Instant) -> bool {
         let Connections::File {
             place,
-            reader,
+            readers,
             writer,
-            ..
         } = &self.connections
         else {
             return true;
         };
-        let reader = reader.try_lock_until(deadline);
-        let is_closed = reader.is_some();
+        let is_closed = readers.close(deadline);
         place.let_go_of_log();
-        if let Some(mut reader) = reader {
-            connection::leave(reader.take());
-        }
         match (held, writer) {
             (Some(held), _) => held.close(),
             (None, None) => {}
@@ -396,6 +374,16 @@ impl Writer<'_> {
     }
 }
 
+impl Writer<'_> {
+    /// Runs `work`, which is no transaction, on the connection.
+    pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        match &mut self.held {
+            Held::Memory { connection, .. } => work(&mut connection.lock()),
+            Held::File(writer, place) => writer.run(place, |connection, _| work(connection)),
+        }
+    }
+}
+
 impl Database {
     /// Keeps other processes from such work as long as the answer lives; see `exclusive.rs`.
     pub(crate) fn exclusive(&self, work: &'static str) -> Result<Exclusive> {
@@ -413,6 +401,21 @@ impl Database {
         })
     }
 
+    /// Copies what it can of the log into the file, on a connection of its own: nobody waits for it.
+    pub(super) fn copy_log(&self) -> Result<()> {
+        let Connections::File { place, .. } = &self.connections else {
+            return Ok(());
+        };
+        place.check()?;
+        let beside = connection::existing(&self.file)?;
+        // Where the file was replaced meanwhile, the log must not get into the one that is there now.
+        let copied = place
+            .check()
+            .and_then(|()| Ok(beside.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?));
+        connection::leave(Some(beside));
+        copied
+    }
+
     /// Makes anew what follows from the rest, and sets aside what cannot be believed.
     pub(crate) fn repair(&self, now: i64) -> Result<()> {
         self.writer()?.transaction(|transaction| {
@@ -423,50 +426,6 @@ impl Database {
             }
         })
     }
-
-    /// Deletes logs of files that were replaced, which say what those said. Whether there are none left.
-    fn remove_aside(&self) -> bool {
-        BESIDE.iter().all(|suffix| {
-            let aside = beside(&self.file, &format!("{suffix}-replaced"));
-            self.is_in_memory() || !aside.exists() || std::fs::remove_file(aside).is_ok()
-        })
-    }
-
-    /// Rewrites the file without what was freed, and empties the log beside it.
-    ///
-    /// False where another process reads or writes: then it is still to be done.
-    pub(crate) fn erase(&self) -> Result<bool> {
-        let _exclusive = self.exclusive("erase what was forgotten from")?;
-        let mut writer = self.writer()?;
-        let erased = match (&self.connections, &mut writer.held) {
-            (Connections::File { reader, .. }, Held::File(writer, place)) => {
-                let _reader = reader.lock(); // nobody in this process reads meanwhile
-                writer.run(place, |connection, _| vacuum(connection))
-            }
-            (_, Held::Memory { connection, .. }) => {
-                connection.lock().execute_batch("VACUUM")?;
-                Ok(true)
-            }
-            (Connections::Memory { .. }, Held::File(..)) => Ok(false),
-        };
-        match erased {
-            Ok(true) if !self.remove_aside() => return Ok(false),
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(error) if error.kind() == ErrorKind::StoreBusy => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        writer.transaction(|transaction| meta::set(transaction, meta::ERASURE, meta::DONE))?;
-        Ok(true)
-    }
-}
-
-/// Whether nothing of an earlier state is left in the file or in the log.
-fn vacuum(connection: &Connection) -> Result<bool> {
-    connection.execute_batch("VACUUM")?;
-    let busy: i64 =
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    Ok(busy == 0)
 }
 
 /// Looks at an existing file without touching it or anything beside it.
@@ -563,7 +522,7 @@ fn has_bytes(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.len() > 0)
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()

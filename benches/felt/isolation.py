@@ -1,0 +1,163 @@
+"""What one session waits while another one of its store is at something long.
+
+A store has sessions of 60,000 entries and one of 60,000 messages. While those are rebuilt, checked,
+forgotten, deleted or loaded, a small session searches, prepares and appends, one call after another; what
+counts is the longest of its calls. "alone" is the same session while nobody else is at work: what the disk
+takes by itself.
+
+    python benches/felt/isolation.py [--entries 60000] [--rebuilding 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from siltstone import Entry, MemoryStore, Session, ThresholdCompactor, _native
+
+WORDS = ("silt", "gravel", "sand", "clay", "river", "delta", "ridge", "basin", "stone", "ash", "moss", "fern")
+QUIET = 2.0  # seconds that "alone" is watched
+CALLS = ("search", "prepare", "append")
+
+
+def text(number: int) -> str:
+    """About 600 bytes that no other number has."""
+    words = " ".join(f"{WORDS[(number * step) % len(WORDS)]}{number % (97 * step)}" for step in range(1, 60))
+    return f"entry {number}: {words}"
+
+
+def entries(first: int, count: int) -> list[Entry]:
+    """*count* entries from *first* on, each of a message of its own."""
+    return [Entry(text(number), source_range=(number, number + 1)) for number in range(first, first + count)]
+
+
+def said(first: int, count: int) -> list[dict[str, str]]:
+    """*count* messages from *first* on."""
+    return [{"role": "user", "content": text(number)} for number in range(first, first + count)]
+
+
+def opened(store: MemoryStore, name: str) -> Session:
+    """A session that never compacts by itself."""
+    return Session.open(
+        None, name, memory=store, policy=ThresholdCompactor(), model=lambda _: "What was said.",
+        context_window=100_000_000,
+    )  # fmt: skip
+
+
+def fill(path: Path, count: int, sessions: int) -> None:
+    """Makes the store: nothing in it was searched yet."""
+    with MemoryStore.open(path) as store:
+        for session in range(sessions):
+            for first in range(0, count, 5_000):
+                store.index(f"large-{session}", entries(first, min(5_000, count - first)))
+        with opened(store, "long") as session:
+            for first in range(0, count, 5_000):
+                session.append(*said(first, min(5_000, count - first)))
+        with opened(store, "small") as session:
+            session.append(*said(0, 100))
+        store.index("small", entries(0, 100))
+
+
+class Watch:
+    """The small session, which calls again and again in a thread of its own."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._session = opened(store, "small")
+        self._is_done = threading.Event()
+        self.waits: dict[str, list[float]] = {name: [] for name in CALLS}
+        self._calls: dict[str, Callable[[], Any]] = {
+            "search": lambda: store.search("small", "which entry is it?", limit=10),
+            "prepare": self._session.prepare,
+            "append": lambda: self._session.append({"role": "user", "content": "and then?"}),
+        }
+        for call in self._calls.values():
+            call()  # what is first is not what is waited for here
+
+    def _run(self) -> None:
+        while not self._is_done.is_set():
+            for name, call in self._calls.items():
+                begin = time.perf_counter()
+                call()
+                self.waits[name].append((time.perf_counter() - begin) * 1e3)
+            time.sleep(0.001)
+
+    def during(self, work: Iterable[Callable[[], object]]) -> float:
+        """Seconds that *work* took, each of it in a thread of its own."""
+        others = [threading.Thread(target=each) for each in work]
+        own = threading.Thread(target=self._run)
+        begin = time.perf_counter()
+        own.start()
+        for thread in others:
+            thread.start()
+        for thread in others:
+            thread.join()
+        spent = time.perf_counter() - begin
+        self._is_done.set()
+        own.join()
+        self._session.close()
+        return spent
+
+
+def search(session: str, store: MemoryStore) -> None:
+    """The first search of a session, which makes its index."""
+    store.search(session, "which entry is it?", limit=10)
+
+
+def kinds(sessions: int) -> dict[str, list[Callable[[MemoryStore], object]]]:
+    """What others do, by name; each is done in a thread of its own."""
+    names = [f"large-{number}" for number in range(sessions)]
+    return {
+        "alone": [lambda _: time.sleep(QUIET)],
+        "one is rebuilt": [partial(search, names[0])],
+        f"{sessions} are rebuilt": [partial(search, name) for name in names],
+        "the store is checked": [lambda store: store.check()],
+        "one is loaded": [lambda store: opened(store, "long").close()],
+        "a text of one is forgotten": [lambda store: store.forget(session_id=names[0], text=text(4711))],
+        "one is deleted": [lambda store: store.delete_session(names[1])],
+    }
+
+
+def main() -> int:
+    """Prints the table."""
+    if _native.build_profile != "release":
+        print("a debug build is not worth measuring: make install")
+        return 2
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--entries", type=int, default=60_000)
+    parser.add_argument("--rebuilding", type=int, default=5)
+    parser.add_argument("--store", type=Path, help="a store that an earlier run made; it is copied")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        whole = asked.store or Path(directory) / "whole"
+        if not whole.exists():
+            fill(whole, asked.entries, asked.rebuilding)
+        size = sum(file.stat().st_size for file in whole.rglob("*") if file.is_file()) / 1e6
+        machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        print(f"{asked.rebuilding} sessions of {asked.entries:,} entries, {size:.0f} MB; {machine}; in ms\n")
+        print("| meanwhile | s | calls | " + " | ".join(f"{name}, longest | p99" for name in CALLS) + " |")
+        print("| :--- | ---: | ---: |" + " ---: | ---: |" * len(CALLS))
+        copy = Path(directory) / "copy"
+        for name, work in kinds(asked.rebuilding).items():
+            shutil.copytree(whole, copy)
+            with MemoryStore.open(copy) as store:
+                watch = Watch(store)
+                spent = watch.during([partial(each, store) for each in work])
+            shutil.rmtree(copy)
+            waits = (sorted(watch.waits[each]) for each in CALLS)
+            cells = " | ".join(f"{each[-1]:.1f} | {each[int(len(each) * 0.99)]:.1f}" for each in waits)
+            print(f"| {name} | {spent:.1f} | {sum(map(len, watch.waits.values()))} | {cells} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Regular expressions that are compiled when they are first used.
+
+Some fifty of them stand in the modules that a session imports. To compile them took a fifth of the time until
+a process has its first session, and most processes use a handful.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["pattern"]
+
+if TYPE_CHECKING:
+
+    def pattern(text: str, flags: int | re.RegexFlag = 0) -> re.Pattern[str]:
+        """``re.compile``."""
+
+else:
+
+    class pattern:  # noqa: N801 - to whoever reads the code it is a function
+        """``re.compile``, when something of it is first asked for."""
+
+        def __init__(self, text: str, flags: int | re.RegexFlag = 0) -> None:
+            self._made_of = (text, flags)
+
+        def __getattr__(self, name: str) -> Any:
+            # What was asked for stays here, so the next one who asks does not come by.
+            value = getattr(re.compile(*self._made_of), name)
+            setattr(self, name, value)
+            return value
+
+        def __reduce__(self) -> Any:
+            return pattern, self._made_of
+
+        def __repr__(self) -> str:
+            return repr(re.compile(*self._made_of))

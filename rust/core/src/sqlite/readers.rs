@@ -1,0 +1,216 @@
+//! The connections that read a file: one for each who reads at the moment, so that nobody waits for who reads long.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+
+use crate::error::{Error, Result};
+use crate::sqlite::connection;
+
+/// Connections that stay open when nobody reads: each keeps pages and statements for who comes next.
+const IDLE: usize = 4;
+
+/// Connections that are open at most. Who comes then waits for the first that is free.
+const MOST: usize = 32;
+
+/// How a connection is opened.
+pub(super) type Open = fn(&Path) -> rusqlite::Result<Connection>;
+
+/// The connections of one file that read.
+pub(super) struct Readers {
+    file: PathBuf,
+    open: Open,
+    pool: Mutex<Pool>,
+    /// Told whenever a connection is given back.
+    given_back: Condvar,
+}
+
+struct Pool {
+    /// The one that was used last is the last.
+    idle: Vec<Connection>,
+    busy: usize,
+    /// Rises when all are to be closed: one that was at work then is closed when it is given back.
+    generation: u64,
+}
+
+/// A connection while somebody reads with it.
+struct Lease<'readers> {
+    readers: &'readers Readers,
+    connection: Option<Connection>,
+    generation: u64,
+}
+
+impl Readers {
+    /// Those of `file`, of which `first` is open.
+    pub(super) fn new(file: &Path, open: Open, first: Connection) -> Self {
+        Self {
+            file: file.to_owned(),
+            open,
+            pool: Mutex::new(Pool {
+                idle: vec![first],
+                busy: 0,
+                generation: 0,
+            }),
+            given_back: Condvar::new(),
+        }
+    }
+
+    /// Runs `work` on a connection that nobody else has meanwhile. `refused` says why none could be opened.
+    pub(super) fn with<T>(
+        &self,
+        refused: impl FnOnce(rusqlite::Error) -> Error,
+        work: impl FnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
+        let mut lease = self.lease();
+        let connection = match &mut lease.connection {
+            Some(connection) => connection,
+            none => none.insert((self.open)(&self.file).map_err(refused)?),
+        };
+        work(connection)
+    }
+
+    /// Closes those that nobody reads with, waits for the others until `deadline`, and closes them too; whether
+    /// all are closed. One that is at work for longer is closed when it is given back.
+    pub(super) fn close(&self, deadline: Instant) -> bool {
+        let Some(mut pool) = self.pool.try_lock_until(deadline) else {
+            return false;
+        };
+        pool.generation += 1;
+        for connection in pool.idle.drain(..) {
+            connection::leave(Some(connection));
+        }
+        while pool.busy > 0 {
+            if self.given_back.wait_until(&mut pool, deadline).timed_out() {
+                return pool.busy == 0;
+            }
+        }
+        true
+    }
+
+    fn lease(&self) -> Lease<'_> {
+        let mut pool = self.pool.lock();
+        while pool.busy >= MOST {
+            self.given_back.wait(&mut pool);
+        }
+        pool.busy += 1;
+        Lease {
+            readers: self,
+            connection: pool.idle.pop(),
+            generation: pool.generation,
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        let surplus = {
+            let mut pool = self.readers.pool.lock();
+            if pool.generation == self.generation && pool.idle.len() < IDLE {
+                pool.idle.extend(self.connection.take());
+            }
+            // Who closes all of them may count on it that this one is closed.
+            if pool.generation != self.generation {
+                connection::leave(self.connection.take());
+            }
+            pool.busy -= 1;
+            self.connection.take()
+        };
+        self.readers.given_back.notify_all();
+        connection::leave(surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn readers(directory: &Path) -> Readers {
+        let file = directory.join("a.sqlite3");
+        let writer = connection::writable(&file).unwrap();
+        writer
+            .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (7)")
+            .unwrap();
+        let first = connection::readable(&file).unwrap();
+        Readers::new(&file, connection::readable, first)
+    }
+
+    fn refused(error: rusqlite::Error) -> Error {
+        Error::new(ErrorKind::StoreOpen, "refused").caused_by(error)
+    }
+
+    fn read(readers: &Readers) -> i64 {
+        let value = readers.with(refused, |connection| {
+            Ok(connection.query_row("SELECT x FROM t", [], |row| row.get(0))?)
+        });
+        value.unwrap()
+    }
+
+    #[test]
+    fn somebody_who_reads_long_keeps_nobody_waiting_and_few_stay_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let readers = readers(directory.path());
+        let (begun, is_begun) = mpsc::channel();
+        thread::scope(|scope| {
+            let mut ends = Vec::new();
+            for _ in 0..IDLE + 2 {
+                let (end, is_ended) = mpsc::channel::<()>();
+                ends.push(end);
+                let (readers, begun) = (&readers, begun.clone());
+                scope.spawn(move || {
+                    readers.with(refused, |_| {
+                        begun.send(()).unwrap();
+                        is_ended.recv().unwrap();
+                        Ok(())
+                    })
+                });
+            }
+            for _ in &ends {
+                is_begun.recv().unwrap();
+            }
+            assert_eq!(read(&readers), 7);
+            assert_eq!(readers.pool.lock().busy, IDLE + 2);
+            for end in ends {
+                end.send(()).unwrap();
+            }
+        });
+        let pool = readers.pool.lock();
+        assert_eq!((pool.busy, pool.idle.len()), (0, IDLE));
+    }
+
+    #[test]
+    fn what_is_at_work_is_waited_for_until_a_deadline_and_closed_when_it_is_given_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let readers = readers(directory.path());
+        let soon = || Instant::now() + Duration::from_millis(20);
+        readers
+            .with(refused, |_| {
+                assert!(!readers.close(soon()));
+                Ok(())
+            })
+            .unwrap();
+        assert!(readers.pool.lock().idle.is_empty());
+        assert_eq!(read(&readers), 7); // one is opened again
+        assert_eq!(readers.pool.lock().idle.len(), 1);
+        assert!(readers.close(soon()));
+        assert!(readers.pool.lock().idle.is_empty());
+    }
+
+    #[test]
+    fn work_that_panics_gives_its_connection_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let readers = readers(directory.path());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _: Result<()> = readers.with(refused, |_| panic!("as a test may"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(readers.pool.lock().busy, 0);
+        assert_eq!(read(&readers), 7);
+    }
+}
