@@ -18,9 +18,9 @@ pub(crate) fn guard<T: Send>(
     work: impl FnOnce() -> CoreResult<T> + Send,
 ) -> PyResult<T> {
     level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
-    // Nothing of a panicked call is looked at again: what it shared is behind locks of its own.
+    // No value of a call that panicked is used again; shared values are behind their own locks.
     let outcome = py.detach(|| {
-        let _permit = fork::enter(); // until it is done, and not until others let go of the interpreter
+        let _permit = fork::enter(); // until the work is done: taking the interpreter back may last longer
         catch_unwind(AssertUnwindSafe(work))
     });
     match outcome {
@@ -56,7 +56,7 @@ pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// What the environment asks for cannot be: every call that could compute something says so.
+/// The error of a level that this processor lacks: every call that computes raises it.
 fn wrong_level(refused: &level::Unsupported) -> Error {
     Error::new(ErrorKind::InvalidArgument, refused.to_string())
         .with("field", level::VARIABLE)

@@ -1,10 +1,10 @@
-//! What is done when the process forks: `os.register_at_fork` calls it.
+//! Hooks that `os.register_at_fork` calls when the process forks.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use siltstone_core::memory;
 
-/// Sees to it that no fork finds a thread at work in the core. Where the system cannot fork there is nothing to do.
+/// Makes a fork wait until no thread works in the core. On a system without forks it does nothing.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     let os = py.import("os")?;
     if !os.hasattr("register_at_fork")? {
@@ -16,7 +16,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
             None,
             None,
             move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-                // Others need the interpreter to get done with what they are at.
+                // Other threads need the interpreter to finish their work.
                 arguments.py().detach(work);
             },
         )

@@ -1,4 +1,4 @@
-//! One interpreter of a process has the module: what it keeps between calls is of that one.
+//! Only one interpreter of a process can load the module: the module keeps objects of that interpreter.
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! What a session recalls, and the block that is written of it. How a text is made harmless is said in Python.
+//! The recalled block of a session. Functions of Python make its texts harmless.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -86,7 +86,7 @@ impl Chain {
         (self.ranges[id as usize].0, id)
     }
 
-    /// Who stands before and after a place where nobody does.
+    /// The entries before and after a place in the order that no entry has.
     fn beside(&self, place: (i64, u32)) -> [Option<u32>; 2] {
         let known = &self.known[..];
         let next = known.partition_point(|&id| self.place(id) < place);

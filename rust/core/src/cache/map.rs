@@ -1,4 +1,4 @@
-//! A file as memory. The only unsafe code besides the kernels.
+//! A file as memory. Besides the kernels in `simd/`, no other file of this crate has unsafe code.
 
 #![expect(unsafe_code, reason = "a mapped file may be changed by others")]
 

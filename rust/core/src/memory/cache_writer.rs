@@ -1,7 +1,7 @@
 //! What is indexed of a session is kept in a cache, and taken from there when it is next needed.
 //!
-//! A file is written without a lock, and then a transaction makes the database believe in it, if nothing left
-//! the session meanwhile. Nothing depends on a cache: what fails here is as if it had not been tried.
+//! A file is written without a lock. Then a transaction writes its checksum into the database, if no entry left the
+//! session meanwhile. Nothing depends on a cache: a failure here changes nothing.
 
 use hashbrown::HashMap;
 use rusqlite::Connection;
@@ -91,20 +91,20 @@ impl Store {
         known
     }
 
-    /// Deletes every cache that the database does not believe in.
+    /// Deletes every cache that the database does not name.
     pub(super) fn sweep(&self) {
         if !self.caches.are_none() {
             self.caches.sweep(&self.believed());
         }
     }
 
-    /// The caches that the database believes in; none where it cannot be read, which others find out.
+    /// The caches that the database names; none where it cannot be read, which another call will report.
     fn believed(&self) -> HashMap<i64, u64> {
         let believed = self.database.read(|transaction| cached::all(transaction));
         believed.unwrap_or_default()
     }
 
-    /// A finding for each cache that is not what was written.
+    /// A finding for each damaged cache.
     pub(super) fn damaged_caches(&self) -> Vec<Finding> {
         let damaged = self.believed().into_iter().filter(|&(session, checksum)| {
             self.caches.has(session, checksum) && !self.caches.is_whole(session, checksum)
@@ -124,7 +124,7 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// What was analysed since is kept for who opens the store next.
+    /// Keeps the work of this store for the next one that opens the file.
     fn drop(&mut self) {
         for session in self.scopes.sessions() {
             self.keep(&session);

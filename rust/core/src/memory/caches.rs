@@ -139,7 +139,7 @@ impl Caches {
         self.remove_if(|name| name.starts_with(&prefix) && Some(name) != kept.as_deref())
     }
 
-    /// Deletes every file that the database does not believe in: what writers left that were killed.
+    /// Deletes every file that the database does not name: those of writers that were killed.
     pub(super) fn sweep(&self, believed: &HashMap<i64, u64>) -> bool {
         let kept: Vec<String> = believed
             .iter()

@@ -1,4 +1,4 @@
-//! A scope comes to the state of its session: by what a commit added, of a cache, of rows.
+//! Brings a scope to the state of its session: from the entries of a commit, from a cache, or from rows.
 
 use std::mem;
 
@@ -30,7 +30,7 @@ impl Scope {
         let known = self.dense.take();
         let known = known.filter(|dense| dense.embedder == embedder.id);
         let mut dense = known.unwrap_or_else(new);
-        // What cannot be believed, and what is not of an entry here, is left out: to a search that entry has
+        // Damaged vectors, and vectors of entries that are not here, are left out: to a search that entry has
         // no vector, and a check finds it.
         vectors::for_each_after(connection, self.session, dense.revision, |row| {
             let point = self.entries.binary_search_by_key(&row.entry, |&(id, _)| id);
@@ -157,8 +157,7 @@ impl Scope {
     /// Takes the entries that left out of all indexes, so that these are as if they had never had them: the
     /// postings of those that are left are what they were, since an entry never changes.
     ///
-    /// The rows are not read, but which there are. Where their list is not to be believed the scope is of no
-    /// state afterwards.
+    /// Only the ids of the rows are read. Where their list is damaged, the scope is of no state afterwards.
     fn leave(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
         let before = mem::replace(&mut self.revision, NO_REVISION);
         let left = match entry::ids(connection, row) {

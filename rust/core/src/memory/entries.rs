@@ -1,4 +1,4 @@
-//! Entries in and out: what is written, read by id, listed, counted and dropped.
+//! Entries of a store: they are written, read by id, listed, counted and deleted here.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -17,7 +17,7 @@ use crate::sqlite::{
 pub struct Page {
     /// Those of the page that pass the filters, in order of id.
     pub entries: Vec<StoredEntry>,
-    /// Rows of the page that cannot be believed, whatever the filters.
+    /// Rows of the page with a wrong checksum, whatever the filters.
     pub damaged: Vec<EntryId>,
     /// Where the next page begins, None at the end.
     pub next_offset: Option<i64>,
@@ -130,8 +130,8 @@ impl Store {
 
     /// Deletes the session: its entries, its log, its compactions. How many entries it had.
     ///
-    /// A tombstone stays: what is written to it from now on is accepted as nothing. A session that never
-    /// wrote leaves none.
+    /// A tombstone stays: later writes to it are accepted, and nothing of them is kept. A session that never wrote
+    /// leaves no tombstone.
     ///
     /// # Errors
     ///

@@ -23,8 +23,8 @@ impl Store {
         self.database.backup(&store_path::file(path, false, mode)?)
     }
 
-    /// Makes anew what follows from the rest, and sets aside entries that cannot be believed. Everything that
-    /// was found, and whether it is as it should be now.
+    /// Computes again the values that follow from other rows, and sets aside entries with a wrong checksum. Gives every
+    /// fault that was found, and whether it is repaired.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! Facts: what a caller knows of a session or its namespace, kept beside what was said. And how a message that was
-//! forgotten is known when it is sent again.
+//! Facts of a session or of its namespace, and the digests by which forgotten messages are recognised.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
@@ -41,8 +40,8 @@ impl Store {
             })
     }
 
-    /// What is another text after every change of a fact, whoever made it; empty before the first one. None where
-    /// that cannot be told, and facts must be read.
+    /// A text that changes with every change of a fact, whoever made it; empty before the first fact. None where its
+    /// row is damaged, and facts must be read.
     ///
     /// # Errors
     ///

@@ -184,7 +184,7 @@ impl Store {
     pub(super) fn erase(&self) -> Result<bool> {
         match self.database.meta(meta::ERASURE) {
             Ok(mark) if mark == meta::DONE => return Ok(true),
-            // A mark that cannot be believed is taken for one that says so: to erase once more does no harm.
+            // A damaged mark counts as due: to erase once more does no harm.
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
             Err(error) => return Err(error),

@@ -5,7 +5,7 @@ use crate::memory::options::check_page;
 use crate::memory::store::Store;
 use crate::sqlite::{SessionRow, session};
 
-/// What a list of sessions tells of one.
+/// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFigures {
     /// Its name.

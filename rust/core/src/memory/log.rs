@@ -1,7 +1,7 @@
 //! The log of a session: appended to, read back, compacted. Conflicts are found, never overwritten.
 //!
-//! Every write names the version of the session that it stands on, which is compared in its transaction, and
-//! carries an id of the caller's, by which a caller that was interrupted finds out what became of it.
+//! Every write names the version of the session that its writer read. The transaction compares it. Every write also
+//! carries an id that the writer chose: by it, a writer that was interrupted can see whether the write was done.
 
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
@@ -17,17 +17,17 @@ const TITLE: usize = 200;
 /// Where a log stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogState {
-    /// What a writer must stand on.
+    /// The version that a writer must name.
     pub version: SessionVersion,
     /// What the caller stored with its last write; empty at first.
     pub clock: String,
-    /// What the caller settled for the session; empty at first.
+    /// The settings that the caller gave the session; empty at first.
     pub settings: String,
     /// What it shares facts with others in; empty for none.
     pub namespace: String,
-    /// The caller's id of the last write of what the session itself keeps; 0 at first.
+    /// The caller's id of the last write of the session's own state; 0 at first.
     pub write_id: i64,
-    /// Whether it was deleted: what is written to it is accepted as nothing.
+    /// Whether it was deleted: writes to it are accepted, and nothing of them is kept.
     pub deleted: bool,
     /// How its first request begins; empty where there is none.
     pub title: String,
@@ -47,7 +47,7 @@ impl From<SessionRow> for LogState {
     }
 }
 
-/// What a write of a session stands on, and what it is known by.
+/// The version that a write is based on, and the id by which it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     /// The version that its writer read.
@@ -120,8 +120,8 @@ impl Store {
         })
     }
 
-    /// Where the session's log stands, if it is of that namespace; None does not ask. A session that is new, and
-    /// has a namespace, is begun.
+    /// Where the session's log stands, if the session is of that namespace; None skips this check. A new session is
+    /// begun where a namespace is given.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl Store {
         }
     }
 
-    /// Writes messages at the end of the log, and the caller's clock: all, or nothing. The session's version
-    /// then; None for a session that was deleted, to which nothing is written.
+    /// Writes messages at the end of the log, and the caller's clock: all, or nothing. Gives the session's version
+    /// then; None for a session that was deleted, where nothing is written.
     ///
     /// # Errors
     ///
@@ -290,7 +290,7 @@ impl Store {
         })
     }
 
-    /// Writes the caller's clock alone. The session's version then, as for [`append`](Self::append).
+    /// Writes the caller's clock alone. Gives the session's version then, as [`append`](Self::append) does.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl Store {
         })
     }
 
-    /// Writes what the caller settled for the session. The session's version then, as for
+    /// Writes the settings that the caller gave the session. Gives the session's version then, as
     /// [`append`](Self::append).
     ///
     /// # Errors
@@ -452,7 +452,7 @@ impl Store {
     }
 }
 
-/// Nothing, if nobody wrote to the session since its writer read that version of it.
+/// Checks that nobody wrote to the session since its writer read that version of it.
 pub(super) fn stands_on(row: &SessionRow, expected: SessionVersion) -> Result<()> {
     let found = row.version();
     if found == expected {

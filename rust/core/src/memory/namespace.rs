@@ -1,10 +1,10 @@
-//! The index of a namespace: what its sessions said, whether it left their contexts or not.
+//! The index of a namespace: the messages of its sessions, in their contexts or discarded.
 //!
 //! It has the entries of every session of the namespace, and of each the messages that are in its context, which
-//! are no entries yet. Neighbours never cross sessions; days and the weights of terms are those of all of them. What
-//! a point is of may change without its terms: a message that leaves the context is an entry from then on.
+//! are no entries yet. Neighbours are of one session; days and the weights of terms are computed over all sessions.
+//! The source of a point may change while its terms stay: a message that leaves the context becomes an entry.
 //!
-//! Whatever the order in which it came to a state, the index of that state finds the same.
+//! Two indexes of the same state find the same, in whatever order their points came.
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -36,7 +36,7 @@ struct Known {
     points: Vec<u32>,
     /// The last of its entries that was read.
     last: EntryId,
-    /// Entries that cannot be believed.
+    /// Entries that are damaged.
     damaged: usize,
     /// How new its vectors are that were read.
     vectors: i64,
@@ -106,7 +106,7 @@ impl Namespace {
         Ok(true)
     }
 
-    /// Whether `session` may be told of a point: what is in its own context, it has.
+    /// Whether a search of `session` may give a point: a message of its own context is left out.
     pub(super) fn admits(&self, point: u32, session: i64) -> bool {
         self.sources[point as usize].0 != session || self.scope.id(point).0 >= 0
     }
@@ -280,7 +280,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Takes a session out, with what is known of its messages: nothing of it is left in memory.
+    /// Removes a session and the texts of its messages: nothing of it is left in memory.
     pub(super) fn forget(&mut self, session: i64) {
         *self.pulse.lock() = None;
         self.said.remove(&session);
@@ -289,7 +289,7 @@ impl Namespace {
         }
     }
 
-    /// Lets go of all but what messages say.
+    /// Drops everything but the texts of messages.
     fn begin_anew(&mut self) {
         let made = self.scope.made;
         self.scope = Scope::new(self.scope.hash_rule);

@@ -1,4 +1,4 @@
-//! A view that is no compaction's: of a past that was rewritten, or of one that is given back.
+//! Views that no compaction made: of a past that was rewritten, or that was restored.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
@@ -25,8 +25,8 @@ pub struct Rewrite<'a> {
 }
 
 impl Store {
-    /// Makes the view of `rewrite` the current one. Whoever has read the session before is behind then, as
-    /// after messages were forgotten.
+    /// Makes the view of `rewrite` the current one. A worker that read the session before must read it again,
+    /// as after messages were forgotten.
     ///
     /// # Errors
     ///

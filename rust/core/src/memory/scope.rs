@@ -13,7 +13,7 @@ use crate::memory::graph::Graph;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 
-/// A scope that is being changed is of no state: if the change fails halfway, it is built anew.
+/// The mark of a scope that is being changed. If the change fails halfway, the scope is built again.
 pub(super) const NO_REVISION: i64 = -1;
 
 /// Entries that are worth a cache: fewer are analysed in a few milliseconds.
@@ -47,7 +47,7 @@ pub(super) struct Scope {
     pub(super) entries: Vec<(EntryId, i64)>,
     /// Which of them expire.
     pub(super) expiry: Expiry,
-    /// Rows of the session that cannot be believed, and are in no index; ids ascending.
+    /// Damaged rows of the session, which are in no index; ids ascending.
     pub(super) damaged: Vec<EntryId>,
     /// The indexes that there are: of all entries, where the scope is of a state. Others are empty.
     pub(super) made: RequiredIndexes,
@@ -224,7 +224,7 @@ impl Scope {
         self.entries.len() + self.damaged.len()
     }
 
-    /// The rows that it leaves out because they cannot be believed.
+    /// The damaged rows, which it leaves out.
     pub(super) fn damaged(&self) -> &[EntryId] {
         &self.damaged
     }

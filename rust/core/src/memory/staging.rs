@@ -166,7 +166,7 @@ impl Store {
         })
     }
 
-    /// The entries of the session that wait: for those who look for what is to be forgotten.
+    /// The entries of the session that wait: `forget` looks through them, too.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which id does the next entry get? One no entry ever had.
+//! Ids of entries: each is new, and no id is given twice.
 
 use rusqlite::{Connection, Transaction, params};
 

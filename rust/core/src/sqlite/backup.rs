@@ -1,4 +1,4 @@
-//! A second file that is whole by itself, made while the first one is written to.
+//! Copies a store into a second file, while others may write to the first one.
 
 use std::fs;
 use std::io::ErrorKind as Io;
@@ -11,9 +11,9 @@ use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::{meta, modes};
 
 impl Database {
-    /// Makes `target` a file of what is committed now, once everything in it was looked at.
+    /// Writes the committed state to the file `target`, after every row of the copy was checked.
     ///
-    /// Whoever writes meanwhile does not wait. The file is given its name last: where that is, it is whole.
+    /// Writers do not wait for it. The file gets its name last, so a file of that name is whole.
     ///
     /// # Errors
     ///

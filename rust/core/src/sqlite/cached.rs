@@ -1,9 +1,9 @@
-//! Which cache does the database believe in? For each session the checksum of one file, or none.
+//! Which cache file is valid? The database keeps the checksum of at most one file for each session.
 //!
-//! The row is written after the file, by a transaction that sees what the file is of. So a database that has
-//! the row has been where the file is of, and what it has gone through since shows in its session's row: a file
-//! is of an earlier state of this database, or it has another checksum. That holds for a database that was
-//! put back from a copy, too, whatever lies beside it.
+//! The row is written after the file, in a transaction that sees the state which the file holds. So a database
+//! that has the row was in that state, and every later change shows in the row of the session: a file either
+//! holds an earlier state of this database, or it has another checksum. The same is true of a database that was
+//! restored from a copy, whatever files lie beside it.
 
 use hashbrown::HashMap;
 use rusqlite::Connection;
@@ -16,13 +16,13 @@ const PREFIX: &str = "postings-";
 /// Above all keys that begin so.
 const ABOVE: &str = "postings.";
 
-/// The checksum of the session's file. None where there is none, and where the row cannot be believed.
+/// The checksum of the session's file. None without a file, and where the row has a wrong checksum.
 pub(crate) fn find(connection: &Connection, session: i64) -> Option<u64> {
     let value = meta::find(connection, &key(session)).ok()??;
     u64::from_str_radix(&value, 16).ok()
 }
 
-/// All sessions that have a file, and its checksum. What cannot be believed is left out.
+/// All sessions that have a file, with its checksum. Damaged rows are left out.
 pub(crate) fn all(connection: &Connection) -> Result<HashMap<i64, u64>> {
     let mut statement =
         connection.prepare_cached("SELECT key FROM meta WHERE key > ?1 AND key < ?2")?;
@@ -39,12 +39,12 @@ pub(crate) fn all(connection: &Connection) -> Result<HashMap<i64, u64>> {
     Ok(found)
 }
 
-/// Believes in the file of that checksum, and in no other of the session.
+/// Makes the file of that checksum the only valid one of the session.
 pub(crate) fn put(connection: &Connection, session: i64, checksum: u64) -> Result<()> {
     meta::put(connection, &key(session), &format!("{checksum:016x}"))
 }
 
-/// Believes in no file of the session.
+/// Makes every file of the session invalid.
 pub(crate) fn forget(connection: &Connection, session: i64) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM meta WHERE key = ?1")?
@@ -52,7 +52,7 @@ pub(crate) fn forget(connection: &Connection, session: i64) -> Result<()> {
     Ok(())
 }
 
-/// Believes in no file.
+/// Makes every file invalid.
 pub(crate) fn forget_all(connection: &Connection) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM meta WHERE key > ?1 AND key < ?2")?

@@ -1,4 +1,4 @@
-//! Is everything in the file what it should be? Every row is looked at, and what is wrong is listed.
+//! Checks a store: every row is read, and every fault is listed.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -10,20 +10,20 @@ use crate::sqlite::{
     allocator, compactions, derived, entry, fact, forgotten, log, meta, stage, staged, vectors,
 };
 
-/// Something in the store that is not what it should be.
+/// A fault of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What kind of damage it is, a word that does not change: `checksum`, `count`, `head` …
     pub code: &'static str,
     /// The table it was found in, empty where that is not known.
     pub table: &'static str,
-    /// The row, where it is one.
+    /// The key of the row, where the fault is in one row.
     pub id: Option<i64>,
     /// One sentence.
     pub message: String,
 }
 
-/// What was read of the file, as far as it could be believed.
+/// The faults of a file, and the rows whose checksums are right.
 pub(crate) struct Examined {
     pub findings: Vec<Finding>,
     /// The sessions that are whole, with the ids of their entries in ascending order.
@@ -162,7 +162,7 @@ impl Check {
         }
     }
 
-    /// The rows of a table that can be believed; each other one is a finding.
+    /// The rows of a table whose checksums are right; each other row is a finding.
     pub(super) fn rows<T>(
         &mut self,
         connection: &Connection,
@@ -195,7 +195,7 @@ impl Check {
         believed
     }
 
-    /// The derived texts that can be believed, each with its session; and each can be found by what it says.
+    /// The derived texts whose checksums are right, each with its session. A text without its digest is a finding.
     fn texts(&mut self, connection: &Connection) -> Vec<(i64, i64)> {
         let texts = self.rows(connection, derived::TABLE, derived::SELECT_ALL, |row| {
             let found = derived::read(row)?;
@@ -210,7 +210,7 @@ impl Check {
         places.collect()
     }
 
-    /// What is known of a session is known in its namespace; what was forgotten of one is of one that there is.
+    /// Each fact is of the namespace of its session, and each digest of a forgotten message has its session.
     fn facts(&mut self, connection: &Connection, sessions: &[SessionRow]) {
         for fact in self.rows(connection, fact::TABLE, fact::SELECT_ALL, fact::read) {
             let owner = sessions.iter().find(|row| row.id == fact.session);
@@ -223,7 +223,7 @@ impl Check {
         let _ = self.rows(connection, forgotten::TABLE, forgotten::SELECT_ALL, read);
     }
 
-    /// No id was given that the allocator does not know of, and each entry can be found by what it says.
+    /// The allocator knows every id that was given, and each entry has its fingerprint.
     fn ids(&mut self, connection: &Connection, entries: &[Entry]) {
         match allocator::high_water(connection) {
             Err(error) => self.found("checksum", allocator::TABLE, None, error.to_string()),

@@ -1,4 +1,5 @@
-//! Do the rows of a store agree? Each session with its log, its lineage and its entries, batches with theirs.
+//! Checks that the rows of a store agree: each session with its log, its lineage and its entries, each batch with
+//! its entries.
 
 use hashbrown::{HashMap, HashSet};
 

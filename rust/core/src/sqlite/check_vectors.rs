@@ -1,4 +1,4 @@
-//! Are the vectors what they should be: of entries that are there, and all of one embedder?
+//! Checks vectors: each must be of an existing entry, and all must be of one embedder.
 
 use hashbrown::HashMap;
 use rusqlite::Connection;
@@ -8,7 +8,7 @@ use crate::sqlite::check::Check;
 use crate::sqlite::vectors::{self, EMBEDDER, SELECT_ALL, SELECT_EMBEDDERS, TABLE};
 
 impl Check {
-    /// Looks at every vector; `entries` are those that can be believed, with their sessions.
+    /// Looks at every vector; `entries` are those with right checksums, with their sessions.
     pub(super) fn vectors(
         &mut self,
         connection: &Connection,

@@ -1,4 +1,4 @@
-//! Is a row what was written? xxh3-64 over one unambiguous form of all its columns.
+//! Checksums of rows: xxh3-64 over one unambiguous form of all columns.
 //!
 //! SQLite checks the structure of its pages, not the values in them: in a trial without checksums, 758 of
 //! 1,000 bits flipped at random gave back a wrong value in silence.
@@ -26,7 +26,7 @@ impl Checksum {
         self
     }
 
-    /// Adds bytes: `b`, their number as u64 little-endian, and they.
+    /// Adds bytes: `b`, their number as u64 little-endian, and the bytes.
     pub(super) fn bytes(mut self, value: &[u8]) -> Self {
         self.0.update(b"b");
         self.0.update(&(value.len() as u64).to_le_bytes());
@@ -67,12 +67,12 @@ impl Checksum {
         self.0.digest().cast_signed()
     }
 
-    /// 128 bits, as text: where two that are one would be taken for the same thing for ever.
+    /// 128 bits, as text: for values that no checksum tells apart later, should two be equal.
     pub(super) fn finish_wide(self) -> String {
         format!("{:032x}", self.0.digest128())
     }
 
-    /// Nothing, if the row of that `key` carries this checksum.
+    /// Checks that the row of that `key` carries this checksum.
     pub(super) fn verify(self, table: &str, key: ValueRef<'_>, stored: i64) -> Result<()> {
         if self.finish() == stored {
             return Ok(());
@@ -81,7 +81,7 @@ impl Checksum {
     }
 }
 
-/// The row of that table and key is not to be believed.
+/// The error of a row whose checksum is wrong.
 pub(super) fn corrupt(table: &str, key: ValueRef<'_>, what: &str) -> Error {
     let (shown, id) = match key {
         ValueRef::Integer(id) => (id.to_string(), Field::Integer(id)),
@@ -96,7 +96,7 @@ pub(super) fn corrupt(table: &str, key: ValueRef<'_>, what: &str) -> Error {
         .with("id", id)
 }
 
-/// What was read, or None where it cannot be believed.
+/// The value that was read; None where its checksum is wrong.
 pub(super) fn believed<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! Which views were there? The compactions of a session, each with the one whose view it rewrote.
+//! The compactions of a session: each leaves a view, and names the compaction whose view it rewrote.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, params};

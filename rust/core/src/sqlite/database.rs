@@ -416,7 +416,7 @@ impl Database {
         copied
     }
 
-    /// Makes anew what follows from the rest, and sets aside what cannot be believed.
+    /// Makes indexes and counts again from the other rows, and sets aside rows that do not match their checksums.
     pub(crate) fn repair(&self, now: i64) -> Result<()> {
         self.writer()?.transaction(|transaction| {
             repair::repair(transaction, now)?;

@@ -53,7 +53,7 @@ impl DerivedKind {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for a name of none.
+    /// [`ErrorKind::InvalidArgument`] for an unknown name.
     pub fn of(name: &str) -> Result<Self> {
         match name {
             "summary" => Ok(Self::Summary),
@@ -242,7 +242,7 @@ pub(crate) fn redact(
     Ok(redacted)
 }
 
-/// Gives a text of the session that was forgotten another one. Whether there is such a one.
+/// Replaces a forgotten text of the session. False where there is no such text.
 pub(crate) fn renew(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -315,7 +315,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Derived> {
     Ok(found)
 }
 
-/// What a text is found by; it follows from the text, and is not in its checksum.
+/// The digest by which a text is found. It follows from the text, and is not part of the checksum.
 pub(super) fn digest(raw: &str) -> i64 {
     xxh3_64(raw.as_bytes()).cast_signed()
 }

@@ -78,7 +78,7 @@ pub struct StoredEntry {
 pub(crate) enum Listed {
     /// An entry.
     Whole(StoredEntry),
-    /// A row that cannot be believed: it is counted, and never given back.
+    /// A row with a wrong checksum: it is counted, and never given back.
     Damaged(EntryId),
 }
 
@@ -224,8 +224,8 @@ fn write(
     Ok(())
 }
 
-/// The entry of the session that is the same as `entry`. One without a source has no twin, and a damaged
-/// row is none.
+/// The stored entry of the session that equals `entry`. An entry without a source equals no other, and a damaged
+/// row equals nothing.
 fn find_twin(
     connection: &Connection,
     session: i64,
@@ -373,7 +373,7 @@ pub(crate) fn page(
     Ok(entries)
 }
 
-/// A row that an index gave as one of `session`: the row itself may know better, if it can be believed.
+/// Checks a row that an index gave as one of `session`: the row itself may name another session.
 fn listed(row: &Row<'_>, session: i64) -> Result<Listed> {
     match read(row) {
         Ok(stored) if stored.session == session => Ok(Listed::Whole(stored)),
@@ -414,7 +414,8 @@ pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
     })
 }
 
-/// Of what makes two entries one; what follows from the row is not in its checksum.
+/// The fingerprint of the fields that make two entries equal. It follows from the row, and is not part of the
+/// checksum.
 pub(crate) fn fingerprint(entry: &NewEntry) -> i64 {
     Checksum::of(TABLE)
         .integer(entry.start)

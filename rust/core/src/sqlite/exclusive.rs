@@ -14,7 +14,7 @@ use crate::sqlite::connection::BUSY_TIMEOUT;
 pub(crate) struct Exclusive(Option<File>);
 
 impl Exclusive {
-    /// Waits for the right to do `work`, a few words for whoever is told that it was in vain.
+    /// Waits for the right to do `work`, a few words that the error names.
     ///
     /// Where the file system knows no such locks there is nothing to wait for.
     ///
@@ -25,7 +25,7 @@ impl Exclusive {
         Self::wait_for(file, work, BUSY_TIMEOUT)
     }
 
-    /// For what nobody else can be at.
+    /// The right to work on a database that no other process can open.
     pub(super) fn unneeded() -> Self {
         Self(None)
     }

@@ -34,7 +34,7 @@ pub struct NewFact {
     pub state: String,
     /// What it says, as JSON.
     pub body: String,
-    /// What the fact in whose place it comes must say still; None for anything.
+    /// The body that the replaced fact must still have; None for any.
     pub was: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub struct Fact {
 /// # Errors
 ///
 /// [`ErrorKind::InvalidEntry`] where its namespace, or for a session without one the session itself, has no fact
-/// of that id; [`ErrorKind::StoreConflict`] where that fact does not say any more what it was to say.
+/// of that id; [`ErrorKind::StoreConflict`] where the body of that fact is not the expected one any more.
 pub(crate) fn put(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -124,8 +124,8 @@ pub(crate) fn put(
     Ok(row.id)
 }
 
-/// What is another text after every change of a fact of the store, empty where there never was one. None where
-/// that cannot be told.
+/// A text that changes with every change of a fact of the store; empty before the first fact. None where its row
+/// is damaged.
 pub(crate) fn revision(connection: &Connection) -> Result<Option<String>> {
     match meta::find(connection, meta::FACTS) {
         Ok(found) => Ok(Some(found.unwrap_or_default())),

@@ -1,4 +1,4 @@
-//! What does a failure of SQLite mean to a caller?
+//! Errors of SQLite as errors of the store.
 
 use std::error::Error as _;
 

@@ -1,4 +1,4 @@
-//! How much is there?
+//! Counts of a store and of a session.
 
 use rusqlite::Connection;
 

@@ -1,4 +1,4 @@
-//! Which messages were forgotten? Salted digests of them, so that one that is sent again is known.
+//! Salted digests of forgotten messages, by which a message is recognised when it is sent again.
 //!
 //! The digests are the caller's, of whatever it takes for the same message; the salt is the store's
 //! (`meta.rs`), so that those of two stores do not compare. A summary that was forgotten stands beside them

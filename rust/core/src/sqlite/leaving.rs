@@ -1,5 +1,5 @@
-//! How does something leave? Entries with their compaction, because they are to be forgotten, or because they
-//! are many or old; what waits, because it is to be forgotten; all of a session with the session.
+//! Deletes rows: entries with their compaction, entries and batches that are forgotten, entries that are too many or
+//! too old, and all rows of a session with the session.
 
 use rusqlite::Transaction;
 
@@ -119,7 +119,7 @@ pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Re
     session::save(transaction, &tombstone)
 }
 
-/// Counts `gone` entries out of the session, so that no index goes on with them.
+/// Subtracts `gone` entries from the figures of the session, and makes indexes that have them stale.
 fn left(session: &mut SessionRow, gone: usize) -> i64 {
     let gone = i64::try_from(gone).unwrap_or(i64::MAX);
     if gone > 0 {

@@ -1,7 +1,7 @@
-//! What was said: the messages of a session, in order, added and never changed but to be forgotten.
+//! The messages of a session, in order. Messages are added, and never changed except to be forgotten.
 //!
-//! A message has its session and its sequence number in its key, so a log lies together in the order of the
-//! table, and nothing else leads to it.
+//! The key of a message is made of its session and its sequence number, so the log of a session lies together in the
+//! table, and needs no index.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -184,7 +184,7 @@ pub(crate) fn redact(
     Ok(true)
 }
 
-/// A row that nothing leads to any more is lost without a trace, unless someone counts.
+/// Checks the number of rows: no index names the rows of a log, so a lost row leaves no other trace.
 fn complete(session: &SessionRow, start: i64, end: i64, messages: &[Message]) -> Result<()> {
     let mut found = messages.iter();
     let missing = (start..end).find(|&seq| found.next().is_none_or(|message| message.seq != seq));

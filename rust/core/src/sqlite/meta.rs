@@ -1,4 +1,4 @@
-//! How are the rows to be read? What was decided when the store was made.
+//! Settings of a store, most of them fixed when it is made: they say how its rows are read.
 
 use rusqlite::{Connection, params};
 

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::schema::{APPLICATION_ID, BEFORE_RESHAPE, RESHAPED, STEPS, VERSION};
 use crate::sqlite::{allocator, meta, reshape};
 
-/// What a file turned out to be. What is neither is an error.
+/// The kind of a file. A file of any other kind is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A database with nothing in it: new, or left behind by a creation that was killed.
@@ -55,7 +55,7 @@ pub(super) fn identify(connection: &Connection, file: &Path) -> Result<Found> {
     })
 }
 
-/// Nothing, if the file is still of this version.
+/// Checks that the file is still of this version.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The file: what is written where, and how it is read back unharmed.
+//! The file of a store: its rows, its transactions and its checks.
 //!
 //! Nothing here knows an index or a word. Every value is bound, never spliced into SQL; every write is
 //! one `BEGIN IMMEDIATE` transaction; every row carries a checksum that is compared on every read.

@@ -1,19 +1,20 @@
-//! Who may read what a store writes? Its owner alone, whatever the process's mask, unless it is told otherwise.
+//! Permissions of the files of a store: its owner alone can read them, whatever the mask of the process, unless the
+//! caller says otherwise.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What a new file may be used for, where nothing else is said: by its owner alone.
+/// The mode of a new file by default: for its owner alone.
 const OWNER: u32 = 0o600;
 
-/// Makes an empty file that nobody else can read, or those whom `mode` lets. One that is there already is left as
-/// it is; where none can be made, whoever opens it finds out.
+/// Makes an empty file that its owner alone can read, or those whom `mode` allows. A file that exists stays as it
+/// is; where no file can be made, the one who opens it gets the error.
 pub(crate) fn make_file(file: &Path, mode: Option<u32>) {
     let _ = try_to_make(file, mode.unwrap_or(OWNER) & 0o666);
 }
 
-/// Makes a directory, which its owner alone can look into, or those whom `mode` lets read files.
+/// Makes a directory that its owner alone can enter, or those whom `mode` allows to read files.
 pub(crate) fn make_directory(directory: &Path, mode: Option<u32>) -> io::Result<()> {
     let mode = mode.unwrap_or(OWNER) & 0o666;
     let searched = (mode & 0o444) >> 2; // who may read may also look for names
@@ -25,7 +26,7 @@ pub(crate) fn mode_of(file: &Path) -> Option<u32> {
     file.metadata().ok().and_then(|metadata| bits(&metadata))
 }
 
-/// Lets those read an open file whom `mode` lets, whatever the process's mask.
+/// Sets the mode of an open file, whatever the mask of the process.
 #[cfg(unix)]
 pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

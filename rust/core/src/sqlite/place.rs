@@ -1,8 +1,8 @@
 //! Is the file at the path still the one that is open?
 //!
-//! A file that is deleted, moved, put back from a copy or overwritten while it is open goes on taking writes,
-//! which nobody finds afterwards. So a store looks before it writes, and again before it acknowledges: at what
-//! `stat` says, and, where that has changed, at what is written in the file.
+//! A file that is deleted, moved, restored from a copy or overwritten while it is open still takes writes, and
+//! these writes are lost. So a store looks before it writes, and again before it acknowledges: at the
+//! result of `stat`, and, where that has changed, at the content of the file.
 
 use std::fs::Metadata;
 use std::io::ErrorKind as Io;
@@ -18,8 +18,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
 use crate::sqlite::{connection, meta};
 
-/// What tells a file from every other that was ever at its path. Elsewhere than on Unix, where an open file
-/// cannot be replaced, there is nothing to tell.
+/// The identity of a file among all that were ever at its path. It is empty on systems other than Unix, where an
+/// open file cannot be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -34,7 +34,7 @@ struct Written {
     nanoseconds: i64,
 }
 
-/// How far a file has come, without what is in the log beside it. It never goes back.
+/// How many changes the file holds, without the log beside it. The number never falls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     lineage: String,
@@ -44,7 +44,7 @@ pub(super) struct Content {
 /// What was last seen of a store's file.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The store's own mark; None where its row cannot be believed.
+    /// The store's own mark; None where its row has a wrong checksum.
     lineage: Option<String>,
     /// When the file was written; None where it is to be looked at again.
     written: Option<Written>,
@@ -90,7 +90,7 @@ impl Place {
         })
     }
 
-    /// Nothing, if the file at the path is the one that was opened.
+    /// Checks that the file at the path is the one that was opened.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Place {
         Ok(())
     }
 
-    /// Nothing, if the file at the path is the one that was opened, and nobody wrote another one over it.
+    /// Checks that the file at the path is the one that was opened, and that nobody wrote another one over it.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ impl Place {
         Ok(())
     }
 
-    /// Nothing, if what `connection` reads is the store that was opened: another process may have put another
-    /// one in its place, and taken its log into it.
+    /// Checks that `connection` reads the store that was opened: another process may have put another store in
+    /// its place, and merged its log into that.
     ///
     /// # Errors
     ///
@@ -167,8 +167,8 @@ impl Place {
         }
     }
 
-    /// Takes what `connection` reads for the store: it was put right, its figures may have gone back, and its
-    /// mark may be another one.
+    /// Accepts the store that `connection` reads. It was repaired, so its figures may be lower, and its mark may be
+    /// another one.
     pub(super) fn take_over(&self, connection: &Connection) -> Result<()> {
         *self.seen.lock() = Seen {
             lineage: believed(meta::get(connection, meta::LINEAGE))?,
@@ -190,7 +190,7 @@ impl Place {
         self.seen.lock().log = None;
     }
 
-    /// Whether it was found that the file was replaced. It is of no use then, whatever is put back.
+    /// Whether the file was found to be replaced. The connection is of no use then, whatever file comes back.
     pub(super) fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }

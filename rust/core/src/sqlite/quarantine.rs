@@ -1,4 +1,4 @@
-//! What a repair set aside: entries that do not match their checksums. Nobody finds them, and they count.
+//! Entries that a repair set aside because their checksums are wrong. No search finds them; figures count them.
 
 use rusqlite::{Connection, Transaction, params};
 

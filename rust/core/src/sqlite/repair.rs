@@ -1,7 +1,8 @@
-//! What follows from the rest is made anew, and what cannot be believed is set aside.
+//! Repairs a store: values that follow from other rows are computed again, and rows with a wrong checksum are
+//! set aside.
 //!
-//! The log is the truth, and nothing can stand for it: a message or a compaction that is damaged stays as it
-//! is, and raises where it is asked for. Everything here is one transaction.
+//! The log is the truth, and nothing can replace it: a damaged message or compaction stays as it is, and a read
+//! of it is an error. Everything here is one transaction.
 
 use hashbrown::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction, params};
@@ -14,7 +15,7 @@ use crate::sqlite::{
     allocator, cached, derived, entry, log, meta, quarantine, repair_vectors, stage, staged,
 };
 
-/// How far the allocator jumps where it is not known which ids were given: no store has given as many.
+/// How far the allocator jumps where the ids that were given are not known: no store has given so many.
 const JUMP: i64 = 1 << 32;
 
 /// Repairs everything that can be. `now` is the time that set-aside rows get.
@@ -30,7 +31,7 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     repair_vectors::repair(transaction)
 }
 
-/// Sets damaged entries aside, and those of no session; finds each other one by what it says.
+/// Sets aside damaged entries and entries without a session; writes the fingerprint of every other one again.
 fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     let sessions: HashSet<i64> = column(transaction, "SELECT id FROM session")?;
     let (mut damaged, mut lost) = (Vec::new(), Vec::new());
@@ -59,7 +60,7 @@ fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     Ok(())
 }
 
-/// Finds each derived text by what it says.
+/// Writes the digest of each derived text again, by which it is found.
 fn texts(transaction: &Transaction<'_>) -> Result<()> {
     let mut lost = Vec::new();
     let mut statement = transaction.prepare(derived::SELECT_ALL)?;
@@ -80,7 +81,8 @@ fn texts(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Marks that are nothing but random are drawn anew: with another salt, what was forgotten is not known again.
+/// Draws new marks, which are random, for damaged ones. With a new salt, messages that were forgotten before are not
+/// recognised when they are sent again.
 fn marks(transaction: &Transaction<'_>) -> Result<()> {
     for key in [meta::SALT, meta::LINEAGE] {
         if believed(meta::get(transaction, key))?.is_none() {
@@ -90,7 +92,7 @@ fn marks(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Deletes batches that are not whole: their host is told so when it reconciles, and has them still.
+/// Deletes batches that are not whole. Their host still has them, and learns of it when it reconciles.
 fn batches(transaction: &Transaction<'_>) -> Result<()> {
     let mut broken = Vec::new();
     let mut statement = transaction.prepare(stage::SELECT_ALL)?;
@@ -115,7 +117,7 @@ fn batches(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that no id comes back.
+/// Makes sure that no id is given a second time.
 fn ids(transaction: &Transaction<'_>) -> Result<()> {
     let highest: i64 = transaction.query_row(
         "SELECT MAX(COALESCE((SELECT MAX(id) FROM entry), 0), COALESCE((SELECT MAX(id) FROM quarantine), 0))",
@@ -155,9 +157,9 @@ fn sessions(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A session whose row is damaged, from its rows; None where not even its name can be believed.
+/// Makes a session whose row is damaged from its other rows; None where its name is damaged, too.
 ///
-/// Its clock, its settings and its title begin anew: what the caller kept there is nowhere else.
+/// Its clock, its settings and its title are empty afterwards: no other row has them.
 fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Option<SessionRow>> {
     let (Ok(id), Ok(name)) = (row.get::<_, i64>(0), row.get::<_, String>(1)) else {
         return Ok(None);
@@ -201,7 +203,7 @@ fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Opti
     Ok(Some(remade))
 }
 
-/// Counts the session's rows anew, and puts its head on a compaction that there is.
+/// Counts the rows of the session again, and makes an existing compaction its head.
 fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compaction]) -> Result<()> {
     let before = row.clone();
     let parents: HashMap<i64, Option<i64>> = views

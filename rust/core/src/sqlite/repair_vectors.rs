@@ -1,4 +1,4 @@
-//! Vectors that cannot be believed are deleted: an embedder makes them again.
+//! Deletes vectors with a wrong checksum: an embedder makes them again.
 
 use hashbrown::{HashMap, HashSet};
 use rusqlite::Transaction;
@@ -8,7 +8,7 @@ use crate::sqlite::checksum::believed;
 use crate::sqlite::{session, vectors};
 
 /// Deletes damaged vectors, those of no entry or of another session than their entry, and those that are not of
-/// the embedder of the store. Where it is not known which embedder that is, there is none any more.
+/// the embedder of the store. Where the row of the embedder is damaged, the store has none afterwards.
 pub(super) fn repair(transaction: &Transaction<'_>) -> Result<()> {
     let current = believed(vectors::embedder(transaction))?.flatten();
     let Some(current) = current else {

@@ -1,8 +1,8 @@
-//! How do the rows of a store of version 3 become those of version 4?
+//! Moves the rows of a store of version 3 into the tables of version 4.
 //!
 //! The old tables are set aside under other names, the new ones made, and every row is moved: all of it in the
 //! transaction of the migration. A row that did not match its checksum does not match its new one either, so
-//! what could not be believed before is not believed afterwards.
+//! a row that was damaged before is damaged afterwards.
 
 use hashbrown::HashMap;
 use rusqlite::types::ValueRef;
@@ -257,7 +257,7 @@ fn compactions_and_texts(transaction: &Transaction<'_>) -> Result<()> {
         body.messages_after = old.integer()?;
         body.created_at = old.integer()?;
         let redacted = old.integer()? != 0;
-        // Whether the row can be believed must be known before its text is written.
+        // The checksum is compared before the text of the row is written.
         let is_whole = old.carried(Checksum::of(compactions::TABLE)).is_ok() && old.is_whole;
         if new.body.view.contains("null") || !raw.is_empty() {
             let text = Derived {

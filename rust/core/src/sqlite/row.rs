@@ -77,7 +77,7 @@ impl<'row> Columns<'row> {
     }
 }
 
-/// Nothing, if an index led to that many rows of the session, each once.
+/// Checks that an index led to that many rows of the session, each once.
 ///
 /// A checksum says that a row is right, not that it is the row that should have come: a damaged index
 /// leaves rows out, or gives one of them twice.

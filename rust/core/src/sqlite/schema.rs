@@ -1,4 +1,4 @@
-//! What does the database look like? The SQL of each version.
+//! The tables of the database: the SQL of each version.
 
 /// Says whose database it is: `stne` in the header of the file (`PRAGMA application_id`).
 pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
@@ -6,14 +6,14 @@ pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 /// What each version adds to the one before, the first to an empty database. A step that was released is
 /// never changed: a store of version n is what the first n steps make.
 ///
-/// The fourth step makes tables anew that there were before; [`RESHAPED`] are their names. Who has rows in them
-/// sets them aside first, and then moves the rows (`reshape.rs`).
+/// The fourth step creates tables that existed before; [`RESHAPED`] are their names. A store with rows in them renames
+/// the old tables first, and then moves the rows (`reshape.rs`).
 pub(super) const STEPS: [&str; 5] = [FIRST, STAGING, VECTORS, NAMED, EXPIRY];
 
-/// How many steps there are before the tables that are made anew.
+/// How many steps there are before the one that creates existing tables again.
 pub(super) const BEFORE_RESHAPE: usize = 3;
 
-/// The tables that version 4 makes anew, those that refer to others first.
+/// The tables that version 4 creates again, those that refer to others first.
 pub(super) const RESHAPED: [&str; 5] = ["entry", "staged", "message", "compaction", "session"];
 
 /// The version that this code writes (`PRAGMA user_version`): as many as there are steps.

@@ -1,7 +1,7 @@
-//! What a host handed over and has not committed yet: entries that nobody finds.
+//! Batches of entries that a host handed over and has not committed yet. No search finds these entries.
 //!
-//! A batch is known by its session and by a fingerprint of the host's. Its token follows from these and
-//! from its content, so the same batch gets the same one whenever it is handed over.
+//! A batch is known by its session and by a fingerprint that the host chose. Its token is computed from these and
+//! its content, so the same batch always gets the same token.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -37,11 +37,11 @@ pub enum State {
     Staged,
     /// Its entries are found.
     Finalized,
-    /// Its session was dropped: it is accepted as nothing.
+    /// Its session was deleted: the batch is accepted, and nothing is kept.
     Dropped,
 }
 
-/// A batch of a host's.
+/// A batch of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// Its key.
@@ -52,7 +52,7 @@ pub struct Stage {
     pub token: String,
     /// The host's own name for it.
     pub fingerprint: String,
-    /// Of its content.
+    /// A digest of its content.
     digest: i64,
     /// What became of it.
     pub state: State,
@@ -66,7 +66,7 @@ pub struct Stage {
     pub created_at: i64,
 }
 
-/// Writes a batch of the session, or finds it. To a session that was dropped it is written as nothing.
+/// Writes a batch of the session, or finds it. For a deleted session nothing is kept.
 ///
 /// # Errors
 ///
@@ -275,7 +275,7 @@ pub(crate) fn abort(transaction: &Transaction<'_>, stage: &Stage) -> Result<()> 
     Ok(())
 }
 
-/// Makes every batch of the session one that is accepted as nothing.
+/// Marks every batch of the session as accepted with nothing kept.
 pub(super) fn drop_all(transaction: &Transaction<'_>, session: i64) -> Result<()> {
     let mut kept = Vec::new();
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Which vectors do entries have, and whose are they?
+//! Vectors of entries, and the embedder that made them.
 
 use hashbrown::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -36,12 +36,12 @@ pub(super) const SELECT_ALL: &str = select!("ORDER BY entry");
 pub(super) const SELECT_EMBEDDERS: &str =
     "SELECT id, name, dimension, checksum FROM embedder ORDER BY id";
 
-/// Whose vectors a store has.
+/// The embedder that made the vectors of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbedderRow {
     /// Its key; never that of another.
     pub id: i64,
-    /// What the embedder calls itself.
+    /// The id of the embedder.
     pub name: String,
     /// Numbers of a vector.
     pub dimension: usize,
@@ -184,7 +184,7 @@ pub(crate) fn insert(
     Ok(written)
 }
 
-/// That of the newest vectors of the session; 0 where there are none.
+/// The revision of the newest vectors of the session; 0 where it has no vectors.
 pub(crate) fn revision(connection: &Connection, session: i64) -> Result<i64> {
     let mut statement = connection
         .prepare_cached("SELECT COALESCE(MAX(revision), 0) FROM vector WHERE session = ?1")?;
