@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from conversations import small, turns
 from siltstone import Compacted, Session
 from siltstone.cli.app import app
+from siltstone.cli.looking import hit_text
 from siltstone.cli.transcript import read_transcripts
 from siltstone.testing import ScriptedModel
 
@@ -72,6 +73,16 @@ def test_a_hit_says_how_its_score_came_about(path: Path) -> None:
     (plain,) = answer("search", path, "work", "question", "--limit", 1)["hits"]
     assert plain["explain"] is None
     assert "idf" in told("search", path, "work", "question", "--limit", 1, "--explain")
+
+
+def test_a_terminal_shows_the_part_of_a_long_hit_that_says_most_of_the_query() -> None:
+    long = "silt " * 400 + "the door code is 4711 " + "clay " * 400
+    shown = hit_text(long, "door code", is_terminal=True)
+    assert "the door code is 4711" in shown
+    assert len(shown) < 700
+    assert f"a part of {len(long):,} characters" in shown
+    assert hit_text(long, "door code", is_terminal=False) == long
+    assert hit_text("short", "door code", is_terminal=True) == "short"
 
 
 def claude(kind: str, content: Any, **more: Any) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def test_a_neighbour_that_repeats_a_term_adds_less_than_one_that_brings_another(
 def test_a_day_is_one_text_among_days():
     """Worked by hand: days of one and of two entries, each a word and the three of its date; "silt" on one.
 
-    idf(silt) among two days is ln(1 + 1.5 / 1.5); dl = 8, avgdl = (4 + 8) / 2 = 6.
+    idf(silt) among two days is ln(1 + 1.5 / 1.5); dl = 8, avgdl = (4 + 8) / 2 = 6. A day weighs 0.75.
     """
     moments = [0, 86_400_000, 86_400_000 + 5]
     entries = [
@@ -102,7 +102,7 @@ def test_a_day_is_one_text_among_days():
     idf = math.log(1 + 2.5 / 1.5)
     day = math.log(2) * 3 / (1 + 2 * (0.25 + 0.75 * 8 / 6))
     assert place == 1
-    assert score - without == pytest.approx(day / (1.2 * 2.2 * idf))
+    assert score - without == pytest.approx(0.75 * day / (1.2 * 2.2 * idf))
 
 
 def test_a_gap_of_three_messages_parts_neighbours():
@@ -115,7 +115,8 @@ def test_passages_overlap_and_cover_the_text():
     for length, count in [(0, 1), (160, 1), (161, 2), (280, 2), (281, 3)]:
         found = analyse.passages([str(n) for n in range(length)])
         assert len(found) == count
-        assert length == 0 or found[-1][-1] == str(length - 1)
+        assert length == 0 or found[-1][1][-1] == str(length - 1)
+        assert all(terms[:1] in ([], [str(place)]) for place, terms in found)
 
 
 def test_nothing_is_found_among_nothing():

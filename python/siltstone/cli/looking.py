@@ -28,6 +28,7 @@ from siltstone.session import (
     export_segments,
     export_vectors,
 )
+from siltstone.tools.budget import best_part
 from siltstone.values import asdict
 
 __all__ = [
@@ -50,6 +51,7 @@ SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
 _PAGE = 1_000  # messages that are held at once
+MOST_SHOWN = 120  #: tokens of a hit in a terminal
 
 
 class FileFormat(StrEnum):
@@ -128,11 +130,19 @@ def search(
         start, end = hit.source_range
         place = f"message {start}" if end == start + 1 else f"messages {start}-{end - 1}"
         line(f"{hit.score:.3f}  {place}, {hit.role}, {_moment(hit.created_at)}", "cyan")
-        line(hit.content)
+        line(hit_text(hit.content, query, is_terminal=output.is_terminal))
         for said in explained(hit.explain or {}):
             line(f"  {said}", "dim")
         line("")
     line(f"{len(hits)} hits")
+
+
+def hit_text(content: str, query: str, *, is_terminal: bool) -> str:
+    """*content* of a hit; in a terminal the part of a long one that says most of *query*, and its length."""
+    part = best_part(content, query, MOST_SHOWN) if is_terminal else content
+    if part == content:
+        return content
+    return f"{part}\n(a part of {len(content):,} characters: siltstone show has all of it)"
 
 
 def show(
