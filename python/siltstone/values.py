@@ -40,11 +40,12 @@ else:
             import dataclasses
 
             return dataclasses.replace(value, **changes)
-        for name, given in plan.every():
-            if not given.get("init", True):
-                if name in changes:
-                    raise ValueError(f"field {name} is declared with init=False")
-            elif name not in changes:
+        taken, derived = plan.arguments()
+        for name in derived:
+            if name in changes:
+                raise ValueError(f"field {name} is declared with init=False")
+        for name in taken:
+            if name not in changes:
                 changes[name] = getattr(value, name)
         return type(value)(**changes)
 
@@ -73,10 +74,11 @@ class _Field:
 class _Plan:
     """What a class was defined with: its own fields, and how they were given."""
 
-    __slots__ = ("cls", "given", "names", "options")
+    __slots__ = ("_arguments", "cls", "given", "names", "options")
 
     def __init__(self, cls: type, options: dict[str, Any]) -> None:
         self.cls, self.options = cls, options
+        self._arguments: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         kinds = cls.__annotations__.items()
         self.names = tuple(name for name, kind in kinds if not str(kind).startswith("ClassVar"))
         self.given = {name: cls.__dict__[name] for name in self.names if name in cls.__dict__}
@@ -88,6 +90,14 @@ class _Plan:
             if (plan := _PLANS.get(base)) is not None:
                 found |= {name: plan.said_of(name) for name in plan.names}
         return list(found.items())
+
+    def arguments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The fields that ``__init__`` takes, and those that it does not."""
+        if self._arguments is None:
+            fields = [(name, said.get("init", True)) for name, said in self.every()]
+            taken = tuple(name for name, is_taken in fields if is_taken)
+            self._arguments = taken, tuple(name for name, is_taken in fields if not is_taken)
+        return self._arguments
 
     def said_of(self, name: str) -> dict[str, Any]:
         given = self.given.get(name, _MISSING)
