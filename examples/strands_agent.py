@@ -42,7 +42,7 @@ class FakeModel(Model):
 
     def structured_output(self, *_args: Any, **_kwargs: Any) -> Any:
         """Nobody asks for one here."""
-        raise NotImplementedError
+        raise NotImplementedError("the model of this example answers in text alone")
 
     async def stream(self, *_args: Any, **_kwargs: Any) -> AsyncIterator[Any]:
         """The events of the next reply; an empty one is a call of memory_search."""
