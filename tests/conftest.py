@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from servers import QUICK, PgBouncer, Postgres, oldest, running
 from siltstone import llm
 
 CHECKOUT = Path(__file__).parent.parent
@@ -62,6 +63,31 @@ def pauses() -> Iterator[list[float]]:
         patch.setattr(llm, "sleep", waited.append)
         patch.setattr(llm, "sleep_async", sleep_async)
         yield waited
+
+
+# Servers are started when a test first asks for them, one of a kind for each process of tests, and durability
+# is not their subject. A test that kills one makes its own: tests/servers.
+
+
+@pytest.fixture(scope="session")
+def newest_postgres() -> Iterator[Postgres]:
+    """PostgreSQL 18. ``with newest_postgres.database() as name`` gives a database of the test's own."""
+    with running(**QUICK) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def oldest_postgres() -> Iterator[Postgres]:
+    """PostgreSQL 15, the oldest one that must do, where the system has it."""
+    with running(oldest(), **QUICK) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(oldest_postgres: Postgres) -> Iterator[PgBouncer]:
+    """pgbouncer in transaction mode, before the oldest PostgreSQL."""
+    with PgBouncer(oldest_postgres) as bouncer:
+        yield bouncer
 
 
 @pytest.fixture(scope="session")
