@@ -16,10 +16,13 @@ from itertools import count
 from pathlib import Path
 from pydoc_data.topics import topics
 from random import Random
+from statistics import fmean
+from typing import get_args
 
 from assistant_turns import INSTRUCTIONS, THEMES, TOPICS, UPDATES
 from siltstone import Dataset, MemoryStore, evaluate
-from siltstone.evaluation import Conversation, Question, Turn
+from siltstone.evaluation import Conversation, Question, Turn, load_dataset
+from siltstone.memory import SearchOrder
 
 DIALOGUES = 2  # each with half of the topics, and answers from other parts of the pages
 WORDS = 200  # of an answer
@@ -88,8 +91,33 @@ def _clause(question: str) -> str:
     return " ".join(words[len(words) // 2 :])
 
 
+def in_time(dataset: Dataset, limit: int = 10) -> dict[str, tuple[float, float]]:
+    """For each category the part of the evidence among *limit* hits: the best first, and in order of time."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for conversation in dataset.conversations:
+        entries = conversation.entries()
+        place = {turn.id: entry.source_range for turn, entry in zip(conversation.turns, entries, strict=True)}
+        with (
+            tempfile.TemporaryDirectory(prefix="siltstone-assistant-") as path,
+            MemoryStore.open(path) as store,
+        ):
+            store.index("dialogue", entries)
+            for question in conversation.questions:
+                evidence = {place[turn] for turn in question.evidence}
+                best, timed = (
+                    {hit.source_range for hit in store.search("dialogue", question.text, limit, order=order)}
+                    for order in get_args(SearchOrder)
+                )
+                shares = len(evidence & best) / len(evidence), len(evidence & timed) / len(evidence)
+                found.setdefault(question.category, []).append(shares)
+                found.setdefault("pooled", []).append(shares)
+    return {
+        name: (fmean(one for one, _ in rows), fmean(two for _, two in rows)) for name, rows in found.items()
+    }
+
+
 def main() -> int:
-    """Prints what the default ranker finds of the set."""
+    """Prints what the default ranker finds of the set, and what it finds in order of time."""
     place = count()
     with tempfile.TemporaryDirectory(prefix="siltstone-assistant-") as directory:
         report = evaluate(lambda: MemoryStore.open(Path(directory) / str(next(place))), assistant_set())
@@ -97,6 +125,10 @@ def main() -> int:
     for name, figures in rows.items():
         found = f"R@5 {figures.recall[5]:.3f}, R@10 {figures.recall[10]:.3f}"
         print(f"{name}: {figures.questions} questions, {found}")
+    for dataset in (assistant_set(), *map(load_dataset, ("locomo-dev", "agent-dev"))):
+        print(f"{dataset.name}, part of the evidence among ten hits: best first, and in order of time")
+        for name, (best, timed) in in_time(dataset).items():
+            print(f"  {name}: {best:.3f}, {timed:.3f}")
     return 0
 
 

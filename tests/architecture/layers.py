@@ -57,7 +57,7 @@ FAMILIES = {
     "memory": [
         "entry renaming worker",
         "log vectors",
-        "base convert limits reranking sayings",
+        "base chronology convert limits reranking sayings",
         "database_log opening",
         "forgetting",
         "forgetting_facts",

@@ -71,6 +71,8 @@ def test_a_hit_says_how_its_score_came_about(path: Path) -> None:
     (hit,) = answer("search", path, "work", "question", "--limit", 1, "--explain")["hits"]
     assert hit["explain"]["terms"]
     (plain,) = answer("search", path, "work", "question", "--limit", 1)["hits"]
+    timed = answer("search", path, "work", "question", "--order", "time")["hits"]
+    assert [hit["source_range"] for hit in timed] == sorted(hit["source_range"] for hit in timed)
     assert plain["explain"] is None
     assert "idf" in told("search", path, "work", "question", "--limit", 1, "--explain")
 

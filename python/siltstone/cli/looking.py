@@ -17,7 +17,7 @@ from siltstone.cli.explaining import explained
 from siltstone.cli.filling import categories, draw
 from siltstone.cli.stores import opened, opened_session, require_session
 from siltstone.compaction import breakdown
-from siltstone.memory import Ranker
+from siltstone.memory import Ranker, SearchOrder
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow, SessionLog
 from siltstone.messages import decode, in_words, read_history, read_message
@@ -110,6 +110,7 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
     limit: Annotated[int, typer.Option(min=0, help="Hits at most.")] = 5,
     ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
+    order: Annotated[str, typer.Option(help="score: the best first; time: as they were said.")] = "score",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -120,9 +121,10 @@ def search(
     Example: siltstone search agent-data chat-1 "door code" --explain
     """
     choice("--ranker", ranker, _RANKERS)
+    choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
-        hits = held.search(session, query, limit, ranker, explain=explain)  # type: ignore[arg-type]
+        hits = held.search(session, query, limit, ranker, explain=explain, order=order)  # type: ignore[arg-type]
     if as_json:
         print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
         return

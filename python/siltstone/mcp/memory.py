@@ -71,9 +71,11 @@ class SessionMemory:
         self._search = session.memory_search
         self._get = session.memory_get
 
-    def search(self, query: str, limit: int, since: str | None = None, until: str | None = None) -> Found:
+    def search(
+        self, query: str, limit: int, since: str | None = None, until: str | None = None, order: str = "score"
+    ) -> Found:
         """What was said or saved and is most like *query*."""
-        asked = {"query": query, "limit": limit, "since": since, "until": until}
+        asked = {"query": query, "limit": limit, "since": since, "until": until, "order": order}
         answer, _, rest = self._search.call(asked).partition("\n")
         own, end = self.session.session_id, self._log.state().next_seq
         results: list[Hit] = []

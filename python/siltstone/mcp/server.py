@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from anyio import lowlevel, to_thread
 from pydantic import Field
@@ -73,8 +73,12 @@ def _add_reading(server: Server, memory: SessionMemory) -> None:
         until: Annotated[
             str | None, Field(description="Only what was said then or before, in the same forms.")
         ] = None,
+        order: Annotated[
+            Literal["score", "time"],
+            Field(description="The best match first, or mentions in the order in which they were said."),
+        ] = "score",
     ) -> Found:
-        return await _told(memory.search, query, limit, since, until)
+        return await _told(memory.search, query, limit, since, until, order)
 
     @server.tool(annotations=annotated("Read a message"), description=memory.session.memory_get.description)
     async def memory_get(

@@ -17,6 +17,7 @@ from siltstone.memory.entry import (
     ReconcileReport,
     SearchFilters,
     SearchHit,
+    SearchOrder,
     SearchScope,
     SessionPage,
     Stage,
@@ -62,6 +63,7 @@ class Store(Protocol):
         explain: bool = False,
         *,
         scope: SearchScope = "session",
+        order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
@@ -77,6 +79,9 @@ class Store(Protocol):
                 said is found, also what is still in their contexts and has no entry yet; what is in the
                 context of *session_id* itself is left out. A session without a namespace shares with nobody,
                 and finds its own entries.
+            order: ``"score"`` gives the best first. ``"time"`` chooses, among four times as many, those that
+                are best and spread over the session, and gives them in the order in which they were said;
+                those of several sessions by their times.
             filters: ``since``, ``until``, ``role``, ``kind`` and ``name``: :class:`SearchFilters`.
 
         Returns:
@@ -85,7 +90,7 @@ class Store(Protocol):
         Raises:
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
                 store's limit.
-            ConfigError: a ranker that the store does not have, or an unknown scope.
+            ConfigError: a ranker that the store does not have, or an unknown scope or order.
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """

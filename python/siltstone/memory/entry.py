@@ -24,6 +24,7 @@ __all__ = [
     "SearchFilters",
     "SearchHit",
     "SearchIndex",
+    "SearchOrder",
     "SearchScope",
     "SessionInfo",
     "SessionPage",
@@ -36,6 +37,7 @@ __all__ = [
 Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
 Fusion: TypeAlias = Literal["zscore", "rrf"]
 SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine`` looks into
+SearchOrder: TypeAlias = Literal["score", "time"]  #: the best first, or as they were said
 SearchScope: TypeAlias = Literal["session", "namespace"]  #: a session alone, or all of its namespace
 #: What the best hit should score before hits are placed before a model unasked, on the scale of ``lexical``.
 RECALL_MIN_SCORE = 0.20

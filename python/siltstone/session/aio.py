@@ -11,7 +11,7 @@ from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
-from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchScope
+from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -203,6 +203,7 @@ class AsyncSession(BaseSession):
         min_score: float = 0.0,
         explain: bool = False,
         scope: SearchScope = "session",
+        order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The discarded messages most like *query*, best first."""
@@ -216,6 +217,7 @@ class AsyncSession(BaseSession):
             min_score=min_score,
             explain=explain,
             scope=scope,
+            order=order,
             **filters,
         )
         return await in_thread(step)  # it changes nothing, and waits for nobody

@@ -20,7 +20,8 @@ from siltstone.engine import can_extract, check_offload
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Correction, Fact, Rule
 from siltstone.llm import Flow, Steps
-from siltstone.memory.entry import ForgetReport, SearchFilters, SearchHit, SearchScope
+from siltstone.memory.chronology import in_time, is_in_time, looked_at
+from siltstone.memory.entry import ForgetReport, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan, Skipped
 from siltstone.overflow import is_context_overflow, provider_limit
@@ -409,12 +410,25 @@ class SessionCalls:
         _, addendum = rules(self.core)
         return f"{told}\n\n{addendum}" if addendum else told
 
-    def search(self, query: str, limit: int, **options: Any) -> list[SearchHit]:
+    def search(
+        self, query: str, limit: int, *, order: SearchOrder = "score", **options: Any
+    ) -> list[SearchHit]:
         """``search``; hooks are told of damaged entries."""
+        limit = self._most(limit)
+        if not is_in_time(order):
+            return self._found(query, limit, options)
+        # Hits that the last request shows leave before others are chosen.
+        found = self._found(query, looked_at(limit), options)
+        return in_time(found, limit, explain=options.get("explain", False))
+
+    def _most(self, limit: int) -> int:
+        """*limit*, or what the preset allows."""
+        return limit if self._most_hits is None else min(limit, self._most_hits)
+
+    def _found(self, query: str, limit: int, options: dict[str, Any]) -> list[SearchHit]:
+        """At most *limit* hits, best first, without what the last request shows."""
         self.check_memory()
         self.core.check_open()
-        if self._most_hits is not None:
-            limit = min(limit, self._most_hits)
         request = self.core.requests.last
         more = 0 if request is None or limit < 1 else count(request.shown)
         hits = self.core.store.search(self.core.session_id, query, limit + more, **options)
@@ -425,17 +439,21 @@ class SessionCalls:
         shows = self._in_context.shows
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
-    def _search_all(self, query: str, limit: int, **filters: Unpack[SearchFilters]) -> list[SearchHit]:
-        """The hits of the model's tool: messages and saved facts, the best first."""
+    def _search_all(
+        self, query: str, limit: int, *, order: SearchOrder = "score", **filters: Unpack[SearchFilters]
+    ) -> list[SearchHit]:
+        """The hits of the model's tool: messages and saved facts, the best first or as they were said."""
+        most = self._most(limit)
+        wanted = looked_at(most) if order == "time" else most
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
-        hits = self.search(query, limit, scope=scope, **filters)
-        saved = saved_hits(self.core, query, limit, since=filters.get("since"), until=filters.get("until"))
-        if not saved:
-            return hits
-        from heapq import merge  # few sessions have saved something
+        hits = self._found(query, wanted, {"scope": scope, **filters})
+        since, until = filters.get("since"), filters.get("until")
+        if saved := saved_hits(self.core, query, min(wanted, limit), since=since, until=until):
+            from heapq import merge  # few sessions have saved something
 
-        # Either list keeps its own order, which may be that of a reranker.
-        return list(merge(saved, hits, key=lambda hit: -hit.score))[:limit]
+            # Either list keeps its own order, which may be that of a reranker.
+            hits = list(merge(saved, hits, key=lambda hit: -hit.score))
+        return in_time(hits, most) if order == "time" else hits[:limit]
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""

@@ -13,7 +13,7 @@ from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import Models, Steps
-from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchScope
+from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -460,6 +460,7 @@ class Session(BaseSession):
         min_score: float = 0.0,
         explain: bool = False,
         scope: SearchScope = "session",
+        order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The discarded messages most like *query*, best first. Arguments are those of ``Store.search``.
@@ -469,7 +470,14 @@ class Session(BaseSession):
             InvalidEntryError: *limit*, *min_score* or *query* is out of bounds.
         """
         return self._calls.search(
-            query, limit, ranker=ranker, min_score=min_score, explain=explain, scope=scope, **filters
+            query,
+            limit,
+            ranker=ranker,
+            min_score=min_score,
+            explain=explain,
+            scope=scope,
+            order=order,
+            **filters,
         )
 
     def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:

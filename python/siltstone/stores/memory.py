@@ -14,6 +14,7 @@ from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import SearchDegraded, StoreHook, notify
+from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     NewEntry,
     filters_in,
@@ -31,6 +32,7 @@ from siltstone.memory.entry import (
     SearchFilters,
     SearchHit,
     SearchIndex,
+    SearchOrder,
     SearchScope,
 )
 from siltstone.memory.limits import DEFAULTS, Limits
@@ -199,6 +201,7 @@ class MemoryStore(DatabaseStore):
         now: datetime | float | None = None,
         *,
         scope: SearchScope = "session",
+        order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The entries of the session most like *query*, best first.
@@ -219,6 +222,9 @@ class MemoryStore(DatabaseStore):
                 and finds its own entries.
                 The weights of words and of days are those of the whole namespace, and neighbours are of one
                 session. Its first search indexes all of it; messages in contexts have no vectors.
+            order: ``"score"`` gives the best first. ``"time"`` chooses, among four times as many, those that
+                are best and spread over the session, and gives them in the order in which they were said;
+                those of several sessions by their times.
             filters: ``since``, ``until``, ``role``, ``kind`` and ``name``: :class:`SearchFilters`.
 
         An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
@@ -232,6 +238,8 @@ class MemoryStore(DatabaseStore):
         "z", "weights", "own", "neighbors"}``: ``lexical`` is the score of that ranker, of which the terms are
         a part, ``own = weights["lexical"] * lexical + weights["dense"] * cosine``, and the vectors of
         neighbours add or take what they are above or below the mean; with ``rrf``, ``{"lexical", "ranks"}``.
+        In order of time each has ``"order": {"rank", "kept"}``: the place by score, and what was left of the
+        score beside chosen hits nearby.
 
         Returns:
             Hits that share a word with the query or, by ``lexical``, stand beside one that does: the
@@ -240,16 +248,18 @@ class MemoryStore(DatabaseStore):
         Raises:
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
                 store's limit.
-            ConfigError: an unknown ranker, or scope.
+            ConfigError: an unknown ranker, scope or order.
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
         wanted = filters_in(filters)
         most = max(-1, min(limit, self._limits.hits))
+        is_in_order = is_in_time(order)
+        looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
         reranker = self._reranker if most > 0 else None
         options = _native.SearchOptions(
             self._options,
-            limit=most if reranker is None else max(most, reranker.depth),
+            limit=looked if reranker is None else max(looked, reranker.depth),
             ranker=ranker,
             min_score=min_score,
             explain=explain,
@@ -264,7 +274,9 @@ class MemoryStore(DatabaseStore):
             found = self._find(find, session_id, query, options)
             hits = [search_hit(hit, session_id) for hit in found.hits]
             if reranker is not None:
-                hits = reranker.reranked(session_id, query, hits, options.ranker, self._hooks)[:most]
+                hits = reranker.reranked(session_id, query, hits, options.ranker, self._hooks)[:looked]
+            if is_in_order:
+                hits = in_time(hits, most, explain=explain)
             watched.records(hits)
         if found.lacking:
             self._wake()

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from siltstone import _native, watching
 from siltstone.errors import ConfigError, InvalidEntryError
+from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     MAX_INTEGER,
     Filters,
@@ -16,7 +17,15 @@ from siltstone.memory.convert import (
     stored_entry,
     with_filters,
 )
-from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
+from siltstone.memory.entry import (
+    Ranker,
+    SearchFilters,
+    SearchHit,
+    SearchOrder,
+    SearchScope,
+    SourceRange,
+    StoredEntry,
+)
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.stores.database import DatabaseStore
 
@@ -45,6 +54,7 @@ class SimpleMemoryStore(DatabaseStore):
         explain: bool = False,
         *,
         scope: SearchScope = "session",
+        order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The entries of the session that have most of the query's words, best first.
@@ -55,6 +65,7 @@ class SimpleMemoryStore(DatabaseStore):
         wanted = filters_in(filters)
         self._limits.check_query(query)
         _check(limit, ranker, min_score)
+        is_in_order = is_in_time(order)
         with watching.operation("search_memory", self, session_id, query) as watched:
             found = self._entries(session_id)
             if is_across(scope):
@@ -64,7 +75,8 @@ class SimpleMemoryStore(DatabaseStore):
             hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
             hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
             hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-            hits = hits[: min(limit, self._limits.hits)]
+            most = min(limit, self._limits.hits)
+            hits = in_time(hits[: looked_at(most)], most, explain=explain) if is_in_order else hits[:most]
             watched.records(hits)
         return with_filters(hits, wanted)
 

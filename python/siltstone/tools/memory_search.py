@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeAlias, Unpack
+from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import SearchFilters, SearchHit
+from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
 from siltstone.tools.budget import FLOOR, Count, answer_budget, as_json, best_part, check_budget, shares
@@ -49,6 +49,15 @@ PARAMETERS: dict[str, Any] = {
         },
         "since": {"type": "string", "description": f"Only what was said then or later: {FORMS}."},
         "until": {"type": "string", "description": "Only what was said then or before, in the same forms."},
+        "order": {
+            "type": "string",
+            "enum": ["score", "time"],
+            "default": "score",
+            "description": (
+                "'score': the best match first. 'time': mentions of a topic in the order in which they were "
+                "said, spread over the conversation; for what came first, what changed, or all of a topic."
+            ),
+        },
     },
     "required": ["query"],
 }
@@ -57,8 +66,13 @@ PARAMETERS: dict[str, Any] = {
 class Search(Protocol):
     """A search that is bound to a session, or to its namespace."""
 
-    def __call__(self, query: str, limit: int, /, **filters: Unpack[SearchFilters]) -> list[SearchHit]:
-        """At most *limit* hits, best first. A filter is given only where the model asked for it."""
+    def __call__(
+        self, query: str, limit: int, /, *, order: SearchOrder = ..., **filters: Unpack[SearchFilters]
+    ) -> list[SearchHit]:
+        """At most *limit* hits, best first, or in the order in which they were said.
+
+        An order or a filter is given only where the model asked for it.
+        """
 
 
 def _local_time() -> datetime:
@@ -75,10 +89,10 @@ def memory_search(
 ) -> Tool:
     """The tool over *search*.
 
-    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}``, best first, in
-    one line. Where it would have more than *budget* tokens, long contents are cut to their best passages,
-    each with 60 tokens at least; only where that is too much, too, the last hits are left out, and a second
-    line says how many.
+    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}`` in one line, best
+    first, or with ``order="time"`` in the order in which they were said. Where it would have more than
+    *budget* tokens, long contents are cut to their best passages, each with 60 tokens at least; only where
+    that is too much, too, the last hits are left out, and a second line says how many.
 
     The model may say from when on and until when. Both take a time as ISO 8601 has it, or in the English
     words of ``siltstone.tools.periods``; *since* is from the first moment of a period that words name,
@@ -99,8 +113,9 @@ def memory_search(
 
     def run(arguments: Mapping[str, Any]) -> str:
         query, limit, filters = _query(arguments), _limit(arguments), _filters(arguments, now)
+        order = _order(arguments)
         try:
-            hits = search(query, limit, **filters) if limit and query.strip() else []
+            hits = search(query, limit, **order, **filters) if limit and query.strip() else []
         except InvalidEntryError as error:  # a query over the store's limit
             raise refusal(NAME, str(error)) from error
         return _answer(hits, query, most, count, _across if cross_session else _result)
@@ -162,6 +177,21 @@ def _limit(arguments: Mapping[str, Any]) -> int:
     if type(limit) is not int or limit < 0:
         raise refusal(NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
     return min(limit, MAX_LIMIT)
+
+
+class _Order(TypedDict, total=False):
+    """The order that the model asks for, where it asks for another than the best first."""
+
+    order: SearchOrder
+
+
+def _order(arguments: Mapping[str, Any]) -> _Order:
+    order = arguments.get("order")
+    if order is None or order == "score":
+        return {}
+    if order != "time":
+        raise refusal(NAME, f"'order' must be 'score' or 'time', got {shown(order)}")
+    return {"order": "time"}
 
 
 def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> SearchFilters:

@@ -1,0 +1,137 @@
+"""A search in order of time: what is chosen, where it spreads, and in which order it is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siltstone.errors import ConfigError
+from siltstone.memory import Entry, SearchHit, SourceRange
+from siltstone.memory.chronology import in_time, looked_at
+from siltstone.memory.convert import datetime_from
+from siltstone.session import Session
+from siltstone.stores import MemoryStore, SimpleMemoryStore
+from storing import contents
+
+
+def hit(score: float, start: int, session: str = "s", at: int | None = None, length: int = 1) -> SearchHit:
+    when = datetime_from(1_000 * (start if at is None else at))
+    place = SourceRange(start, start + length)
+    return SearchHit(f"{session}{start}", score, place, start + 1, "user", when, session_id=session)
+
+
+HITS = st.lists(
+    st.builds(
+        hit,
+        st.floats(0.01, 1.0),
+        st.integers(0, 40),
+        st.sampled_from(["s", "t"]),
+        st.integers(0, 9),
+        st.integers(0, 2),
+    ),
+    max_size=30,
+    unique_by=lambda each: (each.session_id, each.source_range),
+).map(lambda hits: sorted(hits, key=lambda each: -each.score))
+
+
+@given(HITS, st.integers(0, 12))
+def test_what_is_chosen_is_of_the_hits_and_the_best_is_among_it(hits: list[SearchHit], limit: int) -> None:
+    found = in_time(hits, limit)
+    assert len(found) == min(limit, len(hits))
+    assert all(each in hits for each in found)
+    assert not found or hits[0] in found
+    assert not found or in_time(found, len(found)) == found
+
+
+@given(HITS)
+def test_one_session_is_in_the_order_of_its_messages_and_several_are_in_that_of_time(
+    hits: list[SearchHit],
+) -> None:
+    found = in_time(hits, 10)
+    is_one = len({each.session_id for each in found}) == 1
+    if is_one and all(each.source_range[0] < each.source_range[1] for each in found):
+        assert found == sorted(found, key=lambda each: each.source_range)
+    else:
+        assert found == sorted(found, key=lambda each: each.created_at)
+
+
+def test_a_mention_far_away_is_chosen_before_a_slightly_better_one_nearby() -> None:
+    hits = [hit(0.8, 10), hit(0.6, 12), hit(0.58, 30), hit(0.2, 50)]
+    assert [each.source_range[0] for each in in_time(hits, 2)] == [10, 30]
+    assert [each.source_range[0] for each in in_time([hits[0], hits[1], hit(0.5, 30)], 2)] == [10, 12]
+
+
+def test_hits_of_other_sessions_or_of_no_message_are_not_near() -> None:
+    assert [each.session_id for each in in_time([hit(0.8, 10), hit(0.6, 11, "t"), hit(0.59, 30)], 2)] == [
+        "s",
+        "t",
+    ]
+    empty = hit(0.6, 10, length=0)
+    assert empty in in_time([hit(0.8, 10), empty, hit(0.59, 30)], 2)
+
+
+def test_the_order_of_a_reranker_counts_and_not_the_scores_that_it_left() -> None:
+    hits = [hit(0.1, 30), hit(0.9, 10), hit(0.5, 50)]  # as a reranker gave them
+    assert [each.source_range[0] for each in in_time(hits, 1)] == [30]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> MemoryStore:
+    store = MemoryStore.open(tmp_path)
+    texts = [f"the kettle number {n}" if n % 10 == 3 else f"silt of day {n}" for n in range(60)]
+    store.index("s", [Entry(text, (n, n + 1)) for n, text in enumerate(texts)])
+    return store
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
+def test_a_store_gives_mentions_as_they_were_said(talk: MemoryStore, ranker: Any) -> None:
+    found = talk.search("s", "kettle", 6, ranker=ranker, order="time")
+    assert [each.source_range[0] for each in found] == [3, 13, 23, 33, 43, 53]
+    best = talk.search("s", "kettle", 6, ranker=ranker)
+    assert {each.content for each in best} >= {"the kettle number 53"}
+
+
+def test_an_explanation_tells_the_place_by_score(talk: MemoryStore) -> None:
+    best = talk.search("s", "kettle", 4 * 6)
+    for each in talk.search("s", "kettle", 6, order="time", explain=True):
+        assert each.explain is not None
+        order = each.explain["order"]
+        assert best[order["rank"] - 1].content == each.content
+        assert 0 < order["kept"] <= 1
+    assert looked_at(6) == 24
+
+
+def test_a_limit_of_none_and_filters_hold(talk: MemoryStore) -> None:
+    assert talk.search("s", "kettle", 0, order="time") == []
+    found = talk.search("s", "kettle", 3, order="time", role="assistant")
+    assert found == []
+    with pytest.raises(ConfigError, match="order must be 'score' or 'time', got 'newest'"):
+        talk.search("s", "kettle", order="newest")  # type: ignore[arg-type]
+
+
+def test_the_store_in_memory_has_the_same_order() -> None:
+    with SimpleMemoryStore() as store:
+        store.index("s", [Entry(f"kettle {n}", (n, n + 1)) for n in range(9, -1, -1)])
+        found = contents(store.search("s", "kettle", 10, order="time"))
+        assert found == [f"kettle {n}" for n in range(10)]
+        assert store.search("s", "kettle", 2, order="time", explain=True)[0].explain is not None
+        with pytest.raises(ConfigError, match="order"):
+            store.search("s", "kettle", order="")  # type: ignore[arg-type]
+
+
+def test_a_session_leaves_out_what_is_in_context_and_spreads_the_rest(tmp_path: Path) -> None:
+    session = Session.open(tmp_path, "s", context_window=4_000)
+    for n in range(80):
+        topic = "the valve leaks" if n % 8 == 5 else f"weather report {n} " + "rain and wind " * 20
+        session.append({"role": "user" if n % 2 == 0 else "assistant", "content": topic})
+    session.compact()
+    places = [each.source_range[0] for each in session.search("valve leaks", 5, order="time")]
+    assert places == sorted(places)
+    assert len(places) == 5
+    answer = session.memory_search.call({"query": "valve leaks", "limit": 5, "order": "time"})
+    assert answer.count('"content"') == 5
+    session.close()
