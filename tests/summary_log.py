@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, TypeVar
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory import log as store_log
@@ -23,7 +23,6 @@ __all__ = [
     "LogState",
     "NewCompaction",
     "NewMessage",
-    "SessionLog",
     "SummaryLog",
     "UndoReceipt",
     "ViewItem",
@@ -37,24 +36,10 @@ ViewItem: TypeAlias = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class NewCompaction:
-    """A compaction on its way into the log.
+    """A compaction as a store takes it, with its summary in its own row.
 
-    Attributes:
-        policy: The policy's name.
-        reason: The trigger's reason.
-        level: The summary's level.
-        degraded: The summary was made without the intended model.
-        summary: The framed summary as the model will read it: the content of the summary message.
-        covers: The ranges of original messages it stands for.
-        view: The view it leaves: retained ranges, and None where the summary stands.
-        next_seq: Messages from here on were appended after the history it rewrote, and follow the view.
-        model: The model that wrote the summary, empty where unknown.
-        usage: The model calls as JSON text.
-        tokens_before: The view before, by the policy's rule.
-        tokens_after: And after.
-        messages_before: Messages in the view before.
-        messages_after: And after.
-        created_at: Milliseconds since 1970, UTC.
+    ``view`` has None where the summary stands. The other fields are those of
+    :class:`siltstone.memory.log.NewCompaction`.
     """
 
     policy: str
@@ -119,97 +104,8 @@ class CommitReceipt:
     entry_ids: tuple[int | None, ...]
 
 
-class SessionLog(Protocol):
-    """An append-only log of one session, and the compactions that give views of it."""
-
-    def state(self) -> LogState:
-        """Where the log stands."""
-
-    def redactions(self) -> int | None:
-        """How often something was forgotten or rewritten; None for a session that was dropped."""
-
-    def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
-        """Gives a compaction whose summary was forgotten a new one. Whether it is such a one.
-
-        Raises:
-            StoreConflictError: something was forgotten since *expected_redactions*.
-        """
-
-    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
-        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns.
-
-        Raises:
-            StoreConflictError: the log does not end where *expected_next* says.
-        """
-
-    def read(self, start: int, end: int) -> list[LogRow]:
-        """The messages of a half-open range of sequence numbers, in order."""
-
-    def commit(
-        self,
-        compaction: NewCompaction,
-        entries: Sequence[Entry],
-        *,
-        expected_head: int | None,
-        cadence: str,
-        expected_redactions: int | None = None,
-    ) -> CommitReceipt:
-        """Indexes *entries* and writes *compaction* in one step: both, or nothing.
-
-        Raises:
-            StoreConflictError: another compaction was committed since *expected_head*, or messages were
-                forgotten since *expected_redactions* (None does not ask).
-        """
-
-    def rewrite(
-        self,
-        row: NewCompaction,
-        messages: Sequence[NewMessage],
-        entries: Sequence[Entry],
-        *,
-        expected_head: int | None,
-        expected_next: int,
-        expected_redactions: int,
-        withdrawn: Sequence[int],
-        parent: int | None,
-        cadence: str,
-    ) -> CommitReceipt:
-        """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
-
-        Counts as a redaction, so that who has read the session before reads it anew.
-
-        Args:
-            row: The view. It may have messages that are before ``expected_next``, in ascending order.
-            messages: What follows it.
-            entries: What is to be found beside it. One that is there already keeps its id.
-            expected_head: The compaction that was current when the session was read.
-            expected_next: Where the log ended.
-            expected_redactions: How often something had been forgotten.
-            withdrawn: The compactions whose entries leave, before *entries* are written.
-            parent: The compaction that *row* follows; None for the bare log.
-            cadence: The session's cadence.
-
-        Raises:
-            StoreConflictError: another writer changed the session since. Nothing was written.
-        """
-
-    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
-        """Makes the view before *expected_head* current again, and takes back the entries it brought.
-
-        The compaction stays in the log. Entries that were indexed by a caller stay as well.
-
-        Raises:
-            StoreConflictError: another compaction was committed, or undone, since *expected_head*.
-        """
-
-    def save_cadence(self, cadence: str) -> None:
-        """Writes the session's cadence alone."""
-
-    def compactions(self) -> list[CompactionRow]:
-        """Every compaction ever committed, in order."""
-
-
 _NEW = SessionVersion(0, None, 0, 0)
+_OWN = ("summary", "level", "degraded", "view")
 
 
 def new_write_id() -> int:
@@ -218,7 +114,7 @@ def new_write_id() -> int:
 
 
 class SummaryLog:
-    """A :class:`SessionLog` over the store's own log."""
+    """The log of one session: what is expected of it is a number, and each compaction has one summary."""
 
     def __init__(self, log: store_log.SessionLog, session_id: str) -> None:
         self._log = log
@@ -362,21 +258,11 @@ class SummaryLog:
         for row in rows:
             body, text = row.compaction, texts.get(_shown(row) or 0)
             compaction = NewCompaction(
-                policy=body.policy,
-                reason=body.reason,
+                **_shared(body),
+                view=tuple(item if isinstance(item, tuple) else None for item in body.view),
+                summary=text.raw if text else "",
                 level=text.level if text else 0,
                 degraded=text.degraded if text else False,
-                summary=text.raw if text else "",
-                covers=body.covers,
-                view=tuple(item if isinstance(item, tuple) else None for item in body.view),
-                next_seq=body.next_seq,
-                model=body.model,
-                usage=body.usage,
-                tokens_before=body.tokens_before,
-                tokens_after=body.tokens_after,
-                messages_before=body.messages_before,
-                messages_after=body.messages_after,
-                created_at=body.created_at,
             )
             redacted = text.redacted if text else False
             found.append(CompactionRow(row.compaction_id, row.parent, compaction, redacted))
@@ -390,22 +276,8 @@ class SummaryLog:
             derived = (
                 store_log.NewDerived("summary", row.summary, row.covers, None, row.level, row.degraded),
             )
-        return store_log.NewCompaction(
-            policy=row.policy,
-            reason=row.reason,
-            covers=row.covers,
-            view=tuple(reference if item is None else item for item in row.view),
-            next_seq=row.next_seq,
-            model=row.model,
-            usage=row.usage,
-            state="",
-            tokens_before=row.tokens_before,
-            tokens_after=row.tokens_after,
-            messages_before=row.messages_before,
-            messages_after=row.messages_after,
-            created_at=row.created_at,
-            derived=derived,
-        )
+        view = tuple(reference if item is None else item for item in row.view)
+        return store_log.NewCompaction(**_shared(row), view=view, state="", derived=derived)
 
     def _stands_on(self, found: SessionVersion, head: int | None, redactions: int | None) -> None:
         if found.head != head:
@@ -425,6 +297,11 @@ class SummaryLog:
                 f"the log of session {self._session_id!r} ends at {found.next_seq}, "
                 f"not at {expected}: another writer appended to it"
             )
+
+
+def _shared(row: NewCompaction | store_log.NewCompaction) -> dict[str, Any]:
+    """The fields that both forms of a compaction have, but for the view."""
+    return {field.name: getattr(row, field.name) for field in fields(NewCompaction) if field.name not in _OWN}
 
 
 def _shown(row: store_log.CompactionRow) -> int | None:

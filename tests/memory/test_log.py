@@ -20,7 +20,7 @@ from siltstone.memory.convert import compaction_from_row, compaction_to_row
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import compaction, entries, message
 from strategies import texts
-from summary_log import SessionLog, summary_log
+from summary_log import SummaryLog, summary_log
 
 MEMBERS: dict[str, Callable[[Path], Store]] = {
     "database": MemoryStore.open,
@@ -35,18 +35,18 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def log(store: Store) -> SessionLog:
+def log(store: Store) -> SummaryLog:
     return summary_log(store, "a")
 
 
-def test_a_log_begins_empty(log: SessionLog) -> None:
+def test_a_log_begins_empty(log: SummaryLog) -> None:
     state = log.state()
     assert (state.next_seq, state.head, state.cadence) == (0, None, "")
     assert log.read(0, 100) == []
     assert log.compactions() == []
 
 
-def test_messages_come_back_in_order_with_their_numbers(log: SessionLog) -> None:
+def test_messages_come_back_in_order_with_their_numbers(log: SummaryLog) -> None:
     given = [message(f'"{n}"', role="tool", dialect="anthropic", tokens=n, created_at=n) for n in range(7)]
     log.append(given[:3], expected_next=0, cadence="one")
     log.append(given[3:], expected_next=3, cadence="two")
@@ -61,21 +61,21 @@ def test_messages_come_back_in_order_with_their_numbers(log: SessionLog) -> None
     [(0, 2, [0, 1]), (2, 99, [2, 3]), (3, 3, []), (4, 9, []), (3, 1, []), (-5, 1, [0]), (-5, -1, [])],
 )
 def test_a_range_is_half_open_and_ends_with_the_log(
-    log: SessionLog, start: int, end: int, expected: list[int]
+    log: SummaryLog, start: int, end: int, expected: list[int]
 ) -> None:
     log.append([message()] * 4, expected_next=0, cadence="")
     assert [row.seq for row in log.read(start, end)] == expected
 
 
 @pytest.mark.parametrize("expected_next", [0, 1, 3, -1])
-def test_an_append_at_another_place_conflicts_and_writes_nothing(log: SessionLog, expected_next: int) -> None:
+def test_an_append_at_another_place_conflicts_and_writes_nothing(log: SummaryLog, expected_next: int) -> None:
     log.append([message()] * 2, expected_next=0, cadence="before")
     with pytest.raises(StoreConflictError, match=f"ends at 2, not at {expected_next}"):
         log.append([message()], expected_next=expected_next, cadence="after")
     assert (log.state().next_seq, log.state().cadence) == (2, "before")
 
 
-def test_a_commit_writes_entries_compaction_head_and_cadence(store: Store, log: SessionLog) -> None:
+def test_a_commit_writes_entries_compaction_head_and_cadence(store: Store, log: SummaryLog) -> None:
     log.append([message()] * 9, expected_next=0, cadence="")
     first = log.commit(
         compaction("one"), entries("silt", " ", "silt too"), expected_head=None, cadence="first"
@@ -95,7 +95,7 @@ def test_a_commit_writes_entries_compaction_head_and_cadence(store: Store, log: 
     assert (state.head, state.cadence, state.next_seq) == (two, "second", 9)
 
 
-def test_a_commit_on_another_head_conflicts_and_writes_nothing(store: Store, log: SessionLog) -> None:
+def test_a_commit_on_another_head_conflicts_and_writes_nothing(store: Store, log: SummaryLog) -> None:
     head = log.commit(compaction("one"), entries("silt"), expected_head=None, cadence="before").compaction_id
     for expected in (None, head + 1, head - 1):
         with pytest.raises(StoreConflictError, match=f"is {head}, not"):
@@ -104,7 +104,7 @@ def test_a_commit_on_another_head_conflicts_and_writes_nothing(store: Store, log
     assert (store.stats().entries, store.stats().compactions, log.state().cadence) == (1, 1, "before")
 
 
-def test_a_commit_with_an_entry_out_of_bounds_writes_nothing(store: Store, log: SessionLog) -> None:
+def test_a_commit_with_an_entry_out_of_bounds_writes_nothing(store: Store, log: SummaryLog) -> None:
     """The only copy of a text is never dropped: where indexing is refused, so is the compaction."""
     with pytest.raises(InvalidEntryError):
         log.commit(
@@ -114,19 +114,19 @@ def test_a_commit_with_an_entry_out_of_bounds_writes_nothing(store: Store, log: 
     assert store.search("a", "lost") == []
 
 
-def test_the_cadence_is_saved_alone(log: SessionLog) -> None:
+def test_the_cadence_is_saved_alone(log: SummaryLog) -> None:
     log.save_cadence("one")
     log.append([message()], expected_next=0, cadence="two")
     log.save_cadence("three")
     assert (log.state().next_seq, log.state().cadence) == (1, "three")
 
 
-def test_an_append_of_nothing_saves_the_cadence(log: SessionLog) -> None:
+def test_an_append_of_nothing_saves_the_cadence(log: SummaryLog) -> None:
     log.append([], expected_next=0, cadence="one")
     assert (log.state().next_seq, log.state().cadence) == (0, "one")
 
 
-def test_two_logs_of_one_session_are_one_and_those_of_two_are_two(store: Store, log: SessionLog) -> None:
+def test_two_logs_of_one_session_are_one_and_those_of_two_are_two(store: Store, log: SummaryLog) -> None:
     log.append([message()], expected_next=0, cadence="")
     other, again = summary_log(store, "b"), summary_log(store, "a")
     other.append([message('"b"')], expected_next=0, cadence="")

@@ -90,6 +90,15 @@ def test_a_search_leaves_out_what_the_last_request_shows_and_nothing_else(sessio
     assert len(session.search("note", 5)) == 5, "as many as are asked for, if there are so many"
 
 
+def test_the_estimate_is_compared_with_what_the_provider_counted_of_the_request_itself(session: Session):
+    session.append(*map(said, range(24)))
+    prepared = session.prepare()
+    assert prepared.tokens < 24 * 200
+    answer = {"role": "assistant", "content": "They come and go."}
+    session.append(answer, usage={"input_tokens": prepared.tokens})
+    assert session.estimate_error == 0
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_was_left_out_is_found_after_a_reopen_too(tmp_path: Path, is_async: bool):
     async def play() -> set[int]:

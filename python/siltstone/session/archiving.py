@@ -17,7 +17,7 @@ from siltstone.events import ArchiveFailed, notify
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.session.loading import content_of, line_of
-from siltstone.session.range_set import minus, union
+from siltstone.session.range_set import has, union
 from siltstone.values import replace
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _lacking(core: SessionCore) -> list[StoredEntry]:
     while end > 0:
         start = max(0, end - size)
         page = core.store.entries(core.session_id, offset=start, limit=end - start)
-        found = [each for each in page.entries if minus(union([each.source_range]), archived)]
+        found = [each for each in page.entries if not has(archived, *each.source_range)]
         if not found and page.entries:
             break
         lacking[:0] = found
@@ -169,7 +169,7 @@ def _entries(core: SessionCore) -> list[StoredEntry]:
     offset: int | None = 0
     while offset is not None:
         page = core.store.entries(core.session_id, offset=offset, limit=_PAGE)
-        found += (each for each in page.entries if not minus(union([each.source_range]), line))
+        found += (each for each in page.entries if has(line, *each.source_range))
         offset = page.next_offset
     return found
 

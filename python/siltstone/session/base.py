@@ -117,7 +117,8 @@ class BaseSession:
         """By what share our estimate of the last request was over the provider's own count.
 
         0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
-        ``usage`` since the session was opened. The estimate is that of the view, and ``reserved_tokens``.
+        ``usage`` since the session was opened. The estimate is that of the messages sent, and of
+        ``reserved_tokens``.
         """
         return self._core.state.estimate_error
 

@@ -461,7 +461,8 @@ class SessionCore:
             return state.clock, None
         counted = input_tokens(usage)
         clock = state.clock.heard(counted, state.end, cached_tokens(usage), self.milliseconds())
-        return clock, (state.view.tokens + self.reserved_tokens) / counted - 1 if counted else None
+        sent = self.requests.sent_tokens(state.view)
+        return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _check_own_end(self, state: SessionState) -> None:
         if state.own_end != state.end and not state.deleted:

@@ -85,8 +85,9 @@ def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
 
 def _copied(core: SessionCore) -> Iterator[Record]:
     """The records of the session, as a file of them would give them back."""
+    is_shared = bool(core.rows.state().namespace)
     for record in records_of(core.store, core.session_id):
-        if record.kind != "known" or not core.rows.state().namespace:
+        if record.kind != "known" or not is_shared:
             yield replace(record, body=json.loads(json.dumps(record.body)))
 
 

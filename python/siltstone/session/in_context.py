@@ -6,7 +6,7 @@ from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import SourceRange
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import content_of, line_of
-from siltstone.session.range_set import RangeSet, minus
+from siltstone.session.range_set import RangeSet, has, minus
 from siltstone.values import dataclass
 
 __all__ = ["InContext", "Outside"]
@@ -58,4 +58,4 @@ class InContext:
         if end - start == 1 and start in outside.substituted:
             return False
         end = min(end, self._core.state.end)
-        return start < end and bool(minus(((start, end),), outside.left))
+        return not has(outside.left, start, end)

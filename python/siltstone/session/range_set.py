@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import TypeAlias
 
-__all__ = ["RangeSet", "common", "count", "minus", "numbers", "union", "within"]
+__all__ = ["RangeSet", "common", "count", "has", "minus", "numbers", "union", "within"]
 
 RangeSet: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -39,6 +41,16 @@ def minus(spans: RangeSet, gone: RangeSet) -> RangeSet:
         if start < end:
             found.append((start, end))
     return tuple(found)
+
+
+def has(spans: RangeSet, start: int, end: int | None = None) -> bool:
+    """Whether every number from *start* to below *end* is in *spans*; of *start* alone without *end*.
+
+    It takes O(log n), so that a caller may ask for each message of a view.
+    """
+    end = start + 1 if end is None else end
+    place = bisect_right(spans, start, key=itemgetter(0)) - 1
+    return start >= end or (place >= 0 and end <= spans[place][1])
 
 
 def common(one: RangeSet, other: RangeSet) -> RangeSet:

@@ -29,7 +29,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
 from siltstone.session.in_context import InContext, Outside
 from siltstone.session.learning import known
-from siltstone.session.range_set import RangeSet, minus
+from siltstone.session.range_set import RangeSet, has
 from siltstone.session.state import SessionState
 from siltstone.session.view import DERIVED, View
 from siltstone.tools.budget import best_part
@@ -161,7 +161,7 @@ def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list
 
 def _is_in(message: Message, spans: RangeSet) -> bool:
     """Whether *message* is one of the log in *spans*; a summary is none."""
-    return message.provenance not in DERIVED and not minus(((message.seq, message.seq + 1),), spans)
+    return message.provenance not in DERIVED and has(spans, message.seq)
 
 
 def _size(view: View, raw: RecalledMessage) -> int:
@@ -245,8 +245,7 @@ class _Shelf:
         """The messages in context."""
         request = self._core.requests.last
         for item in self._core.view:
-            seq = item.message.seq
-            if request is None or not minus(((seq, seq + 1),), request.shown):
+            if request is None or has(request.shown, item.message.seq):
                 yield item.message
 
     def _sessions(self) -> list[str]:

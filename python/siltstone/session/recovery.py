@@ -72,9 +72,7 @@ def recovery(
 
 def sent_tokens(core: SessionCore, policy: Compactor) -> int:
     """The tokens of the last request: of the view, or of what it showed of that."""
-    if core.requests.last is not None and core.requests.last.tokens:
-        return core.requests.last.tokens
-    return core.follow().view.recounted(policy.token_rule).tokens
+    return core.requests.sent_tokens(core.follow().view.recounted(policy.token_rule))
 
 
 def _tokens(core: SessionCore, policy: Compactor) -> int:

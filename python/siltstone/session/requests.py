@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from siltstone.session.range_set import RangeSet
+from siltstone.session.view import View
 from siltstone.values import dataclass
 
 __all__ = ["Request", "Requests"]
@@ -32,6 +33,10 @@ class Requests:
         self.last: Request | None = None
         self._redactions = 0
         self._aside: RangeSet = ()
+
+    def sent_tokens(self, view: View) -> int:
+        """The tokens of the last request: of *view*, or of what a shaped request showed of it."""
+        return self.last.tokens if self.last is not None and self.last.tokens else view.tokens
 
     def aside(self, redactions: int) -> RangeSet:
         """What they left out and was made findable, since there were *redactions*."""

@@ -28,7 +28,7 @@ from siltstone.session.boundary import (
 from siltstone.session.committing import inject, stale
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
-from siltstone.session.range_set import RangeSet, minus, union
+from siltstone.session.range_set import RangeSet, has, minus, union
 from siltstone.session.recovery import recovery
 from siltstone.session.repeats import retried
 from siltstone.session.requests import Request
@@ -195,8 +195,7 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         lacking = [
             item
             for item in read.view
-            if item.message.provenance not in DERIVED
-            and minus(((item.message.seq, item.message.seq + 1),), known)
+            if item.message.provenance not in DERIVED and not has(known, item.message.seq)
         ]
         apart = gone | newest
         next_ones = [

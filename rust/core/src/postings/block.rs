@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::postings::part::{List, Part, entry};
+use crate::postings::part::{List, Part};
 use crate::postings::tail::{Growing, Tail};
 use crate::simd::columns::BLOCK;
 
@@ -110,24 +110,6 @@ impl<D: Growing> Block<D> {
     #[inline]
     pub fn lists(&self, key: D::Key) -> impl Iterator<Item = List<'_>> {
         self.parts.iter().filter_map(move |part| part.list(key))
-    }
-
-    /// How many entries have `key` that were not removed.
-    #[must_use]
-    pub fn entries_with(&self, key: D::Key) -> usize {
-        let removed = self
-            .removed
-            .as_ref()
-            .filter(|removed| removed.has_postings());
-        let live = |list: List<'_>| {
-            let Some(removed) = removed else {
-                return list.entries();
-            };
-            let mut live = 0;
-            list.for_each_code(|code| live += usize::from(!removed.has(entry(code))));
-            live
-        };
-        self.lists(key).map(live).sum()
     }
 
     /// A block of one part, which has no postings of removed entries.
