@@ -4,7 +4,8 @@
     python scripts/mutants.py committing      those of files with this word in their path
 
 ``mutants.toml`` has them: a place in a file, what it becomes, and the tests of which one must fail then. The
-work is done in a copy of the checkout. The exit code is 1 where a mutant survives, or its place is lost.
+work is done in a copy of the checkout; Rust is compiled into ``target/mutants`` of this one. The exit code is
+1 where a mutant survives, or its place is lost.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-COPIED = ("python", "tests", "docs", "benches", "README.md", "CHANGELOG.md", "pyproject.toml")
-PACKAGE = Path("python", "siltstone")
-SECONDS = 300  # of one run of tests: a mutant may loop for ever
+COPIED = (
+    *("python", "rust", "tests", "docs", "benches", "examples", "Cargo.toml", "Cargo.lock"),
+    *("README.md", "CHANGELOG.md", "pyproject.toml"),
+)
+SECONDS = 600  # of one run of tests, or of one build: a mutant may loop for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,10 @@ class Mutant:
     """A change of one place.
 
     Attributes:
-        path: The file, in the package.
-        before: What stands there once.
-        after: What stands there instead.
-        tests: What pytest is given: files, and ``-k`` with a word.
+        path: The file, from the root of the checkout.
+        before: The text that stands there once.
+        after: The text in its place.
+        tests: Arguments of pytest, files in ``tests``; for a file of Rust, arguments of ``cargo test``.
     """
 
     path: str
@@ -48,26 +51,44 @@ def mutants() -> list[Mutant]:
 
 
 def killed(mutant: Mutant, copy: Path) -> bool:
-    """Whether a test fails in *copy* with *mutant* in it. The file is as it was afterwards."""
-    path = copy / PACKAGE / mutant.path
+    """Whether a test fails in *copy* with *mutant* in it. The file is as it was afterwards.
+
+    Raises:
+        LookupError: the place is not there, or there are several.
+        RuntimeError: no test ran.
+    """
+    path = copy / mutant.path
     source = path.read_text("utf-8")
     if source.count(mutant.before) != 1:
         raise LookupError(f"{mutant.path} has {mutant.before!r} {source.count(mutant.before)} times")
     path.write_text(source.replace(mutant.before, mutant.after), "utf-8")
-    tests = [f"tests/{name}" for name in mutant.tests.split()]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    own = {"PYTHONPATH": str(copy / "python"), "CI": "true", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(
-            command, cwd=copy, env={**os.environ, **own}, capture_output=True, timeout=SECONDS
-        )
+        return (_fails_in_rust if path.suffix == ".rs" else _fails_in_python)(mutant.tests.split(), copy)
     except subprocess.TimeoutExpired:
         return True
     finally:
         path.write_text(source, "utf-8")
+
+
+def _fails_in_python(tests: list[str], copy: Path) -> bool:
+    names = [f"tests/{name}" for name in tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *names]
+    done = _run(command, copy, PYTHONPATH=str(copy / "python"), CI="true", PYTHONDONTWRITEBYTECODE="1")
     if done.returncode > 1:  # 1 is a failed test; more than that is no run at all
         raise RuntimeError(done.stdout.decode("utf-8", "replace")[-2_000:])
     return done.returncode == 1
+
+
+def _fails_in_rust(tests: list[str], copy: Path) -> bool:
+    command, target = ["cargo", "test", "--quiet", *tests], str(ROOT / "target" / "mutants")
+    built = _run([*command, "--no-run"], copy, CARGO_TARGET_DIR=target)
+    if built.returncode:
+        raise RuntimeError(built.stderr.decode("utf-8", "replace")[-2_000:])
+    return _run(command, copy, CARGO_TARGET_DIR=target).returncode != 0
+
+
+def _run(command: list[str], copy: Path, **own: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, cwd=copy, env={**os.environ, **own}, capture_output=True, timeout=SECONDS)
 
 
 def main(words: list[str]) -> int:

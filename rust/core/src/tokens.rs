@@ -89,6 +89,15 @@ mod tests {
     }
 
     #[test]
+    fn the_sizes_of_two_texts_make_the_size_of_both() {
+        for (one, other) in [("", "é"), ("naïve", " ☕"), ("☕☕", "")] {
+            let both = TextSize::of(format!("{one}{other}").as_bytes());
+            let sum = TextSize::of(one.as_bytes()).plus(TextSize::of(other.as_bytes()));
+            assert_eq!(sum, both, "{one:?} and {other:?}");
+        }
+    }
+
+    #[test]
     fn counting_in_blocks_is_counting() {
         for length in [0, 1, 223, 224, 225, 448, 449, 10_000] {
             let text = vec![b'x'; length];

@@ -1,5 +1,4 @@
-//! Searches of a namespace, and the messages that such a search has to have read first; and whether facts of the
-//! store have changed.
+//! Searches of a namespace, the messages that the caller must read for them first, and the revision of facts.
 
 use pyo3::prelude::*;
 use siltstone_core::memory::{self, Across, NewEntry};
@@ -10,7 +9,7 @@ use crate::search::{Found, SearchOptions, VectorIn, vector_in};
 use crate::store::Store;
 use crate::text::Text;
 
-/// Messages of a session that a search of its namespace has to have read.
+/// Messages of a session that the caller must read before a search of its namespace.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Unread {
     inner: memory::Unread,
@@ -30,10 +29,10 @@ impl Unread {
     }
 }
 
-/// What there is to find of each message, where there is anything.
+/// The entry of each message, None for a message without a text to find.
 type Said = Vec<Option<In<NewEntry>>>;
 
-/// What the namespace of the session has; or the messages of it that have to be read first.
+/// The hits in the namespace of the session; or the messages of the namespace that the caller must read first.
 #[pyfunction]
 pub(crate) fn search_across(
     py: Python<'_>,
@@ -58,7 +57,7 @@ pub(crate) fn unread_out(unread: Vec<memory::Unread>) -> Vec<Unread> {
     unread.map(|inner| Unread { inner }).collect()
 }
 
-/// What is another text after every change of a fact of the store; None where that cannot be told.
+/// A text that differs after every change of a fact of the store; None if the store cannot tell.
 #[pyfunction]
 pub(crate) fn facts_revision(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Option<String>> {
     store.run(py, memory::Store::facts_revision)

@@ -15,25 +15,25 @@ use crate::memory::search::{Found, Hit, another_embedder, fetch};
 use crate::memory::store::Store;
 use crate::sqlite::{NewEntry, StoredEntry, entry, session, vectors};
 
-/// What the indexes of sessions may take beside that of their namespace, in parts of it.
+/// The bytes that indexes of single sessions may take, as a share of the bytes of their namespace's index.
 const SHARE_OF_SESSIONS: f64 = 0.3;
 
-/// What a search of a namespace came to.
+/// The answer of a search of a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Across {
-    /// What it found.
+    /// The hits.
     Found(Found),
-    /// Messages that have to be read first: their texts go to [`Store::take_said`], and then it is asked again.
+    /// Messages that the caller reads first. It hands their texts to [`Store::take_said`], and searches again.
     Unread(Vec<Unread>),
 }
 
 impl Store {
-    /// What the sessions of the namespace of `session` said that is most like `query`, in the order of
-    /// [`find`](Self::find): their entries, and the messages that are in their contexts. What is in the context of
-    /// `session` itself is left out. Where the session has no namespace, its own entries alone are searched.
+    /// The entries, and the messages in context, of all sessions in the namespace of `session` that are most like
+    /// `query`, in the order of [`find`](Self::find). Messages in the context of `session` itself are left out. A
+    /// session without a namespace searches its own entries alone.
     ///
-    /// Weights are those of the whole namespace, with what is left out. A graph is not searched: the exact index
-    /// is.
+    /// Weights of words are computed over the whole namespace, messages that are left out included. The search
+    /// uses the exact index, never a graph.
     ///
     /// # Errors
     ///
@@ -75,7 +75,8 @@ impl Store {
         self.with_namespace(&name, &analysis, options, rank)
     }
 
-    /// Takes in the texts of messages that a search of the namespace lacked: of each one entry or none, in order.
+    /// Takes in the texts of messages that a search of the namespace lacked: for each message an entry or None, in
+    /// order.
     ///
     /// # Errors
     ///
@@ -95,8 +96,8 @@ impl Store {
         Ok(())
     }
 
-    /// The key of the session and the name of its namespace; None where it has none, or is not there. It keeps both
-    /// for as long as there is a file, so they are looked up once.
+    /// The key of the session and the name of its namespace; None for an unknown session, and for a session without a
+    /// namespace. Neither ever changes in a file, so they are looked up once.
     pub(super) fn namespace_of(&self, session: &SessionId) -> Result<Option<(i64, Arc<str>)>> {
         if let Some(known) = self.scopes.namespace_of(session) {
             return Ok(Some(known));
@@ -112,8 +113,9 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Runs `rank` on the index of the namespace, and reads what it found of the state that the index is of. As
-    /// [`with_scope`](Self::with_scope), it catches up and starts over where another writer was faster.
+    /// Runs `rank` on the index of the namespace, and reads the entries that it found, both of the same state of
+    /// the database. If another writer was faster, the index catches up and the search starts over, as in
+    /// [`with_scope`](Self::with_scope).
     fn with_namespace(
         &self,
         name: &str,
@@ -186,7 +188,8 @@ impl Store {
         }
     }
 
-    /// Brings the index of the namespace to the state of the database, as far as messages were read.
+    /// Brings the index of the namespace to the state of the database, and gives back the messages that must be read
+    /// for it.
     fn catch_up_namespace(
         &self,
         name: &str,
@@ -211,8 +214,8 @@ impl Store {
         })
     }
 
-    /// Lets go of indexes where they take too much: those that were not searched for longest. They are made again,
-    /// of a cache or of rows.
+    /// Drops indexes if all together take too many bytes, the least recently searched first. A later search makes
+    /// them again, from a cache or from rows.
     pub(super) fn make_room(&self, namespace: &str) {
         self.make_room_in(namespace);
         for each in self.scopes.leaving() {
@@ -226,8 +229,8 @@ impl Store {
         }
     }
 
-    /// Lets go of indexes of sessions whose namespace has one, until the others take no more than a share of its
-    /// bytes.
+    /// Drops indexes of single sessions of the namespace, the least recently searched first, until they take no more
+    /// than [`SHARE_OF_SESSIONS`] of the namespace's bytes.
     fn make_room_in(&self, name: &str) {
         let Some(namespace) = self.scopes.namespace(name).filter(|_| !name.is_empty()) else {
             return;
@@ -259,7 +262,7 @@ impl Store {
     }
 }
 
-/// What a point stands for.
+/// The entry of a point, or the message that it stands for.
 fn read(
     namespace: &Namespace,
     entries: &mut entry::Reader<'_>,
@@ -278,7 +281,7 @@ fn read(
     fetch(entries, (session, namespace.name(session)), id)
 }
 
-/// Entries that have no vector yet, where vectors were looked at; messages get none.
+/// The number of entries without a vector, if the ranker uses vectors. Messages never get vectors, and do not count.
 fn lacking(namespace: &Namespace, ranking: &Ranking) -> usize {
     match ranking.lacking {
         0 => 0,

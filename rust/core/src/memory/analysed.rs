@@ -8,13 +8,13 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::NewEntry;
 use crate::vector::SparseRow;
 
-/// What was made of an entry for the indexes that need it.
+/// An entry, analysed for the indexes that need it.
 pub(super) struct Analysed {
     /// For the postings of terms.
     pub(super) passages: Option<Vec<Document>>,
-    /// For those of buckets, and for the graph.
+    /// For the postings of buckets, and for the graph.
     pub(super) row: Option<SparseRow>,
-    /// Who said it; for the postings of terms as well.
+    /// The speaker, for the postings of terms as well.
     pub(super) speaker: Option<Speaker>,
     /// The messages it came from.
     pub(super) range: (i64, i64),
@@ -23,7 +23,7 @@ pub(super) struct Analysed {
 }
 
 impl Analysed {
-    /// What the indexes of `needs` take of it.
+    /// Analyses `entry` for the indexes of `needs`.
     pub(super) fn of(entry: &NewEntry, hash_rule: HashRule, needs: RequiredIndexes) -> Self {
         let passages = || {
             let mut passages = Vec::with_capacity(1); // nearly all have one
@@ -53,14 +53,14 @@ impl Analysed {
         }
     }
 
-    /// Whether it has what these indexes take.
+    /// Whether it is analysed for these indexes.
     pub(super) fn is_enough_for(&self, needs: RequiredIndexes) -> bool {
         let has_row = needs.buckets || needs.graph.is_some();
         (!needs.terms || self.passages.is_some()) && (!has_row || self.row.is_some())
     }
 }
 
-/// What of an entry the lexical index looks at.
+/// The fields of an entry that the lexical index reads.
 pub(super) fn fields(entry: &NewEntry) -> Fields {
     let name = entry.name.as_deref();
     Fields::of(&entry.text, &entry.role, name, entry.created_at)

@@ -1,4 +1,4 @@
-//! What is indexed of a session is kept in a cache, and taken from there when it is next needed.
+//! Writes the indexes of a session into a cache file, from which they are read when they are next needed.
 //!
 //! A file is written without a lock. Then a transaction writes its checksum into the database, if no entry left the
 //! session meanwhile. Nothing depends on a cache: a failure here changes nothing.
@@ -14,7 +14,7 @@ use crate::memory::store::Store;
 use crate::sqlite::{Finding, SessionRow, cached, session};
 
 impl Store {
-    /// Writes a cache of the session, if so much of it was analysed that is in none.
+    /// Writes a cache of the session, if enough of it was analysed since the last one.
     pub(super) fn keep(&self, session: &SessionId) {
         // A search that reads the rows gives the same answers.
         let _ = self.try_to_keep(session);
@@ -27,7 +27,7 @@ impl Store {
         if !scope.read().is_worth_keeping() {
             return Ok(());
         }
-        // What the file has that is written anew stays in it.
+        // Indexes that only the old file has are read from it first, so that the new file has them too.
         let kept_alone = scope.read().kept_alone();
         if !kept_alone.is_nothing() {
             self.catch_up(session, None, kept_alone, true)?;
@@ -50,7 +50,7 @@ impl Store {
         };
         let is_believed = self.database.writer().and_then(|mut writer| {
             writer.transaction(|transaction| {
-                // What was forgotten meanwhile took the file along, or finds it here.
+                // If something was forgotten meanwhile, the file is deleted already, or is not current.
                 let is_of_use = is_current(transaction, &snapshot)?
                     && self.caches.has(snapshot.session, checksum);
                 if is_of_use {
@@ -72,8 +72,8 @@ impl Store {
         }
     }
 
-    /// What the session's cache has of it, as its row is now, with those of the indexes that are needed.
-    /// Without `is_wanted` the cache goes: a row that it led to was damaged.
+    /// Reads the needed indexes from the session's cache, if it fits the row of the session. Without `is_wanted` the
+    /// cache is dropped: a row that it led to was damaged.
     pub(super) fn kept(
         &self,
         connection: &Connection,

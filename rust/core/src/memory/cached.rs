@@ -13,12 +13,12 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 use crate::tokenize::words;
 
-/// The groups of sections: what entries there are, and each index.
+/// The groups of sections: the entries, and each index.
 const ENTRIES: u64 = 0;
 const TERMS: u64 = 1;
 const BUCKETS: u64 = 2;
 
-/// What a scope indexes at one moment, to be written while it goes on. The postings are shared.
+/// The indexes of a scope at one moment, to be written while the scope is searched. The postings are shared.
 pub(super) struct Snapshot {
     pub(super) hash_rule: HashRule,
     pub(super) session: i64,
@@ -57,8 +57,8 @@ impl Snapshot {
         to.finish()
     }
 
-    /// What a file has of the session, if it is of a state that `row` may have come from by adding entries. Of
-    /// the indexes those that are needed, and that it has: others are not looked at.
+    /// Reads the entries and the needed indexes from a file; None if entries have left the session since it was
+    /// written. Other indexes of the file are not looked at.
     pub(super) fn read(
         file: &Reader,
         row: &SessionRow,
@@ -242,7 +242,7 @@ mod tests {
         assert!(read(&bytes, &row(), HashRule::Poly31).is_none());
     }
 
-    /// Of each byte that is another one: what is read of the file, as far as that is in it.
+    /// Changes each byte of the file in turn: a change in a needed index is noticed, and no other.
     #[test]
     fn only_what_is_needed_is_looked_at_and_all_of_that_is() {
         let (bytes, checksum) = snapshot().write(Vec::new()).unwrap();

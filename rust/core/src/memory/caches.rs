@@ -16,7 +16,7 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::{SessionRow, modes};
 use crate::whole_file::{self, UNFINISHED};
 
-/// What a cache's name ends with, and one that is being written.
+/// The suffix of a cache's name, and of a file that is being written.
 const ENDS: [&str; 2] = [".postings", UNFINISHED];
 
 /// Bytes that are written at once: the system keeps what was written so in large pieces, and maps those quickly.
@@ -29,7 +29,7 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Caches {
     /// None for a store in memory, which has none.
     directory: Option<PathBuf>,
-    /// Who may read them: those who may read the database.
+    /// The permissions of the files: those of the database.
     mode: Option<u32>,
     /// Held by who writes one: the disk is the store's as well, where others wait for their commits.
     turn: Mutex<()>,
@@ -52,7 +52,7 @@ impl Write for Paced {
 }
 
 impl Caches {
-    /// Those of the database `file`. The directory is made when there is something to put in.
+    /// The caches beside the database `file`. The directory is made with the first cache.
     pub(super) fn beside(file: &Path) -> Self {
         Self {
             directory: Some(file.with_file_name("cache")),
@@ -61,7 +61,7 @@ impl Caches {
         }
     }
 
-    /// Those of a store in memory: none, ever.
+    /// No caches: for a store in memory.
     pub(super) fn none() -> Self {
         Self {
             directory: None,
@@ -70,8 +70,7 @@ impl Caches {
         }
     }
 
-    /// What the session's file of that checksum has of it, if that is of use, with those of the indexes that are
-    /// needed.
+    /// Reads the needed indexes from the session's file of that checksum; None if the file is of no use.
     pub(super) fn read(
         &self,
         row: &SessionRow,

@@ -1,4 +1,4 @@
-//! Which entries are taken, and which of those are stored?
+//! Bounds of entries; blank entries are accepted and not stored.
 
 use crate::error::Result;
 use crate::memory::options::invalid;

@@ -1,4 +1,4 @@
-//! What of a session its namespace finds: where it came from, what it is called, and what is in its context.
+//! The messages in context that a search of a namespace finds: their sources, their ids and their texts.
 
 use rusqlite::Connection;
 
@@ -14,21 +14,21 @@ pub struct Unread {
     pub session: String,
     /// Its key.
     pub(super) key: i64,
-    /// How often something of it had been forgotten when they were read.
+    /// The session's count of redactions when the messages were read.
     pub(super) redactions: i64,
     /// The messages.
     pub messages: Vec<Message>,
 }
 
-/// What there is to find of a message.
+/// The text of a message in context.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) redactions: i64,
-    /// None where there is nothing.
+    /// None for a message without a text to find.
     pub(super) entry: Option<NewEntry>,
 }
 
-/// Where a point came from: two that are alike have the same terms, neighbours and day, and the same end.
+/// The source of a point. Points of equal sources have the same terms, neighbours, day and time of expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Source {
     pub(super) range: (i64, i64),
@@ -47,7 +47,7 @@ impl Source {
         }
     }
 
-    /// The same, as of one that never expires.
+    /// The same source without a time of expiry.
     pub(super) fn lasting(self) -> Self {
         Self {
             expires_at: None,
@@ -56,20 +56,19 @@ impl Source {
     }
 }
 
-/// What a message is called where entries have ids.
+/// The id of a message among the ids of entries: a negative number.
 pub(super) fn label(session: i64, seq: i64) -> i64 {
     -(session << 32 | seq)
 }
 
-/// The session and the sequence number of a message, of what it is called; None for an entry.
+/// The key of the session and the sequence number of a message, from its [`label`]; None for the id of an entry.
 pub(super) fn message_of(id: EntryId) -> Option<(i64, i64)> {
     let key = id.0.checked_neg().filter(|&key| key > 0)?;
     Some((key >> 32, key & ((1 << 32) - 1)))
 }
 
-/// The messages `range` of a session as places of a chain that all sessions share: far from those of any other.
-///
-/// What lies beyond every log is of no message.
+/// The messages `range` of a session as places of a chain that all sessions share, far from the places of any other
+/// session. A range beyond the end of every possible log gets no place.
 pub(super) fn place((start, end): (i64, i64), session: i64) -> (i64, i64) {
     const LAST: i64 = (1 << 32) - 8;
     if end > LAST {

@@ -15,7 +15,7 @@ use crate::sqlite::{
 /// A page of a session's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Those of the page that pass the filters, in order of id.
+    /// The entries of the page that pass the filters, in order of id.
     pub entries: Vec<StoredEntry>,
     /// Rows of the page with a wrong checksum, whatever the filters.
     pub damaged: Vec<EntryId>,
@@ -23,14 +23,14 @@ pub struct Page {
     pub next_offset: Option<i64>,
 }
 
-/// What a store, or one session of it, holds.
+/// The sizes of a store, or of one session of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// What the rows say.
+    /// The counts of rows.
     pub counts: Counts,
     /// Bytes of the store's files.
     pub disk_bytes: u64,
-    /// Of one session: what its indexes hold.
+    /// The sizes of its indexes, for one session.
     pub index: Option<IndexSizes>,
     /// Entries that are damaged, as far as they were met, and those that a repair set aside.
     pub quarantined: i64,
@@ -128,7 +128,7 @@ impl Store {
         })
     }
 
-    /// Deletes the session: its entries, its log, its compactions. How many entries it had.
+    /// Deletes the session: its entries, its log, its compactions. Returns the number of its entries.
     ///
     /// A tombstone stays: later writes to it are accepted, and nothing of them is kept. A session that never wrote
     /// leaves no tombstone.
@@ -157,7 +157,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// Begins a session that was dropped anew, empty. False for one that was not.
+    /// Begins a deleted session again, empty. False for a session that was not deleted.
     ///
     /// # Errors
     ///
@@ -216,7 +216,8 @@ impl Store {
         Ok((aged, over, lapsed))
     }
 
-    /// Deletes the session's entries that have expired at `now`. How many. Where there are none, it only reads.
+    /// Deletes the session's entries that have expired at `now`, and returns their number. Without such entries it
+    /// only reads.
     ///
     /// # Errors
     ///
@@ -242,7 +243,7 @@ impl Store {
         })
     }
 
-    /// What the store, or one session of it, holds.
+    /// The sizes of the store, or of one session of it.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! From when on entries are not found any more.
+//! The times from which on entries are found no more.
 
-/// Of the entries of a scope that expire: which points they are, ascending, and when.
+/// The points of a scope that expire, ascending, each with its time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Expiry {
     points: Vec<(u32, i64)>,
@@ -8,7 +8,7 @@ pub(super) struct Expiry {
 }
 
 impl Expiry {
-    /// None, if points do not ascend.
+    /// The same from a list of points and times; None if the points do not ascend.
     pub(super) fn of(points: Vec<(u32, i64)>) -> Option<Self> {
         let ascends = points.is_sorted_by(|one, next| one.0 < next.0);
         let soonest = points.iter().map(|&(_, at)| at).min();

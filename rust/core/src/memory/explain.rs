@@ -1,4 +1,4 @@
-//! How did a score come about?
+//! Explanations of scores.
 
 use crate::bm25::{Part, Query, Why};
 use crate::id::EntryId;
@@ -9,17 +9,17 @@ use crate::memory::rank::{Analysis, Ranked, Ranking};
 use crate::memory::scope::Scope;
 use crate::sqlite::NewEntry;
 
-/// How a score came about.
+/// The parts of a score.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Explanation {
-    /// What each term of the query adds, and what stands beside the entry.
+    /// The scores of terms, and of entries beside the hit.
     Lexical(LexicalExplanation),
     /// The cosine distance that the score was made of.
     Cosine {
         /// 0 for the same direction, 1 for nothing in common.
         distance: f64,
     },
-    /// What either side of the documented hybrid adds.
+    /// The two sides of the documented hybrid.
     Hybrid {
         /// The cosine of the hashed term frequencies; 0 where that side did not find the entry.
         cosine: f64,
@@ -28,67 +28,68 @@ pub enum Explanation {
         /// The terms that this share comes from.
         lexical: LexicalExplanation,
     },
-    /// How near the vectors are.
+    /// The nearest vector of the entry.
     Dense(Near),
-    /// What terms and vectors add.
+    /// The two sides of `fused`: terms and vectors.
     Fused(FusedExplanation),
 }
 
-/// How a fused score came about.
+/// The parts of a fused score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusedExplanation {
-    /// What the entry scores by `lexical`.
+    /// The score by `lexical`.
     pub words: f64,
-    /// How that came about.
+    /// The parts of that score.
     pub lexical: LexicalExplanation,
-    /// How near its vectors are; None where it has none yet.
+    /// The nearest vector of the entry; None if it has no vector yet.
     pub near: Option<Near>,
-    /// By z-scores, or by ranks.
+    /// The way in which both were made one score.
     pub how: FusedBy,
 }
 
-/// How two sides became one score.
+/// The way in which two sides became one score.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedBy {
     /// By z-scores.
     ZScore {
-        /// How many deviations each side is above the mean of the session, terms first; 0 without a vector.
+        /// The distance of each side from the mean of the session, in standard deviations, terms first; 0 without a
+        /// vector.
         z: [f64; 2],
-        /// What each side weighs.
+        /// The weights of the sides.
         weights: [f64; 2],
         /// The weighted sum of both sides.
         own: f64,
-        /// What the vectors of what stands beside the entry add or take.
+        /// The scores that the vectors of neighbours add or take.
         neighbors: Vec<ExplainedNeighbor>,
     },
     /// By reciprocal ranks.
     Ranks([Option<u32>; 2]),
 }
 
-/// How a lexical score came about. The scores are shares of the hit's: those of the terms, of the
-/// neighbours and of the day sum up to it, or to more where it is cut at 1.
+/// The parts of a lexical score. The scores of terms, of neighbours and of the day sum up to the score of the hit; where
+/// that is cut at 1, they sum up to more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LexicalExplanation {
     /// The terms that the entry's best passage has in common with the query.
     pub terms: Vec<ExplainedTerm>,
     /// The number of that passage, from 0.
     pub passage: u32,
-    /// How many passages the entry has.
+    /// The number of passages of the entry.
     pub passages: u32,
-    /// What that passage adds.
+    /// The score of that passage.
     pub own: f64,
-    /// What stands beside the entry and has a term of the query: those before it first.
+    /// The entries beside the hit that have a term of the query: those before it first.
     pub neighbors: Vec<ExplainedNeighbor>,
-    /// What was said on the same day adds.
+    /// The score that entries of the same day add.
     pub day: f64,
-    /// What all of these but the day were multiplied by: more than 1 where the query names who said the entry.
+    /// The factor on all of these but the day: more than 1 if the query names the speaker of the entry.
     pub speaker: f64,
 }
 
 /// A term that a passage has in common with the query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainedTerm {
-    /// What it adds.
+    /// Its score.
     pub part: Part,
     /// In which fields it stands, and how often.
     pub fields: Vec<(&'static str, u32)>,
@@ -97,11 +98,11 @@ pub struct ExplainedTerm {
 /// An entry beside one that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExplainedNeighbor {
-    /// Its id; 0 of a message that is no entry yet.
+    /// Its id; 0 for a message that is no entry yet.
     pub id: EntryId,
-    /// Where it stands: -4 to -1, or 1 to 4.
+    /// Its distance from the hit: -4 to -1, or 1 to 4.
     pub place: i64,
-    /// What it adds.
+    /// Its score.
     pub score: f64,
 }
 

@@ -67,7 +67,7 @@ impl Store {
             .read(|transaction| fact::of_namespace(transaction, namespace, state))
     }
 
-    /// What digests of messages are made with: 128 random bits of this store, as text.
+    /// The salt of digests of messages: 128 random bits of this store, as text.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which entries may be found: said when, by whom, and of which kind.
+//! Filters of a search: by time, speaker and kind.
 //!
 //! A filter decides what is given back. Weights of terms, neighbours and days are those of all entries, so a score
 //! does not depend on it.
@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use crate::id::EntryId;
 
-/// What entries must be like; everything that is given must hold.
+/// Conditions on entries; all that are given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Said then or later: milliseconds since 1970, UTC.
@@ -61,7 +61,7 @@ impl Labels {
         self.rows.push(row);
     }
 
-    /// Of how many entries they are known.
+    /// The number of entries whose labels are known.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -73,7 +73,7 @@ impl Labels {
             .retain(|_| entries.next().is_some_and(|&(id, _)| stays(id)));
     }
 
-    /// What a filter asks for, as numbers.
+    /// The labels of a filter, as numbers.
     pub(super) fn wanted(&self, filter: &Filter) -> [Option<Code>; 3] {
         [&filter.role, &filter.kind, &filter.name].map(|text| {
             let code = |text: &String| self.codes.get(text).copied().unwrap_or(UNKNOWN);

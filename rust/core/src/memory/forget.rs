@@ -10,7 +10,7 @@ use crate::sqlite::{
     stage,
 };
 
-/// What is to be forgotten of one session.
+/// The messages, entries and texts of one session that are to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The session.
@@ -33,7 +33,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Nothing of that session yet.
+    /// An empty target for that session.
     #[must_use]
     pub fn of(session: SessionId) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-/// What was forgotten.
+/// The numbers of what was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// Sessions that something was forgotten of.

@@ -16,14 +16,14 @@ use crate::fusion::{Spread, weights};
 use crate::index::{DenseIndex, Near};
 use crate::memory::scope::Scope;
 
-/// What the nearest neighbour on either side adds, and the one behind it.
+/// The shares that the nearest neighbour on either side adds, and the second nearest.
 const SHARES: [f64; 2] = [0.3, 0.15];
 
 /// Both sides of every entry of a session, for one query.
 pub(super) struct Sides {
-    /// What each entry scores by `lexical`.
+    /// The score of each entry by `lexical`.
     pub(super) lexical: Vec<f64>,
-    /// How near each entry is, None for one that has no vector yet.
+    /// The nearest vector of each entry; None for an entry without a vector.
     pub(super) near: Vec<Option<Near>>,
     pub(super) spreads: [Spread; 2],
     pub(super) weights: [f64; 2],
@@ -65,7 +65,8 @@ impl Sides {
         self.mix[point as usize] + beside(0) + beside(1)
     }
 
-    /// What stands beside an entry, where, and what it adds or takes: those before it first.
+    /// The neighbours of an entry: point, distance, and the score that it adds or takes. Neighbours before it come
+    /// first.
     pub(super) fn beside(&self, scope: &Scope, point: u32) -> Vec<(u32, i64, f64)> {
         let mut found = Vec::new();
         for (side, sign) in scope.lexical.neighbors(point).into_iter().zip([-1, 1]) {
@@ -78,7 +79,7 @@ impl Sides {
         found
     }
 
-    /// How far the cosine of a neighbour is above the mean, as much as cosines weigh; 0 where there is none.
+    /// The distance of a neighbour's cosine from the mean, times the weight of cosines; 0 without a neighbour.
     fn lift(&self, neighbor: Option<u32>) -> f64 {
         let near = neighbor.and_then(|point| self.near[point as usize]);
         near.map_or(0.0, |near| {
@@ -87,7 +88,7 @@ impl Sides {
     }
 }
 
-/// How near each entry of the scope is, in order of number.
+/// The nearest vector of each entry of the scope, in their order.
 pub(super) fn near(scope: &Scope, index: &dyn DenseIndex, vector: &[f32]) -> Vec<Option<Near>> {
     let mut near = vec![None; scope.entries.len()];
     index.for_each_near(vector, &mut |found| near[found.id as usize] = Some(found));

@@ -1,4 +1,4 @@
-//! What a caller holds of a store, until it closes it or forks.
+//! A caller's handle on a store, until the caller closes it or forks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl Handle {
         Self::open_with(path, read_only, hash_rule, None)
     }
 
-    /// The same, and what is made new can be read by those whom `mode` lets: the permissions of a file, as `chmod`
-    /// takes them. None is the owner alone; the process's mask takes nothing of it.
+    /// The same; new files get the permissions `mode`, as `chmod` takes them, whatever the umask of the process is.
+    /// None lets the owner alone read and write.
     ///
     /// # Errors
     ///

@@ -10,15 +10,15 @@ use crate::sqlite::{SessionRow, session};
 pub struct SessionFigures {
     /// Its name.
     pub session: String,
-    /// What it shares facts with others in; empty for none.
+    /// The namespace that it shares with other sessions; empty for none.
     pub namespace: String,
-    /// How its first request begins.
+    /// The beginning of its first request.
     pub title: String,
-    /// How many messages its log has.
+    /// The number of messages in its log.
     pub messages: i64,
-    /// How many entries it has.
+    /// The number of its entries.
     pub entries: i64,
-    /// How many compactions.
+    /// The number of its compactions.
     pub compactions: i64,
     /// Tokens of all its messages.
     pub tokens: i64,

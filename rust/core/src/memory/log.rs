@@ -19,17 +19,17 @@ const TITLE: usize = 200;
 pub struct LogState {
     /// The version that a writer must name.
     pub version: SessionVersion,
-    /// What the caller stored with its last write; empty at first.
+    /// The caller's own state, stored with its last write; empty at first.
     pub clock: String,
     /// The settings that the caller gave the session; empty at first.
     pub settings: String,
-    /// What it shares facts with others in; empty for none.
+    /// The namespace that it shares with other sessions; empty for none.
     pub namespace: String,
     /// The caller's id of the last write of the session's own state; 0 at first.
     pub write_id: i64,
     /// Whether it was deleted: writes to it are accepted, and nothing of them is kept.
     pub deleted: bool,
-    /// How its first request begins; empty where there is none.
+    /// The beginning of its first request; empty without one.
     pub title: String,
 }
 
@@ -67,7 +67,7 @@ pub struct Append<'a> {
     pub title: &'a str,
 }
 
-/// What a commit wrote.
+/// The ids that a commit wrote, and the version after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     /// The compaction's id; 0 where the session was deleted, and nothing was written.
@@ -80,12 +80,12 @@ pub struct Committed {
     pub version: Option<SessionVersion>,
 }
 
-/// What an undo left.
+/// The state after an undo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
     /// The compaction whose view is current now.
     pub head: Option<i64>,
-    /// How many entries are in the view again, and therefore not found any more.
+    /// The number of entries whose messages are in the view again, and that are found no more.
     pub entries: i64,
     /// The session's version now; None where it was deleted.
     pub version: Option<SessionVersion>,
@@ -405,7 +405,7 @@ impl Store {
         })
     }
 
-    /// Of each text the derived texts of the session that are exactly that, the newest first.
+    /// For each text the derived texts of the session that are equal to it, the newest first.
     ///
     /// # Errors
     ///
@@ -419,7 +419,7 @@ impl Store {
         Ok(if found.is_empty() { none() } else { found })
     }
 
-    /// What `read` gives of the session; nothing for one that never wrote, or was deleted.
+    /// Calls `read` with the session; the default for a session that never wrote, or was deleted.
     fn of_session<T: Default>(
         &self,
         session: &SessionId,

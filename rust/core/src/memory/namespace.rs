@@ -27,32 +27,32 @@ use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};
 /// Messages whose texts are asked for at once.
 const STRETCH: usize = 4_096;
 
-/// What is known of a session.
+/// A session of the namespace, as far as the index has it.
 #[derive(Debug)]
 struct Known {
     name: String,
     standing: Standing,
     /// Its points, ascending.
     points: Vec<u32>,
-    /// The last of its entries that was read.
+    /// Its last entry that was read.
     last: EntryId,
     /// Entries that are damaged.
     damaged: usize,
-    /// How new its vectors are that were read.
+    /// The revision of the vectors that were read.
     vectors: i64,
 }
 
 /// All sessions of a namespace in one index.
 ///
-/// The ids of its scope are those of entries, and of messages what [`label`] gives: below 0.
+/// A point of its scope has the id of an entry, or the [`label`] of a message, which is below 0.
 pub(super) struct Namespace {
     pub(super) scope: Scope,
-    /// Of each point: the key of its session, and where it came from.
+    /// For each point the key of its session, and its source.
     sources: Vec<(i64, Source)>,
     sessions: HashMap<i64, Known>,
-    /// Of each session, what there is to find of the messages in its context.
+    /// For each session, by sequence number, the texts of the messages in its context.
     said: HashMap<i64, HashMap<i64, Said>>,
-    /// That of the namespace when it was last found to be of its state.
+    /// The pulse of the namespace when the index was last found to be current.
     pulse: Mutex<Option<Pulse>>,
 }
 
@@ -67,7 +67,7 @@ impl Namespace {
         }
     }
 
-    /// Whether it is of the state that the namespace `name` is in.
+    /// Whether it is current: of the state that the namespace `name` is in.
     pub(super) fn is_current(&self, connection: &Connection, name: &str) -> Result<bool> {
         if self.scope.revision == NO_REVISION {
             return Ok(false);
@@ -111,7 +111,7 @@ impl Namespace {
         self.sources[point as usize].0 != session || self.scope.id(point).0 >= 0
     }
 
-    /// Of a point: the name of its session, and what it says, if it is of a message.
+    /// The key of the session and the text of a point that stands for a message; None for the point of an entry.
     pub(super) fn message(&self, point: u32) -> Option<(i64, &NewEntry)> {
         let (session, seq) = message_of(self.scope.id(point))?;
         let said = self.said.get(&session)?.get(&seq)?;
@@ -125,7 +125,7 @@ impl Namespace {
             .map_or("", |known| known.name.as_str())
     }
 
-    /// How many entries of a session cannot be believed.
+    /// The number of damaged entries of a session.
     pub(super) fn damaged(&self, session: i64) -> usize {
         self.sessions.get(&session).map_or(0, |known| known.damaged)
     }
@@ -140,12 +140,12 @@ impl Namespace {
         self.sessions.values().map(|known| known.name.as_str())
     }
 
-    /// How many of its points are messages.
+    /// The number of points that stand for messages.
     pub(super) fn messages(&self) -> usize {
         self.scope.ids().filter(|id| id.0 < 0).count()
     }
 
-    /// Of a session that it has as it stands: the ids of its entries, ascending; None for any other.
+    /// The ids of a session's entries, ascending; None if the index has the session in another state, or not at all.
     pub(super) fn ids(&self, row: &SessionRow) -> Option<Vec<EntryId>> {
         let known = self.sessions.get(&row.id)?;
         if known.standing != row.standing() {
@@ -169,12 +169,12 @@ impl Namespace {
             + size_of_val(&self.sources[..]) * 2 // once here, and once by session
     }
 
-    /// Takes in what there is to find of messages that were unread: as many as there are of those.
+    /// Takes in the texts of messages that were unread, one for each message.
     pub(super) fn take(&mut self, unread: &Unread, said: Vec<Option<NewEntry>>) {
         let known = self.said.entry(unread.key).or_default();
         for (message, entry) in unread.messages.iter().zip(said) {
             let seq = message.seq;
-            // What is said of a message is of that message, whatever a caller makes of it.
+            // The entry belongs to this message, whatever range the caller gave it.
             let entry = entry.map(|entry| NewEntry {
                 start: seq,
                 end: seq + 1,
@@ -188,7 +188,7 @@ impl Namespace {
         }
     }
 
-    /// Brings it to the state `standings`, as far as it can: what it would have to read first is given back.
+    /// Brings it to the state `standings`. If messages must be read for that, they are given back, and it stays behind.
     pub(super) fn catch_up(
         &mut self,
         connection: &Connection,
@@ -289,7 +289,7 @@ impl Namespace {
         }
     }
 
-    /// Drops everything but the texts of messages.
+    /// Drops all but the texts of messages.
     fn begin_anew(&mut self) {
         let made = self.scope.made;
         self.scope = Scope::new(self.scope.hash_rule);
@@ -329,21 +329,21 @@ impl Namespace {
     /// Brings a session to the state of `row`, whose context has been read.
     fn follow(&mut self, connection: &Connection, row: &SessionRow, context: &[i64]) -> Result<()> {
         if !self.take_in(connection, row, context)? {
-            // What would be found depends on the order in which it came: it is made anew, in the one order.
+            // The order of points decides between equal hits. The session is taken in again, in the one order.
             if let Some(known) = self.sessions.remove(&row.id) {
                 self.remove(&known.points);
             }
             self.take_in(connection, row, context)?;
         }
-        // Messages that left the context are found by their entries, if by anything.
+        // A message that left the context may be found by its entry only.
         if let Some(said) = self.said.get_mut(&row.id) {
             said.retain(|seq, _| context.binary_search(seq).is_ok());
         }
         Ok(())
     }
 
-    /// Adds what a session has and the index has not, and takes out what it has no more. False where points of the
-    /// same messages are not in the order that they would be in, had they come at once.
+    /// Adds the entries and messages that the index lacks, and removes those that the session lost. False if points of
+    /// the same messages are in another order than if all had been added at once.
     fn take_in(
         &mut self,
         connection: &Connection,
@@ -362,7 +362,7 @@ impl Namespace {
         });
         let is_grown = grew.is_some();
 
-        // Points that may be of something else from now on, or of nothing.
+        // Points that are free now: each may get a new source, or is removed.
         let mut free: HashMap<Source, Vec<u32>> = HashMap::new();
         let mut is_entry: HashSet<Source> = HashSet::new();
         for &point in &points {
@@ -410,7 +410,7 @@ impl Namespace {
         new.rotate_left(entries); // messages first
         let gone: Vec<u32> = free.into_values().flatten().collect();
         if !gone.is_empty() {
-            // The numbers of what is left are others then.
+            // The remaining points get other numbers by that.
             let left: HashSet<u32> = gone.iter().copied().collect();
             points.retain(|point| !left.contains(point));
             self.remember(row, standing, points, last, damaged, vectors);
@@ -462,7 +462,7 @@ impl Namespace {
         self.sessions.insert(row.id, known);
     }
 
-    /// Whether points that begin at the same message are in the order of their ids, as they come at once.
+    /// Whether points that begin at the same message are in the order of their ids, as if all had been added at once.
     fn is_ordered(&self, points: &[u32]) -> bool {
         let placed = points.iter().map(|&point| {
             let range = self.sources[point as usize].1.range;
@@ -523,7 +523,7 @@ impl Namespace {
     }
 }
 
-/// One of the points of `source`, which is free no more; one that `is_own`, if there is such a one.
+/// Takes a free point of `source`, if there is one: a point that `is_own`, if possible.
 fn claim(
     free: &mut HashMap<Source, Vec<u32>>,
     source: Source,

@@ -1,4 +1,4 @@
-//! What may be asked of a search, and within which bounds?
+//! The options of a search, and their bounds.
 
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ pub const MAX_LIMIT: usize = 1_000_000;
 /// Bytes of the longest query.
 pub const MAX_QUERY_BYTES: usize = 16 * 1024 * 1024;
 
-/// How hits are scored.
+/// A way to score hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ranker {
     /// BM25 over terms of passages, names and dates, lifted by neighbours, on the query's ceiling.
@@ -53,7 +53,7 @@ impl Ranker {
     }
 }
 
-/// How `Fused` makes one score of two.
+/// A way to make one score of two, for `Fused`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fusion {
     /// By z-scores over the entries of the session: how far an entry stands out on either side.
@@ -111,7 +111,7 @@ impl FromStr for Ranker {
     }
 }
 
-/// What is behind the cosine.
+/// The index that the ranker `Cosine` searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchIndex {
     /// Inverted lists: every entry that shares a bucket with the query, at its exact distance.
@@ -121,27 +121,27 @@ pub enum SearchIndex {
     Graph(NewGraph),
 }
 
-/// What a search returns, besides what it searches for.
+/// The options of a search; the query itself is apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
     /// At most this many hits; 0 gives none, more than [`MAX_LIMIT`] gives that many.
     pub limit: i64,
-    /// How hits are scored.
+    /// The ranker that scores hits.
     pub ranker: Ranker,
-    /// What the ranker `Cosine` looks into; others have an index of their own.
+    /// The index that the ranker `Cosine` searches; other rankers have their own.
     pub index: SearchIndex,
     /// Leaves out hits with a lower score, 0 to 1.
     pub min_score: f64,
     /// Whether hits say how their scores came about.
     pub explain: bool,
-    /// What age takes of a score; None is the ranker's own habit: nothing but for `Hybrid`.
+    /// The decay of scores by age; None is the default of the ranker: `Hybrid` has one, others have none.
     pub decay: Option<Decay>,
-    /// The time from which ages are counted, and at which what has expired is not found, in milliseconds since
-    /// 1970.
+    /// The time of the search, in milliseconds since 1970: ages are counted from it, and entries that have expired by
+    /// then are not found.
     pub now: i64,
-    /// How `Fused` makes one score of two.
+    /// The way in which `Fused` makes one score of two.
     pub fusion: Fusion,
-    /// Which entries may be found.
+    /// Conditions on entries.
     pub filter: Filter,
 }
 
@@ -176,7 +176,7 @@ impl SearchOptions {
         }
     }
 
-    /// The same, of the exact index where a graph would lead to entries that may not be found.
+    /// The same, but with the exact index if there is a filter: a graph might lead to too few entries that pass it.
     pub(super) fn of_filter(&self) -> Self {
         let mut options = self.clone();
         if !self.filter.is_none() {
@@ -185,7 +185,7 @@ impl SearchOptions {
         options
     }
 
-    /// How many hits are wanted of a search for `query`.
+    /// The limit of hits, if `query` and the options are within bounds.
     pub(super) fn check(&self, query: &str) -> Result<usize> {
         if query.len() > MAX_QUERY_BYTES {
             return Err(invalid(format!(

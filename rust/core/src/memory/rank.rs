@@ -1,4 +1,4 @@
-//! Which entries of a session are best, by which ranker?
+//! Ranks the entries of a session, by each ranker.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Analysis {
         }
     }
 
-    /// What age takes of a score.
+    /// The decay of scores by age.
     fn decay(&self, options: &SearchOptions) -> Option<Decay> {
         let own = match self {
             Self::Hybrid(..) => Some(Decay::DOCUMENTED),
@@ -60,18 +60,18 @@ impl Analysis {
     }
 }
 
-/// What a score was made of, as far as its ranker looks at it.
+/// The parts of a score, as far as its ranker has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Parts {
     /// The cosine of the hashed term frequencies.
     pub(super) cosine: f64,
-    /// How near its vectors are.
+    /// The nearest vector of the entry.
     pub(super) near: Option<Near>,
     /// Its place by terms and by vectors, from 1.
     pub(super) ranks: [Option<u32>; 2],
     /// The part of the query's best BM25 that the entry has.
     pub(super) share: f64,
-    /// What its age left of the score.
+    /// The factor that age left of the score.
     pub(super) decay: f64,
 }
 
@@ -109,30 +109,30 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
-/// What a ranking came to.
+/// The result of a ranking.
 pub(super) struct Ranking {
     /// The best first.
     pub(super) best: Vec<Ranked>,
-    /// Who ranked: terms, where there is no vector to compare with.
+    /// The ranker that scored: `Lexical` if there is no vector to compare with.
     pub(super) ranker: Ranker,
-    /// Entries that have no vector yet, where vectors were looked at.
+    /// The number of entries without a vector, if the ranker uses vectors.
     pub(super) lacking: usize,
-    /// What z-scores were made of.
+    /// Both sides of z-scores.
     pub(super) sides: Option<Sides>,
 }
 
-/// The best entries so far, each with what its age left of its score.
+/// The best entries so far.
 struct Best<'a> {
     scope: &'a Scope,
     decay: Option<Decay>,
     options: &'a SearchOptions,
-    /// Which points may be found.
+    /// Whether a point may be found.
     admits: &'a dyn Fn(u32) -> bool,
     kept: TopK<Ranked>,
 }
 
 impl Best<'_> {
-    /// Gives the least score that is of interest from now on; age only takes from one.
+    /// The least score that may still be among the best; age only lowers a score.
     fn offer(&mut self, point: u32, score: f64, parts: Parts) -> f64 {
         let ranked = self.scope.ranked(point, score, parts);
         let factor = |decay: Decay| decay.factor(ranked.created_at, self.options.now);
@@ -268,8 +268,8 @@ impl Scope {
         }
     }
 
-    /// What the cosine and BM25 say of every entry that one of them finds; what only one side has of an entry
-    /// counts 0 on the other. All are looked at, so what is best does not depend on how many are asked for.
+    /// The cosine and the BM25 share of every entry that either of them finds; the side that did not find it counts 0.
+    /// Every entry is scored, so the best one does not depend on the limit.
     fn sides(&self, query: &Query, row: &SparseRow) -> BTreeMap<u32, Parts> {
         let mut found: BTreeMap<u32, Parts> = BTreeMap::new();
         self.cosine.for_each_match(row, &mut |neighbor| {
@@ -297,7 +297,7 @@ impl Scope {
     }
 }
 
-/// What a score by cosine is made of.
+/// The parts of a score by cosine.
 fn of_distance(distance: f64) -> Parts {
     Parts {
         cosine: 1.0 - distance,

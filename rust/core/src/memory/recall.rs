@@ -1,4 +1,4 @@
-//! What a session has said that fits a query, is not in its context, and is worth bringing back.
+//! Recall: the entries of a session that fit a query well, and are not in its context.
 
 use rusqlite::Transaction;
 
@@ -12,27 +12,27 @@ use crate::memory::store::Store;
 use crate::recall::Detail;
 use crate::sqlite::{StoredEntry, entry, quarantine};
 
-/// What may be recalled.
+/// The conditions of a recall.
 #[derive(Clone, Debug, Default)]
 pub struct RecallOptions {
-    /// How it is searched for.
+    /// The options of the search.
     pub search: SearchOptions,
-    /// The score that the best one must have, else there is none.
+    /// The score that the best hit must reach; otherwise nothing is recalled.
     pub least: f64,
-    /// What the others must have of that score.
+    /// The share of that score that every other hit must reach.
     pub share: f64,
-    /// How far before and after the best one is looked.
+    /// The number of entries on either side of the best hit that are recalled with it.
     pub distance: i64,
-    /// What each step away takes of its score.
+    /// The share of the best hit's score that each step away from it takes.
     pub step: f64,
-    /// What is in context.
+    /// The messages in context.
     pub context: InContext,
 }
 
-/// Which messages of its session stand in the context of who asks.
+/// The messages of the asking session that are in its context.
 #[derive(Clone, Debug, Default)]
 pub struct InContext {
-    /// Where its log ends.
+    /// The end of its log.
     pub end: i64,
     /// The messages that have left, as ranges that ascend and are disjoint.
     pub left: Vec<(i64, i64)>,
@@ -58,32 +58,33 @@ impl InContext {
     }
 }
 
-/// What a recall came to.
+/// The result of a recall.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallFound {
-    /// What was found; each entry once.
+    /// The entries, each once.
     pub details: Vec<Detail>,
-    /// Who ranked, as in [`Found`](super::Found).
+    /// The ranker that scored them, as in [`Found`](super::Found).
     pub ranker: Ranker,
-    /// Whether there was anything to rank.
+    /// Whether the search had any hit.
     pub is_any: bool,
-    /// Entries that have no vector yet, where vectors were looked at.
+    /// The number of entries without a vector, if the ranker uses vectors.
     pub lacking: usize,
-    /// Entries that do not match their checksums, and are not found: those that were met, or set aside.
+    /// The number of entries that do not match their checksums and are not found: met by this search, or set aside
+    /// before.
     pub damaged: usize,
 }
 
-/// What a recall of a namespace came to.
+/// The result of a recall in a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecallAcross {
-    /// What it found.
+    /// The entries.
     Found(RecallFound),
-    /// Messages that have to be read first, as of [`Across::Unread`].
+    /// Messages that the caller reads first, as in [`Across::Unread`].
     Unread(Vec<Unread>),
 }
 
 impl Store {
-    /// What fits `query` well enough; with what was stored directly beside the best of it.
+    /// The entries that fit `query` well enough, and the entries stored directly beside the best of them.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Store {
         }))
     }
 
-    /// The same of all sessions of the namespace of `session`; of its own where it has none. What stands beside
-    /// the best is of the session that said it.
+    /// The same over all sessions of the namespace of `session`, or over itself if it has none. The entries beside the
+    /// best hit are of the session of that hit.
     ///
     /// # Errors
     ///
@@ -163,12 +164,12 @@ impl Store {
 }
 
 impl RecallOptions {
-    /// Whether it is in the context of the session `own`, which asks.
+    /// Whether an entry is in the context of the asking session `own`.
     fn shows(&self, stored: &StoredEntry, own: i64) -> bool {
         stored.session == own && self.context.shows(stored.entry.start, stored.entry.end)
     }
 
-    /// What is relevant of `hits`, and what stands beside the best of it.
+    /// The relevant ones of `hits`, and the entries beside the best of them.
     fn details(
         &self,
         transaction: &Transaction<'_>,
@@ -188,7 +189,7 @@ impl RecallOptions {
         Ok(details)
     }
 
-    /// Those that are not in context: the best of them decides whether there is any.
+    /// The hits that are not in context and score enough; the best of them decides whether there is any.
     fn relevant(&self, mut hits: Vec<Hit>, own: i64) -> Vec<Hit> {
         hits.retain(|hit| !self.shows(&hit.stored, own));
         let mut least = self.least;
@@ -199,7 +200,7 @@ impl RecallOptions {
         hits
     }
 
-    /// Adds what stands beside the best, up to what is in context on either side.
+    /// Adds the entries beside the best hit; on either side an entry that is in context ends them.
     fn add(
         &self,
         details: &mut Vec<Detail>,
@@ -225,9 +226,9 @@ impl RecallOptions {
     }
 }
 
-/// The entries of the session that were stored directly before and after `id`, each with how far that is: those
-/// before it first, the nearest first. A place without one, or with one that is damaged or has expired, ends its
-/// side.
+/// The entries of the session that were stored directly before and after `id`, each with its distance: first the
+/// entries before, then those after, each side the nearest first. An id without an entry, or whose entry is damaged or
+/// has expired, ends its side.
 fn beside(
     transaction: &Transaction<'_>,
     session: i64,

@@ -1,4 +1,4 @@
-//! Which stores are open in this process? Two handles on one file share one store.
+//! The stores that are open in this process. Two handles on one file share one store.
 //!
 //! So they share its indexes and its writer, and a session is never indexed twice. A store whose file was replaced is
 //! shared no more: who opens its path has the file that is there now.
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::fork;
 use crate::memory::store::Store;
 
-/// What a shared store is known by. A process that was forked knows none of its parent's.
+/// The key of a shared store. A process that was forked has none of its parent's stores.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) file: PathBuf,

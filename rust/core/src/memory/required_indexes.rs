@@ -31,7 +31,7 @@ impl RequiredIndexes {
         buckets: true,
         ..Self::NOTHING
     };
-    /// What an exact search may need.
+    /// The indexes that an exact search may need.
     pub(super) const BOTH: Self = Self {
         terms: true,
         buckets: true,

@@ -6,7 +6,7 @@ use crate::memory::log::{Committed, Write};
 use crate::memory::store::Store;
 use crate::sqlite::{NewCompaction, NewEntry, NewMessage, compactions, leaving, log};
 
-/// What a rewrite changes, all of it in one transaction.
+/// The changes of a rewrite, all in one transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewrite<'a> {
     /// The compactions whose entries are taken back: the new view does not stand on them.
@@ -20,7 +20,7 @@ pub struct Rewrite<'a> {
     pub messages: &'a [NewMessage],
     /// The new view.
     pub row: &'a NewCompaction,
-    /// What is to be found beside it; an entry that the session has already keeps its id.
+    /// The entries to be found beside it; an entry that the session has already keeps its id.
     pub entries: &'a [NewEntry],
 }
 

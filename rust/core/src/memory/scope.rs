@@ -16,17 +16,17 @@ use crate::sqlite::SessionRow;
 /// The mark of a scope that is being changed. If the change fails halfway, the scope is built again.
 pub(super) const NO_REVISION: i64 = -1;
 
-/// Entries that are worth a cache: fewer are analysed in a few milliseconds.
+/// The least number of entries that gets a cache: fewer are analysed in a few milliseconds.
 const FEWEST: usize = 512;
-/// A cache is written anew when it lacks one of so many entries.
+/// A cache is written again when it lacks more than one of so many entries.
 const GROWTH: usize = 8;
 
-/// What the indexes of one session hold.
+/// The sizes of the indexes of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexSizes {
     /// Terms of all passages, repetitions included.
     pub words: u64,
-    /// Different ones.
+    /// Different terms.
     pub terms: usize,
     /// Pairs of a term and a passage that has it.
     pub term_postings: usize,
@@ -36,29 +36,29 @@ pub struct IndexSizes {
     pub cached: usize,
 }
 
-/// One session, indexed as it was at one revision, by those indexes that something needed so far.
+/// The indexes of one session, as it was at one revision. Only indexes that a search has needed are there.
 pub(super) struct Scope {
     pub(super) hash_rule: HashRule,
     pub(super) session: i64,
     pub(super) revision: i64,
-    /// Entries that left are noticed by this: their places are not known.
+    /// A session of another epoch has lost entries: the scope is then built again.
     pub(super) epoch: i64,
     /// Id and time of each point, ids ascending.
     pub(super) entries: Vec<(EntryId, i64)>,
-    /// Which of them expire.
+    /// The entries that expire.
     pub(super) expiry: Expiry,
     /// Damaged rows of the session, which are in no index; ids ascending.
     pub(super) damaged: Vec<EntryId>,
-    /// The indexes that there are: of all entries, where the scope is of a state. Others are empty.
+    /// The indexes that were made. Others are empty.
     pub(super) made: RequiredIndexes,
     pub(super) lexical: LexicalIndex,
     pub(super) cosine: HashedTfIndex,
-    /// Vectors of an embedder, once a search wanted them.
+    /// The vectors of an embedder, once a search needed them.
     pub(super) dense: Option<Dense>,
-    /// Where a search asked for one.
+    /// The graph, once a search needed it.
     pub(super) graph: Option<Graph>,
     pub(super) kept: Kept,
-    /// Of the first entries, once a filter asked for them.
+    /// The roles, kinds and names of the first entries, once a filter needed them.
     pub(super) labels: Labels,
     /// When it was last searched, on a clock that counts searches.
     used: AtomicU64,
@@ -67,7 +67,7 @@ pub(super) struct Scope {
 /// Counts searches.
 static CLOCK: AtomicU64 = AtomicU64::new(0);
 
-/// For how many of the entries, the first ones, a cache has the postings of terms, and those of buckets.
+/// The numbers of entries, from the first on, whose postings of terms and of buckets a cache has.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     terms: AtomicUsize,
@@ -75,7 +75,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Remembers what is in a cache that is used, or was written.
+    /// Notes the content of a cache that was read or written.
     pub(super) fn set(&self, snapshot: &Snapshot) {
         let len = |is_there| if is_there { snapshot.entries.len() } else { 0 };
         self.terms.store(len(snapshot.has.terms), Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Scope {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether so much was analysed that is in no cache that one is worth writing.
+    /// Whether enough was analysed since the last cache to write a new one.
     pub(super) fn is_worth_keeping(&self) -> bool {
         let [terms, buckets] = self.kept.lens();
         let is_worth = |kept| is_worth(self.entries.len(), kept);
@@ -153,7 +153,7 @@ impl Scope {
         .without(self.made)
     }
 
-    /// What a cache of it has.
+    /// The content of a cache of it.
     pub(super) fn snapshot(&self) -> Snapshot {
         Snapshot {
             hash_rule: self.hash_rule,
@@ -168,7 +168,7 @@ impl Scope {
         }
     }
 
-    /// Remembers that a cache has it as it was then.
+    /// Notes that a cache has this snapshot.
     pub(super) fn keeps(&self, snapshot: &Snapshot) {
         if (self.session, self.epoch) == (snapshot.session, snapshot.epoch) {
             self.kept.set(snapshot);
@@ -180,7 +180,7 @@ impl Scope {
         self.session == row.id && self.revision == row.revision
     }
 
-    /// The indexes that there are.
+    /// The indexes that were made.
     pub(super) fn made(&self) -> RequiredIndexes {
         RequiredIndexes {
             graph: self.graph.as_ref().map(Graph::kind),
@@ -189,7 +189,7 @@ impl Scope {
         }
     }
 
-    /// Whether there are the indexes that something needs.
+    /// Whether all of the needed indexes were made.
     pub(super) fn has(&self, needs: RequiredIndexes) -> bool {
         needs.without(self.made()).is_nothing()
     }
@@ -200,7 +200,7 @@ impl Scope {
         known.is_some_and(|dense| (dense.embedder, dense.revision) == (embedder, revision))
     }
 
-    /// Which points a filter admits that have not expired at `now`.
+    /// Whether a point passes the filter and has not expired at `now`.
     pub(super) fn admitted<'a>(
         &'a self,
         filter: &Filter,
@@ -219,7 +219,7 @@ impl Scope {
         }
     }
 
-    /// How many rows of the session it has seen.
+    /// The number of rows of the session that it has read.
     pub(super) fn found(&self) -> usize {
         self.entries.len() + self.damaged.len()
     }
@@ -234,12 +234,12 @@ impl Scope {
         self.entries.iter().map(|&(id, _)| id)
     }
 
-    /// How the lexical score of a point came about.
+    /// The parts of the lexical score of a point.
     pub(super) fn why(&self, query: &Query, point: u32) -> Why {
         self.lexical.why(query, point)
     }
 
-    /// How it would, without those that stand beside it and without its day.
+    /// The same without the neighbours of the entry and without its day.
     pub(super) fn why_alone(&self, query: &Query, point: u32) -> Why {
         self.lexical.why_alone(query, point)
     }
@@ -263,7 +263,7 @@ impl Scope {
         self.entries[point as usize].0
     }
 
-    /// What its indexes hold.
+    /// The sizes of its indexes.
     pub(super) fn sizes(&self) -> IndexSizes {
         let passages = self.lexical.passages();
         IndexSizes {

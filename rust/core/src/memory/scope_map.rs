@@ -1,4 +1,4 @@
-//! Which sessions are indexed in memory, and which namespaces? And which of them have to go, so that others fit?
+//! The indexes in memory: of sessions and of namespaces. The least recently searched leave when they take too much.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::id::SessionId;
 use crate::memory::namespace::Namespace;
 use crate::memory::scope::Scope;
 
-/// Bytes that the indexes of a store may take in memory, about, whoever opened it how often.
+/// Bytes that the indexes of a store may take in memory, about, however often it was opened.
 pub const MAX_INDEX_BYTES: usize = 256 << 20;
 
-/// Bytes of a scope beside its indexes: its own fields, its name, and what the allocator adds to the pieces of a
-/// small one. So much is what 4,000 sessions of 100 entries took beside what their indexes say.
+/// Bytes of a scope beside its indexes: its own fields, its name, and the overhead of the allocator. Measured with
+/// 4,000 sessions of 100 entries.
 const OWN_BYTES: usize = 40 << 10;
 
-/// What is left, of eighths, once something has to go: so not every search looks for what goes.
+/// The eighths of the limit that indexes take after some had to leave, so that not every search drops one.
 const LEFT: usize = 7;
 
-/// An index that is counted, from when it was measured until nobody has it any more.
+/// An index whose bytes are counted, from its measuring until nobody holds it any more.
 pub(super) struct Counted<T> {
     index: RwLock<T>,
     bytes: AtomicUsize,
-    /// Those of all indexes of the store.
+    /// The bytes of all indexes of the store.
     total: Arc<AtomicUsize>,
 }
 
 impl<T> Counted<T> {
-    /// Notes what it takes now.
+    /// Notes the bytes that it takes now.
     pub(super) fn measure(&self, bytes: usize) {
         let bytes = bytes + OWN_BYTES;
         self.total.fetch_add(bytes, Ordering::Relaxed);
@@ -67,16 +67,16 @@ pub(super) enum Leaving {
     Namespace(String),
 }
 
-/// The scopes that were needed so far. The map is locked for a look-up only, never while a scope works.
+/// The scopes that searches have needed so far. The map is locked for a look-up only, never while a scope works.
 pub(super) struct ScopeMap {
     hash_rule: HashRule,
     scopes: RwLock<HashMap<SessionId, HeldScope>>,
     namespaces: RwLock<HashMap<String, HeldNamespace>>,
     /// The keys of sessions, and their namespaces, as far as they were searched.
     members: RwLock<HashMap<SessionId, (i64, Arc<str>)>>,
-    /// Bytes of all indexes, those included that a search still has and the map has not.
+    /// Bytes of all indexes, indexes included that left the map while a search still holds them.
     total: Arc<AtomicUsize>,
-    /// Bytes that they may take.
+    /// The limit of these bytes.
     most: AtomicUsize,
 }
 
@@ -103,8 +103,8 @@ impl ScopeMap {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// What has to go, where the indexes take more than they may: those that were not searched for longest, but for
-    /// the one that was searched last.
+    /// The indexes that must leave, if all together take too many bytes: the least recently searched. The most recently
+    /// searched index stays.
     pub(super) fn leaving(&self) -> Vec<Leaving> {
         let most = self.most.load(Ordering::Relaxed);
         if self.bytes() <= most {
@@ -112,7 +112,7 @@ impl ScopeMap {
         }
         let mut held = Vec::new();
         for (name, scope) in self.scopes.read().iter() {
-            // One that is being made has not been measured yet, and is not the one that was used least.
+            // A locked scope is being made or changed: it was not measured yet, and is not the least recently used.
             if let Some(known) = scope.try_read() {
                 let bytes = scope.bytes.load(Ordering::Relaxed);
                 held.push((known.used(), bytes, Leaving::Session(name.clone())));
@@ -126,7 +126,7 @@ impl ScopeMap {
         }
         held.sort_unstable_by_key(|&(used, ..)| used);
         held.pop();
-        // What is not in the map any more goes by itself.
+        // An index that left the map before is freed by the search that holds it.
         let mut over = self.bytes().saturating_sub(most / 8 * LEFT);
         let mut leaving = Vec::new();
         for (_, bytes, each) in held {
@@ -164,12 +164,12 @@ impl ScopeMap {
         Arc::clone(scope)
     }
 
-    /// The sessions that have one.
+    /// The sessions that have a scope.
     pub(super) fn sessions(&self) -> Vec<SessionId> {
         self.scopes.read().keys().cloned().collect()
     }
 
-    /// How many damaged entries all scopes together leave out.
+    /// The number of damaged entries that all scopes together leave out.
     pub(super) fn damaged(&self) -> usize {
         let scopes: Vec<_> = self.scopes.read().values().cloned().collect();
         scopes
@@ -224,7 +224,7 @@ impl ScopeMap {
         self.members.write().clear();
     }
 
-    /// Lets go of the session's scope. Who still searches it finds the session gone.
+    /// Drops the session's scope. A search that still holds it finds that it is not current.
     pub(super) fn remove(&self, session: &SessionId) {
         self.scopes.write().remove(session);
     }

@@ -16,36 +16,36 @@ use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// The entry. Of a message that is still in the context of its session, and has none: the id 0.
+    /// The entry. A message that is still in the context of its session has no entry: its id is 0.
     pub stored: StoredEntry,
     /// The session that said it, where several were searched.
     pub session: Option<String>,
-    /// 0..1, higher is better; what it means is the ranker's.
+    /// 0..1, higher is better. Each ranker has its own scale.
     pub score: f64,
-    /// What its age left of the score: 1 for all of it.
+    /// The factor that age left of the score; 1 takes nothing.
     pub decay: f64,
-    /// How it came about, where that was asked for.
+    /// The parts of the score, if they were asked for.
     pub explanation: Option<Explanation>,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The best first.
     pub hits: Vec<Hit>,
-    /// Who ranked them: `Lexical` where `Dense` or `Fused` was asked for and there is no vector to compare
-    /// with.
+    /// The ranker that scored them: `Lexical` where `Dense` or `Fused` was asked for and there is no vector to
+    /// compare with.
     pub ranker: Ranker,
-    /// Entries of the session that have no vector yet, where vectors were looked at.
+    /// The number of entries of the session without a vector, if the ranker uses vectors.
     pub lacking: usize,
 }
 
-/// What a search came to, and the state of the database that it was of.
+/// The result of a search, and the state of the database that it read.
 pub(super) struct Looked<'a, 'b> {
     pub(super) transaction: &'a Transaction<'b>,
     /// The key of the session.
     pub(super) session: i64,
-    /// Entries of it that do not match their checksums: those that were met.
+    /// The number of its entries that did not match their checksums.
     pub(super) damaged: usize,
     pub(super) found: Found,
 }
@@ -67,9 +67,9 @@ impl Store {
         Ok(self.find(session, query, None, options)?.hits)
     }
 
-    /// The same, with what `Dense` and `Fused` need: the query as the store's embedder sees it.
+    /// The same, with the vector of the query by the store's embedder, for `Dense` and `Fused`.
     ///
-    /// Without it, or where it is of another embedder than the vectors, terms rank.
+    /// Without a vector, or with a vector of another embedder, terms rank.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Store {
         }))
     }
 
-    /// The same, and `then` with it; None for a session that does not exist, and where nothing was asked for.
+    /// The same, and then calls `then` with the result; None for an unknown session, and for a limit of 0.
     pub(super) fn look<T>(
         &self,
         session: &SessionId,

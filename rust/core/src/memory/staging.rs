@@ -15,7 +15,7 @@ use crate::sqlite::{NewEntry, Stage, StageState, StagedEntry, session, stage};
 /// Bytes of the longest fingerprint.
 pub const MAX_FINGERPRINT_BYTES: usize = 1024;
 
-/// What a reconciliation did.
+/// The result of a reconciliation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
     /// Tokens of batches that waited, were committed, and are found now.

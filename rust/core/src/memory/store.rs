@@ -17,11 +17,11 @@ use crate::memory::scope_map::ScopeMap;
 use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
 
-/// How long who writes waits for a scope, while all others who write wait for him: longer than a search takes, and
-/// shorter than the making of an index. A scope that was not told catches up when it is next needed.
+/// How long a writer waits for the lock of a scope, while all other writers wait for it: longer than a search takes,
+/// and shorter than building an index takes. A scope that the writer could not tell catches up at its next search.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What is remembered of sessions, in one file. Safe to use from many threads.
+/// The memory of sessions, in one file. Safe to use from many threads.
 pub struct Store {
     pub(super) database: Database,
     pub(super) scopes: ScopeMap,
@@ -80,7 +80,7 @@ impl Store {
         self.database.suspend(deadline)
     }
 
-    /// Nothing, if the store was made with that rule, or the caller does not care.
+    /// Refuses a rule that is not the store's; None is accepted.
     pub(super) fn accepts(&self, asked: Option<HashRule>) -> Result<()> {
         let stored = self.hash_rule;
         match asked.filter(|&asked| asked != stored) {
@@ -109,11 +109,12 @@ impl Store {
         self.database.is_read_only()
     }
 
-    /// Writes `entries`, and whatever `also` writes of the session, in one transaction, then indexes them.
+    /// Writes `entries`, and the changes that `also` makes to the session, in one transaction, then indexes the
+    /// entries.
     ///
-    /// `also` gives the compaction that discarded them, if one did. The id of each entry, None for a blank
-    /// one, which is not stored; an entry that the session has already keeps its id. What is written to a
-    /// session that was dropped is accepted as nothing.
+    /// `also` gives the compaction that discarded the entries, if there is one. Returns the id of each entry, None
+    /// for a blank entry, which is not stored. An entry that the session has already keeps its id. A session that
+    /// was deleted accepts the write, and stores nothing.
     pub(super) fn write_entries(
         &self,
         session: &SessionId,
@@ -122,10 +123,10 @@ impl Store {
     ) -> Result<Vec<Option<EntryId>>> {
         check(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
-        // Before the transaction, for the indexes that there are: one that was not needed yet, or comes in
-        // between, is made of rows.
+        // Analysed before the transaction, and only for the indexes in memory: an index that a later search needs,
+        // or makes meanwhile, reads the rows.
         let needs = match self.scopes.get(session) {
-            // One that is being made just now is not waited for: it finds what is new when it is next needed.
+            // A scope that is being made just now is not waited for: it catches up at its next search.
             Some(scope) => match scope.try_read_for(MOMENT) {
                 Some(scope) => scope.made(),
                 None => RequiredIndexes::NOTHING,
@@ -152,8 +153,8 @@ impl Store {
         let Some((before, after, placed)) = written else {
             return Ok(vec![None; entries.len()]);
         };
-        // The writer is still held, so scopes see commits in their order. One that entries left begins anew
-        // when it is next needed.
+        // The writer is still held, so scopes see commits in their order. A scope that lost entries is built again
+        // at its next search.
         if before.epoch == after.epoch
             && let Some(held) = self.scopes.get(session)
             && let Some(mut scope) = held.try_write_for(MOMENT)
@@ -182,7 +183,7 @@ impl Store {
     }
 }
 
-/// What a new store remembers of how its rows are to be read.
+/// The settings that a new store keeps, by which its rows are read later.
 fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 4] {
     [
         (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),

@@ -6,7 +6,7 @@ use crate::memory::options::invalid;
 use crate::memory::store::Store;
 use crate::sqlite::{EmbedderRow, StoredEntry, vectors};
 
-/// How many entries have vectors.
+/// The numbers of entries with and without vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Embedded {
     /// Entries that have.
@@ -72,7 +72,7 @@ impl Store {
         })
     }
 
-    /// How many entries have vectors, and how many have none.
+    /// The numbers of entries with and without vectors.
     ///
     /// # Errors
     ///

@@ -244,6 +244,23 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_id_ties_to_the_call_of_that_id_and_otherwise_to_the_message_that_had_it_last() {
+        let mut keys = Keys::default();
+        let (called, shared) = (keys.id(b"called"), keys.id(b"shared"));
+        let mut lines = Lines::default();
+        lines.push(line(Role::Assistant), &[Tie::Shared(shared)]); // 0
+        lines.push(line(Role::Assistant), &[Tie::Call(called)]); // 1
+        lines.push(line(Role::User), &[]); // 2
+        lines.push(line(Role::Tool), &[Tie::Shared(called)]); // 3
+        lines.push(line(Role::Tool), &[Tie::Shared(shared)]); // 4
+        lines.push(line(Role::Tool), &[Tie::Result(called)]); // 5
+        let outline = Outline::new(lines, keys.count());
+        assert_eq!(outline.group_ending_at(4), Some(vec![0, 4]));
+        assert_eq!(outline.group_ending_at(5), Some(vec![1, 3, 5]));
+        assert_eq!(outline.group_ending_at(2), Some(vec![2]));
+    }
+
+    #[test]
     fn nothing_has_an_outline_too() {
         let outline = Outline::new(Lines::default(), 0);
         assert!(outline.turns().is_empty() && !outline.in_flight());

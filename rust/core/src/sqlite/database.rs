@@ -1,5 +1,5 @@
-//! One file, opened: a connection that writes, those that read, and whole transactions on all of them. Or a database
-//! in memory, with one connection for both.
+//! An open database file: a connection that writes, connections that read, and transactions on them. Or a database in
+//! memory, with one connection for both.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -21,10 +21,10 @@ use crate::sqlite::{connection, meta, modes, repair};
 /// Bytes of the smallest page: no SQLite database is shorter, unless it is empty.
 const SMALLEST_PAGE: u64 = 512;
 
-/// What a database in memory is called.
+/// The name of a database in memory.
 const MEMORY: &str = ":memory:";
 
-/// What the log beside a file is called, and the memory that processes share.
+/// The suffixes of the write-ahead log beside the file, and of the memory that processes share.
 pub(super) const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// The database of a store.
@@ -38,14 +38,14 @@ pub(crate) struct Database {
 enum Connections {
     File {
         place: Box<Place>,
-        /// Closed before the writer: who closes last empties the write-ahead log into the file, and only a
-        /// writer can.
+        /// Closed before the writer: the connection that closes last moves the write-ahead log into the file, and
+        /// only a writer can.
         readers: Readers,
         writer: Option<Mutex<WriteConnection>>,
     },
     Memory {
-        /// Held by who writes. The connection is locked for a transaction only, so that who writes may wait
-        /// for those who search, who read.
+        /// Held by a writer. The connection itself is locked for one transaction only, so that a writer may wait
+        /// for a search, which reads.
         turn: Mutex<()>,
         connection: Mutex<Connection>,
     },
@@ -68,7 +68,7 @@ enum Held<'database> {
 impl Database {
     /// Opens the file; a new store is made where there is none, remembering `birth`, and readable as `mode` says.
     ///
-    /// A file that cannot be written, and one with more names than one, is opened for reading.
+    /// A file that cannot be written is opened for reading, and so is a file with several names (hard links).
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ impl Database {
         let mut open_reader: readers::Open = connection::readable;
         let reader = match connection::readable(file) {
             Ok(reader) => reader,
-            // Where nothing can be created beside the file, SQLite cannot read a store that was closed
-            // well. The file is then complete by itself; with a log beside it, it would not be.
+            // If no file can be created beside it, SQLite cannot read a store that was closed cleanly. Without a
+            // log beside it, the file is complete by itself.
             Err(error) if is_unwritable(&error) && !has_log(file) => {
                 open_reader = connection::immutable;
                 connection::immutable(file).map_err(|error| refused(file, error))?
@@ -177,7 +177,7 @@ impl Database {
         })
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub(crate) fn file(&self) -> &Path {
         &self.file
@@ -207,12 +207,12 @@ impl Database {
             .sum()
     }
 
-    /// What was decided about `key` when the store was made.
+    /// The value of the setting `key`, which the store was made with.
     pub(crate) fn meta(&self, key: &'static str) -> Result<String> {
         self.read(|transaction| meta::get(transaction, key))
     }
 
-    /// Sees to it that `key` has that value, unless the database is only to be read.
+    /// Sets `key` to that value, unless the database is open for reading only.
     pub(crate) fn remember(&self, key: &'static str, value: &str) -> Result<()> {
         let is_so = || self.read(|transaction| meta::find(transaction, key));
         if self.is_read_only() || is_so()?.as_deref() == Some(value) {
@@ -296,13 +296,13 @@ impl Database {
         is_current
     }
 
-    /// Closes the connections until they are next needed, and leaves the log as it is; whether all are closed by
-    /// `deadline`. Those that work is under way on are not.
+    /// Closes the connections until they are next needed, and leaves the log as it is. True if all of them were idle
+    /// and closed by `deadline`.
     pub(crate) fn suspend(&self, deadline: Instant) -> bool {
         self.close(None, deadline)
     }
 
-    /// The same, for who holds the connection that writes.
+    /// The same; `held` is the connection that writes, where the caller has its lock.
     fn close(&self, held: Option<&mut WriteConnection>, deadline: Instant) -> bool {
         let Connections::File {
             place,
@@ -325,8 +325,8 @@ impl Database {
         is_closed
     }
 
-    /// Lets go of a file that was replaced. What this process wrote last must not get into the one that is there
-    /// now: the log that belongs to the old one is put aside.
+    /// Closes a file that was replaced by another one. The last writes of this process must not get into the new
+    /// file: the log that belongs to the old file is renamed.
     fn abandon(&self, held: Option<&mut WriteConnection>) {
         let Connections::File { place, .. } = &self.connections else {
             return;
@@ -334,7 +334,7 @@ impl Database {
         let is_ours = place.is_replaced() && place.has_own_log();
         if self.close(held, Instant::now()) && is_ours {
             for suffix in BESIDE {
-                // One that is not there, or cannot be moved, stays as it is.
+                // A file that is not there, or cannot be moved, stays as it is.
                 let aside = beside(&self.file, &format!("{suffix}-replaced"));
                 let _ = std::fs::rename(beside(&self.file, suffix), aside);
             }
@@ -375,7 +375,7 @@ impl Writer<'_> {
 }
 
 impl Writer<'_> {
-    /// Runs `work`, which is no transaction, on the connection.
+    /// Runs `work` on the connection, outside a transaction.
     pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &mut self.held {
             Held::Memory { connection, .. } => work(&mut connection.lock()),
@@ -401,7 +401,7 @@ impl Database {
         })
     }
 
-    /// Copies what it can of the log into the file, on a connection of its own: nobody waits for it.
+    /// Copies as much of the log as possible into the file, on a connection of its own, so that nobody waits for it.
     pub(super) fn copy_log(&self) -> Result<()> {
         let Connections::File { place, .. } = &self.connections else {
             return Ok(());
@@ -428,10 +428,10 @@ impl Database {
     }
 }
 
-/// Looks at an existing file without touching it or anything beside it.
+/// Looks at an existing file without changing it or any file beside it.
 ///
-/// With what the file holds, where it is a store without a log. None where that does not tell: a creation that
-/// was killed leaves a journal that only a writer can roll back.
+/// Gives the kind of the file, and the content of a store that has no log. The kind is None if only a writer can tell:
+/// a process that was killed while it made the store leaves a journal, which only a writer can roll back.
 fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
     match file.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -478,7 +478,7 @@ fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
     }
 }
 
-/// Nothing, if the file ends where a page does. SQLite reads what is missing of its last page as zeros.
+/// Refuses a file that ends inside a page: SQLite would read the missing rest of the page as zeros.
 fn check_end(connection: &Connection, file: &Path) -> Result<()> {
     let read = |error| refused(file, error);
     let page: u32 = connection
@@ -493,7 +493,7 @@ fn check_end(connection: &Connection, file: &Path) -> Result<()> {
     Err(unopened(file, &why))
 }
 
-/// Nothing, if no commit would be lost that stands in the log behind a damaged part of it.
+/// Refuses a log with commits behind a damaged part: SQLite would drop these commits.
 fn check_log(file: &Path) -> Result<()> {
     let log = beside(file, "-wal");
     let damage = wal::damage(&log);
@@ -511,7 +511,7 @@ fn check_log(file: &Path) -> Result<()> {
         .with("path", log.to_string_lossy().into_owned()))
 }
 
-/// Whether the file alone is not the whole story.
+/// Whether a log or journal beside the file holds a part of the data.
 fn has_log(file: &Path) -> bool {
     ["-wal", "-journal"]
         .iter()

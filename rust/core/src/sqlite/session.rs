@@ -1,4 +1,4 @@
-//! Where does a session stand? Its version, the end of its log, its current view, the number of its entries.
+//! The row of a session: its version, the end of its log, its current view, the number of its entries.
 
 use rusqlite::{Connection, Row, Transaction, params};
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,10 +28,10 @@ macro_rules! select {
 /// Every row, to be checked.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// The place of the checksum in what `select` gives.
+/// The place of the checksum among the columns of `select`.
 const CHECKSUM: usize = 19;
 
-/// What a writer says that it stands on, and a reader asks for: two that are equal are of one state.
+/// The version of a session. A writer names the version that it has read. Two equal versions are of one state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionVersion {
     /// The sequence number that the next message gets.
@@ -40,18 +40,18 @@ pub struct SessionVersion {
     pub head: Option<i64>,
     /// How often messages or derived texts were forgotten, or a past was rewritten.
     pub redactions: i64,
-    /// How often anything of what the session itself keeps was written.
+    /// How often the session's own state was written: log, view, clock or settings.
     pub counter: i64,
 }
 
 /// A row of `session`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionRow {
-    /// Its key; what other tables call it.
+    /// Its key, by which other tables name it.
     pub id: i64,
     /// Its name.
     pub name: String,
-    /// What it shares facts with others in; empty for none.
+    /// The namespace that it shares with other sessions; empty for none.
     pub namespace: String,
     /// The sequence number that the next message gets.
     pub next_seq: i64,
@@ -61,11 +61,11 @@ pub(crate) struct SessionRow {
     pub compactions: i64,
     /// Raised by every write of entries: an index of another revision is stale.
     pub revision: i64,
-    /// Raised when entries leave: an index of another epoch cannot catch up by reading what is new.
+    /// Raised when entries leave: an index of another epoch cannot catch up by reading the new entries.
     pub epoch: i64,
-    /// Raised when messages are forgotten: a view that was read before holds what is gone.
+    /// Raised when messages are forgotten: a view that was read before still holds them.
     pub redactions: i64,
-    /// Raised by every write of what the session itself keeps.
+    /// Raised by every write of the session's own state.
     pub counter: i64,
     /// The caller's id of the last such write.
     pub write_id: i64,
@@ -73,9 +73,9 @@ pub(crate) struct SessionRow {
     pub dropped: bool,
     /// The compaction whose view is current.
     pub head: Option<i64>,
-    /// The caller's own state, written with whatever it commits.
+    /// The caller's own state, stored with each of its commits.
     pub clock: String,
-    /// What the caller settled for the session.
+    /// The caller's settings for the session.
     pub settings: String,
     /// Tokens of all its messages.
     pub tokens: i64,
@@ -98,7 +98,7 @@ impl SessionRow {
         }
     }
 
-    /// Counts a write of what the session itself keeps.
+    /// Counts a write of the session's own state.
     pub(crate) fn count(&mut self, write_id: i64) {
         self.counter += 1;
         self.write_id = write_id;
@@ -120,8 +120,8 @@ pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<O
     }
 }
 
-/// Sessions that were not deleted, in the order of their first writes: at most `limit` of them behind the
-/// first `offset`; those of `namespace` alone, where one is given.
+/// Sessions that were not deleted, in the order of their first writes: at most `limit` of them after the first
+/// `offset`. If `namespace` is given, only its sessions.
 pub(crate) fn page(
     connection: &Connection,
     namespace: Option<&str>,
@@ -140,7 +140,8 @@ pub(crate) fn page(
     Ok(sessions)
 }
 
-/// The first session that was not deleted whose settings have the text `has`, and not `lacks` where that is one.
+/// The first session whose settings have the text `has` and not the text `lacks`, if that is not empty. Deleted
+/// sessions do not count.
 pub(crate) fn with_settings(
     connection: &Connection,
     has: &str,
@@ -154,14 +155,14 @@ pub(crate) fn with_settings(
     rows.next()?.map(read).transpose()
 }
 
-/// What changes when what can be found of a session does: an index of another one is stale.
+/// The state of a session as far as searches depend on it: an index of another standing is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// The key of the session.
     pub id: i64,
     /// The sequence number that its next message gets.
     pub next_seq: i64,
-    /// Of its entries.
+    /// Raised by every write of entries.
     pub revision: i64,
     /// Raised when entries leave.
     pub epoch: i64,
@@ -172,7 +173,7 @@ pub(crate) struct Standing {
 }
 
 impl SessionRow {
-    /// As [`standings`] has it.
+    /// The standing of this row.
     pub(crate) fn standing(&self) -> Standing {
         Standing {
             id: self.id,
@@ -185,9 +186,9 @@ impl SessionRow {
     }
 }
 
-/// The sessions of a namespace, deleted ones included, and what they count, summed up.
+/// The number of sessions of a namespace, deleted sessions included, and the sums of their counters.
 ///
-/// A session keeps its namespace and its row, and what it counts only rises: two that are equal are of one state.
+/// A session keeps its namespace and its row, and its counters only rise. So two equal pulses are of one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pulse([i64; 3]);
 
@@ -202,10 +203,10 @@ pub(crate) fn pulse(connection: &Connection, namespace: &str) -> Result<Pulse> {
     })?)
 }
 
-/// Where the sessions of a namespace stand that were not deleted, by their keys.
+/// The standings of the sessions of a namespace that were not deleted, by key.
 ///
-/// Not compared with checksums, since every search asks: what follows from another standing than before follows
-/// from the row itself, which is.
+/// Every search reads them, so checksums are not compared here. A caller that finds a changed standing reads the whole
+/// row, and that read compares its checksum.
 pub(crate) fn standings(connection: &Connection, namespace: &str) -> Result<Vec<Standing>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, next_seq, revision, epoch, redactions, head FROM session
@@ -224,8 +225,8 @@ pub(crate) fn standings(connection: &Connection, namespace: &str) -> Result<Vec<
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Nothing, if the session is not there by its other index either: else one of the two is damaged, and
-/// the session would be begun again beside itself.
+/// Looks for the session by the other index. If it is there, one of the two indexes is damaged, and the session would
+/// be created a second time: that is refused.
 fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {
     let mut statement =
         connection.prepare_cached("SELECT id, name FROM session WHERE name_hash = ?1")?;
@@ -289,7 +290,7 @@ pub(crate) fn create(
     Ok(row)
 }
 
-/// Writes what may change of a session, and its checksum.
+/// Writes the columns of a session that may change, and its checksum.
 pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()> {
     transaction
         .prepare_cached(
@@ -352,7 +353,7 @@ pub(super) fn hash(name: &str) -> i64 {
     xxh3_64(name.as_bytes()).cast_signed()
 }
 
-/// The hash of the name is left out: it follows from the name, and a wrong one is never believed.
+/// The hash of the name is left out: it follows from the name, and a wrong hash is never believed.
 pub(super) fn checksum(row: &SessionRow) -> Checksum {
     Checksum::of(TABLE)
         .integer(row.id)
