@@ -188,7 +188,8 @@ RUST_FAMILIES = {
     "condense": ["bytes seen tables", "lines"],
     "analyse": [
         "date fold irregular key language memo order passages stop",
-        "function_words normal",
+        "ends function_words",
+        "normal",
         "words",
         "detect",
         "reader",

@@ -8,6 +8,7 @@
 mod analyser;
 mod date;
 mod detect;
+mod ends;
 pub mod fields;
 mod fold;
 mod function_words;
@@ -28,7 +29,7 @@ mod words;
 pub use detect::language_of;
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};
-pub use near::{edits, for_each_correctable};
+pub use near::{Edits, for_each_correctable};
 pub use normal::{Normalizer, hash};
 pub use terms::{
     Alternatives, alternatives, for_each_term, for_each_term_in, terms, terms_into,

@@ -20,40 +20,66 @@ pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     });
 }
 
-/// All words at one edit from `word` that say something, some of them twice.
+/// All words at one edit from a word that say something, some of them twice.
 ///
 /// An edit leaves a letter out, adds or changes one, or swaps two that follow each other. The first letter stays,
 /// unless it is swapped.
-#[must_use]
-pub fn edits(word: &str) -> Vec<String> {
-    let letters: Vec<char> = word.chars().collect();
-    let Some(alphabet) = letters.first().and_then(|&first| alphabet(first)) else {
-        return Vec::new();
-    };
-    let mut edits = Vec::new();
-    let mut offer = |before: &[char], added: &[char], after: &[char]| {
-        let edited: String = before.iter().chain(added).chain(after).collect();
-        if edited != word && !is_stop_word(&edited) {
-            edits.push(edited);
-        }
-    };
-    for at in 0..letters.len() {
-        let (before, after) = letters.split_at(at);
-        if let [one, next, rest @ ..] = after {
-            offer(before, &[*next, *one], rest);
-        }
-        if at > 0 {
-            offer(before, &[], &after[1..]);
-            for added in alphabet.clone() {
-                offer(before, &[added], after);
-                offer(before, &[added], &after[1..]);
+#[derive(Clone, Debug, Default)]
+pub struct Edits {
+    /// One after the other, and where each ends.
+    words: String,
+    ends: Vec<usize>,
+}
+
+impl Edits {
+    /// Those of `word`; none where it begins with no letter of a script that words are corrected in.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        let mut edits = Self::default();
+        let first = word.chars().next();
+        let Some(alphabet) = first.and_then(alphabet) else {
+            return edits;
+        };
+        for (at, letter) in word.char_indices() {
+            let (before, after) = word.split_at(at);
+            let rest = &after[letter.len_utf8()..];
+            if let Some(next) = rest.chars().next() {
+                edits.offer(word, before, &[next, letter], &rest[next.len_utf8()..]);
+            }
+            if at > 0 {
+                edits.offer(word, before, &[], rest);
+                for added in alphabet.clone() {
+                    edits.offer(word, before, &[added], after);
+                    edits.offer(word, before, &[added], rest);
+                }
             }
         }
+        for added in alphabet {
+            edits.offer(word, word, &[added], "");
+        }
+        edits
     }
-    for added in alphabet {
-        offer(&letters, &[added], &[]);
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts
+            .zip(&self.ends)
+            .map(|(&start, &end)| &self.words[start..end])
     }
-    edits
+
+    fn offer(&mut self, word: &str, before: &str, letters: &[char], after: &str) {
+        let start = self.words.len();
+        self.words.push_str(before);
+        self.words.extend(letters);
+        self.words.push_str(after);
+        let edited = &self.words[start..];
+        if edited == word || is_stop_word(edited) {
+            self.words.truncate(start);
+        } else {
+            self.ends.push(self.words.len());
+        }
+    }
 }
 
 /// The letters of the script of a letter, as they are after folding; None for a script that words are not
@@ -75,8 +101,9 @@ mod tests {
 
     fn near(word: &str) -> Vec<String> {
         let normalizer = Normalizer::default();
-        let normal = |word: &String| normalizer.normal(word).into_owned();
-        edits(word).iter().map(normal).collect()
+        let edits = Edits::of(word);
+        let normal = |word| normalizer.normal(word).into_owned();
+        edits.iter().map(normal).collect()
     }
 
     #[test]

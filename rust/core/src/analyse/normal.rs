@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use frostem::{Algorithm, Stemmer};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::ends::may_have_stem;
 use super::irregular::base;
 use super::language::Language;
 
@@ -64,6 +65,11 @@ fn is_latin(c: char) -> bool {
     matches!(c, 'a'..='z' | 'ß'..='ö' | 'ø'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}')
 }
 
+/// Whether a word is of the letters `a` to `z`, and is stemmed.
+fn is_plain(word: &str) -> bool {
+    word.len() <= LONGEST && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
 /// Whether a letter is Cyrillic, Greek, Arabic, or of Devanagari. All of Cyrillic is stemmed as Russian.
 fn is_cyrillic(c: char) -> bool {
     matches!(c, '\u{400}'..='\u{4FF}')
@@ -87,15 +93,32 @@ impl Normalizer {
     pub fn normal<'a>(&self, word: &'a str) -> Cow<'a, str> {
         if self.language == Language::English {
             let word = base(word);
-            if word.len() <= LONGEST && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-                return self.latin.stem(word);
+            if is_plain(word) {
+                return self.stem_if_any(word);
             }
             return self.normal_by_script(word);
         }
+        if is_plain(word) {
+            return self.stem_if_any(word);
+        }
         if word.chars().all(is_latin) && word.chars().count() <= LONGEST {
-            return self.latin.stem(word);
+            return self.stem(word);
         }
         self.normal_by_script(word)
+    }
+
+    /// The stem of a plain word; most are their own, and are not stemmed.
+    fn stem_if_any<'a>(&self, word: &'a str) -> Cow<'a, str> {
+        if may_have_stem(self.language, word.as_bytes()) {
+            self.stem(word)
+        } else {
+            Cow::Borrowed(word)
+        }
+    }
+
+    /// The stem of a word of Latin letters.
+    pub(super) fn stem<'a>(&self, word: &'a str) -> Cow<'a, str> {
+        self.latin.stem(word)
     }
 
     fn normal_by_script<'a>(&self, word: &'a str) -> Cow<'a, str> {

@@ -3,7 +3,9 @@
 //! Nothing is kept for it: the words at one edit are few hundred, and are looked up as any term of a query. Words
 //! that entries have cost nothing.
 
-use crate::analyse::{Normalizer, edits, for_each_correctable, hash};
+use std::borrow::Cow;
+
+use crate::analyse::{Edits, Normalizer, for_each_correctable, hash};
 use crate::bm25::index::Bm25Index;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
@@ -31,11 +33,22 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
     let normalizers: Vec<Normalizer> = languages.map(Normalizer::of).collect();
     let mut corrections: Vec<Correction> = Vec::new();
     for (unknown, word) in unknown {
-        let edits = edits(&word);
-        let mut near: Vec<(u64, &Normalizer, &String)> = Vec::new();
-        for normalizer in &normalizers {
-            let term = |edit: &String| hash(&normalizer.normal(edit));
-            near.extend(edits.iter().map(|edit| (term(edit), normalizer, edit)));
+        let edits = Edits::of(&word);
+        let mut near: Vec<(u64, &Normalizer, &str)> = Vec::new();
+        for edit in edits.iter() {
+            let own = hash(edit);
+            // Most words are their own normal form in most languages.
+            let term = |normalizer: &Normalizer| match normalizer.normal(edit) {
+                Cow::Borrowed(normal) if normal == edit => own,
+                normal => hash(&normal),
+            };
+            let first = near.len();
+            for normalizer in &normalizers {
+                let term = term(normalizer);
+                if near[first..].iter().all(|&(known, ..)| known != term) {
+                    near.push((term, normalizer, edit));
+                }
+            }
         }
         near.sort_unstable_by_key(|&(hash, ..)| hash);
         near.dedup_by_key(|&mut (hash, ..)| hash);
