@@ -160,6 +160,7 @@ ANN_FLOORS = {
     "frame": 2, "rescore": 2,
     "scan": 3,
     "flat": 4, "hnsw": 4,
+    "any": 5,
     "store_graph": 5,
 }  # fmt: skip
 ANN_FAMILIES = {
@@ -175,7 +176,7 @@ ANN_FAMILIES = {
         "file",
     ],
     "simd": ["gather halve packed_i8 rows", "dot_f32 dot_i8"],
-    "space": ["base scale", "float sparse", "int8"],
+    "space": ["base scale", "float matrix sparse", "int8"],
 }
 RUST_WALLS = {
     "index": {"sqlite", "embed", "bm25"},  # memory is the one place where a row and a point meet

@@ -30,7 +30,7 @@ __all__ = ["Store"]
 
 
 class Store(Protocol):
-    """What every store keeps, and ``tests/memory/test_contract.py`` holds it to.
+    """The contract of every store; ``tests/memory/test_contract.py`` holds each store to it.
 
     A store is safe to use from many threads. Every method raises ``StoreClosedError`` after ``close``,
     and ``InvalidEntryError`` for a session id that is empty, longer than 1,024 bytes, or has lone
@@ -44,9 +44,9 @@ class Store(Protocol):
         """Stores and indexes *entries*: all of them, durably, or none. The next search finds them.
 
         An entry that the session has already (the same text, role, name and kind, of the same range of
-        messages) keeps its id, so a call can be repeated. One with an empty range is always a new one. Who
-        hands an entry over last says how long it is found: where its ``ttl`` ends at another time, it gets a
-        new id. Entries of the session whose ``ttl`` is over leave.
+        messages) keeps its id, so a call can be repeated. An entry with an empty range is always new. The
+        last call decides how long an entry is found: if its ``ttl`` ends at another time, it gets a new id.
+        Entries of the session whose ``ttl`` is over leave.
 
         Raises:
             InvalidEntryError: more entries, or a longer text, than the store's limits; a range that is not
@@ -72,7 +72,7 @@ class Store(Protocol):
             session_id: The session that asks.
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
-            ranker: How to score, where the store has a choice; None is the store's own.
+            ranker: The ranker, where the store has a choice; None is the store's own.
             min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
             explain: Whether hits say how their scores came about.
             scope: ``"session"`` looks at no other one. ``"namespace"``: what all sessions of its namespace
@@ -124,8 +124,8 @@ class Store(Protocol):
             overlaps: Only entries whose range shares a message with this half-open one. Ranges that touch,
                 and empty ones, share none.
             since: Only entries that are newer, to the millisecond.
-            offset: How many entries to leave out first, filtered or not.
-            limit: How many entries a page has at most, before the filters.
+            offset: The number of entries to skip, filtered or not.
+            limit: The most entries of a page, before the filters.
             expired: Also those whose ``ttl`` is over, as long as their rows are there.
 
         Raises:
@@ -154,12 +154,12 @@ class Store(Protocol):
     def finalize(self, token: str) -> Receipt:
         """Makes the entries of a batch findable: all of them, durably. Calling it twice is fine.
 
-        Of a session that was dropped, before or since, nothing is kept: a receipt of None alone. An entry
-        that the session has already keeps its id, as with :meth:`index`.
+        If the session was deleted, before or since, nothing is kept, and every id of the receipt is None. An
+        entry that the session has already keeps its id, as with :meth:`index`.
 
         Raises:
             StageNotFoundError: the batch was aborted, or never handed over.
-            StoreCorruptError: what waited is damaged: abort the batch, and hand it over again.
+            StoreCorruptError: the batch is damaged: abort it, and hand it over again.
         """
 
     def abort(self, token: str) -> bool:
@@ -182,9 +182,9 @@ class Store(Protocol):
 
         Args:
             committed: The tokens in the host's history: those that wait are finalized.
-            session_id: Of the batches that were not committed, only those of this session are aborted.
-                Without it those of every session: of a store that other hosts share, name yours.
-            before: And only those handed over earlier than this: younger ones may be under way.
+            session_id: Only batches of this session are aborted. Without it, batches of every session are: in
+                a store that other hosts share, name your session.
+            before: Only batches that were handed over earlier are aborted: younger ones may be under way.
         """
 
     def stages(self, session_id: str | None = None) -> list[Stage]:
@@ -216,11 +216,11 @@ class Store(Protocol):
             session_id: This session alone, exactly. By itself: all that was said in it.
             start: From this sequence number on. Needs a session.
             end: Up to this one, which stays.
-            name: Who said it: the ``name`` of an entry or of a message, or the tool's.
-            before: What was stored earlier than this.
-            text: What has this text in it, compared exactly, also where it is written as JSON, in whatever
-                text and up to 8 times over. Summaries that have it go as well. Base64, the escapes of
-                addresses and markup, and what is compressed are not read.
+            name: The speaker: the ``name`` of an entry or of a message, or the tool's.
+            before: Messages and entries that were stored earlier.
+            text: Messages and entries that have this text in them, compared exactly, also where it is written
+                as JSON, up to 8 times over. Summaries that have it go as well. Base64, the escapes of
+                addresses and markup, and compressed texts are not read.
             fact_ids: Facts, with nothing else but a session. Otherwise a fact goes with a message that it
                 was taken from, or where it is meant by what it says itself. The rules that were made of it
                 go too, and are made anew of what is left.
@@ -241,8 +241,8 @@ class Store(Protocol):
 
         Args:
             namespace: Only those that were opened with it; "" is those without one.
-            offset: How many to leave out first.
-            limit: How many a page has at most.
+            offset: The number of sessions to skip.
+            limit: The most sessions of a page.
 
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a namespace that no session can have.
@@ -253,7 +253,7 @@ class Store(Protocol):
 
         Its ids are not given to others. A tombstone stays under its name: what is written to it from now
         on, by whoever still has it open, is accepted as nothing, and ``Session.open`` refuses the name until
-        :meth:`revive` begins it anew. What the files of a preset have of it goes too: its memories and
+        :meth:`revive` begins it anew. Its texts in the files of a preset go too: its memories and
         summaries in the vault, its lines and vectors in the archive.
         Freed pages are overwritten; for the bytes in the log beside the file, ``forget`` first.
 
@@ -287,7 +287,7 @@ class Store(Protocol):
         """
 
     def stats(self, session_id: str | None = None) -> StoreStats:
-        """What the store, or one session of it, holds."""
+        """The sizes of the store, or of one session of it."""
 
     def check(self, *, repair: bool = False) -> list[Finding]:
         """Everything in the store that is not what it should be; empty for a store that is whole.

@@ -140,14 +140,14 @@ class DatabaseLog:
     def save_settings(
         self, settings: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
-        """Writes what was settled for the session."""
+        """Writes the settings of the session."""
         with _versions():
             return _version(self._native.save_settings(self._session_id, (expected, write_id), settings))
 
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
-        """Gives a derived text that was forgotten a new one; None where it is no such text."""
+        """Gives a derived text that was forgotten a new one; None if it is no such text."""
         with _versions():
             return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
 
@@ -180,16 +180,16 @@ class DatabaseLog:
         return [derived_from_row(row) for row in rows]
 
     def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
-        """Of each text the derived texts that are exactly that, the newest first."""
+        """For each text the derived texts that are equal to it, the newest first."""
         found = self._native.derived_like(self._session_id, list(texts))
         return [[derived_from_row(row) for row in rows] for rows in found]
 
     def forgotten(self) -> list[tuple[int, bytes]]:
-        """What was forgotten: a message's place, or minus the id of a summary, and its digest from before."""
+        """Forgotten messages and summaries: the place, or minus the id of a summary, and the old digest."""
         return self._native.forgotten(self._session_id)
 
     def salt(self) -> bytes:
-        """What these digests are made with: it is the store's own."""
+        """The salt of these digests: each store has its own."""
         return self._native.salt()
 
     def _checked(self, messages: Sequence[NewMessage], expected: SessionVersion) -> str:

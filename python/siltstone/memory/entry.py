@@ -1,4 +1,4 @@
-"""What a store takes and gives back: entries, hits, pages, figures."""
+"""The values that a store takes and gives back: entries, hits, pages, figures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Fusion: TypeAlias = Literal["zscore", "rrf"]
 SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine`` looks into
 SearchOrder: TypeAlias = Literal["score", "time"]  #: the best first, or as they were said
 SearchScope: TypeAlias = Literal["session", "namespace"]  #: a session alone, or all of its namespace
-#: What the best hit should score before hits are placed before a model unasked, on the scale of ``lexical``.
+#: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.
 RECALL_MIN_SCORE = 0.20
 SHOWN = 80  #: characters of a text that a repr shows
 MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
@@ -57,14 +57,14 @@ class Entry:
     """A text to remember.
 
     Attributes:
-        content: What is indexed and given back. An empty or blank text is accepted and not stored.
+        content: The text, which is indexed and given back. An empty or blank text is accepted and not stored.
         source_range: The messages it came from.
-        role: Who said it.
+        role: The role of the speaker.
         name: The speaker's or the tool's name.
-        kind: What it is: ``message``, or a caller's own word.
+        kind: ``message``, or a caller's own word.
         created_at: When it was said; now, where not given. A datetime without a zone is UTC.
-        ttl: How long after that it is found, > 0, to the millisecond; None is for ever. From then on nothing
-            gives it back, and its row leaves with the next ``index`` or ``expire`` of its session.
+        ttl: The time after that for which it is found, > 0, to the millisecond; None is for ever. Afterwards
+            nothing gives it back, and its row leaves with the next ``index`` or ``expire`` of its session.
     """
 
     content: str
@@ -78,14 +78,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """What age takes of a score: ``score * max(floor, per_day ** days)``, days fractional.
+    """The decay of scores by age: ``score * max(floor, per_day ** days)``, days fractional.
 
     Old entries are what a memory is asked for: on recorded chats 0.995 a day with a floor of 0.5 costs
     0.04 of Recall@10, without a floor 0.07, and by the hour nearly everything. So it is off by default.
 
     Attributes:
-        per_day: What a day leaves, 0..1; 1 takes nothing.
-        floor: What is left at least, 0..1.
+        per_day: The share of the score that each day leaves, 0..1; 1 takes nothing.
+        floor: The least share that is left, 0..1.
 
     Raises:
         ConfigError: one of them is not in 0..1.
@@ -120,15 +120,15 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """What a search returns, best first.
+    """An entry that a search found.
 
     Attributes:
         content: The entry's text.
-        score: 0..1, higher is better; what it means is the ranker's (see the ranker's own page).
+        score: 0..1, higher is better. Each ranker has its own scale.
         source_range: The messages the entry came from.
         entry_id: Its id, never reused. 0 for a message of another session of the namespace that is still in
             its context: it has no entry yet.
-        role: Who said it.
+        role: The role of the speaker.
         created_at: When it was said, in UTC.
         explain: Per-part scores, when asked for; None otherwise.
         session_id: The session that it was said in.
@@ -150,9 +150,10 @@ class SearchHit:
 
 
 class SearchFilters(TypedDict, total=False):
-    """What hits must be like; everything that is given must hold. Scores do not depend on it.
+    """Conditions on hits; all that are given must hold. Scores do not depend on them.
 
-    They are looked at before entries are ranked, so there are as many hits as are asked for, if so many fit.
+    Entries are filtered before they are ranked: so a search gives as many hits as were asked for, if so many
+    entries pass.
 
     Attributes:
         since: Said then or later, to the millisecond. A datetime without a zone is UTC.
@@ -171,17 +172,17 @@ class SearchFilters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What ``index`` did.
+    """The result of ``index``.
 
     Attributes:
-        entry_ids: One per entry given, in order; None for a blank text, which is not stored.
+        entry_ids: An id for each entry, in order; None for a blank text, which is not stored.
     """
 
     entry_ids: tuple[int | None, ...]
 
     @property
     def indexed(self) -> int:
-        """How many entries were stored."""
+        """The number of entries that were stored."""
         return sum(1 for entry_id in self.entry_ids if entry_id is not None)
 
 
@@ -190,10 +191,10 @@ class Stage:
     """A batch that a host handed over and has not committed: it waits, and no search finds it.
 
     Attributes:
-        token: What the host keeps of it.
+        token: Its name, which the host keeps.
         session_id: The session it is for.
         fingerprint: The host's own name for it.
-        entries: How many entries wait; blank ones do not.
+        entries: The number of entries that wait; blank entries do not.
         created_at: When it was handed over, in UTC.
     """
 
@@ -206,7 +207,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileReport:
-    """What ``reconcile`` did: tokens, in order.
+    """The result of ``reconcile``: tokens, in order.
 
     Attributes:
         finalized: They waited, the host had committed them, and they are found now.
@@ -237,17 +238,17 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What a list of sessions tells of one.
+    """A session in a list.
 
     Attributes:
         session_id: Its id.
         namespace: The text that it shares with others; empty for none.
-        title: How its first request begins, up to 200 characters; empty where it had none, or where that was
+        title: The beginning of its first request, up to 200 characters; empty if it had none, or if that was
             forgotten.
-        messages: How many messages were ever appended.
-        entries: How many entries can be found.
-        compactions: How many compactions and branches were committed.
-        tokens: Of all its messages, as they were counted when they were appended.
+        messages: The number of messages that were ever appended.
+        entries: The number of entries that can be found.
+        compactions: The number of compactions and branches that were committed.
+        tokens: The sum over its messages, as they were counted when they were appended.
         first_at: When its first message was appended; None where there is none, as of a store that was only
             indexed by hand.
         last_at: When its last message was.
@@ -301,7 +302,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What ``forget`` did.
+    """The result of ``forget``.
 
     Attributes:
         sessions: Sessions that something was forgotten of.
@@ -334,7 +335,7 @@ class ForgetReport:
 
 @dataclass(frozen=True, slots=True)
 class ExpireReport:
-    """What ``expire`` did: how many entries left for their age, for their number, and by their ``ttl``."""
+    """The result of ``expire``: the numbers of entries that left by age, by count, and by their ``ttl``."""
 
     by_age: int
     by_count: int
@@ -342,13 +343,13 @@ class ExpireReport:
 
     @property
     def entries(self) -> int:
-        """How many entries left."""
+        """The number of entries that left."""
         return self.by_age + self.by_count + self.by_ttl
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """What a store, or one session of it, holds.
+    """The sizes of a store, or of one session of it.
 
     Attributes:
         sessions: Sessions with a message or an entry.
@@ -356,9 +357,9 @@ class StoreStats:
         entries: Entries.
         compactions: Committed compactions.
         text_bytes: Bytes of the entries' texts.
-        disk_bytes: Bytes of the store's files; 0 for one in process memory. Of the whole store,
-            also when one session was asked for.
-        detail: Of one session: which index serves it, and its sizes.
+        disk_bytes: Bytes of the files of the whole store, also for one session; 0 for a store in process
+            memory.
+        detail: For one session: the name of its index, and the index's sizes.
         staged: Entries of batches that wait for their host to commit. They count nowhere else.
         quarantined: Entries that do not match their checksums, which no search finds: those that were met
             since the store was opened (of one session: all there are), and those that a repair set aside.

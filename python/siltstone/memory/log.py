@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SessionVersion:
-    """What a worker has seen of a session. Every write names it, and another one is a conflict.
+    """The version of a session that a worker has read. Every write names it; an old version is a conflict.
 
     Attributes:
         next_seq: The sequence number that the next message gets.
@@ -95,13 +95,14 @@ class NewDerived:
 
     Attributes:
         kind: A summary of many messages, or a substitute for one.
-        raw: Of a summary its framed text, the content of the summary message; of a substitute the whole
+        raw: For a summary its framed text, the content of the summary message; for a substitute the whole
             message as JSON.
-        covers: Of a summary: the ranges of original messages it stands for.
-        seq: Of a substitute: the message it stands for.
-        level: Of a summary: 1 for one of messages alone, one more than the highest it replaced otherwise.
+        covers: For a summary the ranges of original messages that it stands for.
+        seq: For a substitute the message that it stands for.
+        level: For a summary 1 if it was made from messages alone; otherwise one more than the highest level
+            that it replaced.
         degraded: The summary was made without the intended model.
-        dialect: Of a substitute: how ``raw`` is to be read.
+        dialect: For a substitute the dialect of ``raw``.
     """
 
     kind: Literal["summary", "substitute"]
@@ -183,11 +184,11 @@ class LogState:
     Attributes:
         next_seq: The sequence number that the next message gets.
         head: The row whose view is current; None before the first.
-        clock: What the session stored with its last write, as JSON text; empty at first.
+        clock: The session's own state, stored with its last write, as JSON text; empty at first.
         redactions: How often messages were forgotten, or a past was rewritten.
         counter: Raised by every write of the session's own state.
         deleted: The session was deleted: writes to it are accepted, and nothing is kept.
-        namespace: What it was opened with first; empty for none.
+        namespace: The namespace that it was first opened with; empty for none.
         write_id: The id of the last write; 0 before the first.
         settings: The session's settings as JSON text.
     """
@@ -211,7 +212,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class CommitReceipt:
-    """What a commit wrote. Of a session that was deleted: nothing, and no version.
+    """The ids that a commit wrote. A session that was deleted takes nothing, and has no version.
 
     Attributes:
         compaction_id: The row's id.
@@ -228,7 +229,7 @@ class CommitReceipt:
 
 @dataclass(frozen=True, slots=True)
 class UndoReceipt:
-    """What an undo left: the row that is current now, how many entries left the search, the version."""
+    """The state after an undo: the current row, the number of entries that left the search, the version."""
 
     head: int | None
     withdrawn: int
@@ -296,12 +297,12 @@ class SessionLog(Protocol):
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
 
-        Counts as a redaction, so that who has read the session before reads it anew.
+        It counts as a redaction, so that workers that have read the session read it again.
 
         Args:
             row: The view.
-            messages: What follows it.
-            entries: What is to be found beside it. One that is there already keeps its id.
+            messages: The messages that follow it.
+            entries: The entries that are found beside it. An entry that is there already keeps its id.
             expected: The session's version.
             withdrawn: The rows whose entries leave, before *entries* are written.
             gone: Messages, ascending, whose entries leave as well, whatever brought them.
@@ -322,7 +323,7 @@ class SessionLog(Protocol):
     def save_settings(
         self, settings: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
-        """Writes what was settled for the session, as JSON text."""
+        """Writes the settings of the session, a JSON text."""
 
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
@@ -339,13 +340,13 @@ class SessionLog(Protocol):
         """The derived texts of those ids, in the order of *ids*."""
 
     def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
-        """Of each text the derived texts that are exactly that, the newest first: an index leads to them."""
+        """For each text the derived texts that are equal to it, the newest first: an index finds them."""
 
     def derived_after(self, derived_id: int) -> list[Derived]:
         """All derived texts of the session with a larger id, ascending."""
 
     def forgotten(self) -> list[tuple[int, bytes]]:
-        """What was forgotten: a message's place, or minus the id of a summary, and its digest from before."""
+        """Forgotten messages and summaries: the place, or minus the id of a summary, and the old digest."""
 
     def salt(self) -> bytes:
-        """What these digests are made with (``canonical_digest``): another one in every store."""
+        """The salt of these digests (``canonical_digest``): each store has its own."""

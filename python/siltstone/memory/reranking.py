@@ -29,8 +29,9 @@ class Reranker:
     """A model that orders the best hits of a search, such as a cross-encoder.
 
     Attributes:
-        score: What scores texts. It runs in a thread of its own, and may be asked by several at once.
-        depth: How many of the best hits it is shown: 2 to 1,000.
+        score: A function that scores texts. It runs in a thread of its own, and several searches may call it
+            at once.
+        depth: The number of best hits that it is shown: 2 to 1,000.
         timeout: Seconds that a search waits for it.
 
     Raises:
@@ -60,9 +61,9 @@ class Reranker:
 
         Args:
             session_id: The session that asks.
-            query: What it asks.
+            query: The query.
             hits: The best first.
-            ranker: Whose order they are in.
+            ranker: The ranker that ordered them.
             hooks: Told of a :class:`~siltstone.SearchDegraded`.
         """
         first = hits[: self.depth]

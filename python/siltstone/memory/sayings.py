@@ -15,7 +15,7 @@ from siltstone.messages import Message, OwnTools, decode, indexable_text, read_m
 __all__ = ["Findable", "Sayings", "entry_of", "findable", "with_findable"]
 
 Findable: TypeAlias = Literal["all", "words", "nothing"]
-"""What others of the namespace may find of a session: all of it, all but its tools, or nothing."""
+"""The part of a session that others of the namespace may find: all, all but its tools, or nothing."""
 
 _KEY: Final = "findable"
 _LOOK_BACK: Final = 64  # messages before those that are to be read: a call stands shortly before its answer
@@ -23,7 +23,7 @@ _SESSIONS: Final = 1_024  # whose calls are remembered
 
 
 def findable(settings: str) -> Findable:
-    """What a session's settings say of it."""
+    """The part of a session that others may find, from its settings."""
     value = json.loads(settings).get(_KEY) if settings else None
     return value if value in ("words", "nothing") else "all"
 
@@ -40,7 +40,7 @@ def with_findable(settings: str, value: Findable) -> str:
 def entry_of(
     message: Message, created_at: int, *, index_tools: bool = True, own: Collection[int] | None = None
 ) -> Entry | None:
-    """What is remembered of a message; None where it has no text to index.
+    """The entry of a message; None if it has no text to index.
 
     Args:
         message: The message.
@@ -56,7 +56,7 @@ def entry_of(
 
 
 class Sayings:
-    """Reads messages of logs as what there is to find of them."""
+    """Reads messages of logs as entries."""
 
     def __init__(self) -> None:
         self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # those that were read last at the end
@@ -86,7 +86,7 @@ class Sayings:
         return found
 
     def in_context(self, session_id: str, log: SessionLog) -> list[Entry]:
-        """What there is to find of the messages that are in the context of the session, in their order."""
+        """The entries of the messages in the context of the session, in their order."""
         state = log.state()
         spans = [(0 if state.head is None else state.head.compaction.next_seq, state.next_seq)]
         if state.head is not None:

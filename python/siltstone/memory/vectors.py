@@ -29,7 +29,7 @@ Reason = Literal["raised", "invalid", "timeout", "stale"]
 
 
 def pieces(text: str, role: str, name: str | None) -> list[str]:
-    """What is embedded of an entry: ``name: text``, or ``role: text``, long texts in pieces that overlap."""
+    """The texts of an entry to embed: ``name: text`` or ``role: text``; a long text in parts that overlap."""
     step = PIECE - SHARED
     starts = range(0, max(len(text) - SHARED, 1), step)[:MOST_PIECES]
     return [f"{name or role}: {text[start : start + PIECE]}" for start in starts]
@@ -115,7 +115,7 @@ class Vectors:
         return row
 
     def close(self) -> None:
-        """Stops the worker. What it has not done is found when the store is next opened."""
+        """Stops the worker. Entries without vectors are embedded when the store is next opened."""
         if os.getpid() != self._process:
             return  # its threads, and whoever holds its locks, are in another process
         with self._lock:

@@ -27,7 +27,7 @@ def runs(thread: threading.Thread | None) -> TypeGuard[threading.Thread]:
 
 
 class EventLoop:
-    """One event loop for what is async, in a thread of its own; started when something first is."""
+    """One event loop for async calls, in a thread of its own; started with the first such call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class EventLoop:
         self._closed = False
 
     def run(self, answer: Awaitable[object], task: Task) -> object:
-        """What *answer* comes to. Giving *task* up cancels it."""
+        """Awaits *answer*, and gives its result. Giving *task* up cancels it."""
         import asyncio
 
         async def wait() -> object:
@@ -79,7 +79,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Task:
-    """A call, and what became of it."""
+    """A call and its result."""
 
     def __init__(self, function: Callable[[Any], object], argument: object) -> None:
         self.function = function
@@ -92,7 +92,7 @@ class Task:
 
 
 class Worker:
-    """One thread that makes one call at a time, started with the first.
+    """A thread that makes one call at a time, started with the first.
 
     A call that hangs cannot be ended from outside, and nobody waits for it longer than they said. As long
     as it hangs, further calls fail at once.
@@ -108,7 +108,7 @@ class Worker:
         self._closed = False
 
     def call(self, function: Callable[[Any], object], argument: object, timeout: float) -> object:
-        """What ``function(argument)`` gives; where that is awaitable, what it comes to.
+        """Calls ``function(argument)`` and gives its result; an awaitable result is awaited.
 
         Raises:
             WorkerTimeout: no answer within *timeout* seconds.

@@ -111,7 +111,7 @@ class AsyncSession(BaseSession):
         return await in_thread(partial(self._calls.recall, query))  # it changes nothing
 
     async def plan(self) -> Plan:
-        """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed."""
+        """The plan of :meth:`prepare` for now. No model and no hook is called, nothing is changed."""
         return await self._step(self._calls.plan)
 
     async def compact(self, focus: str | None = None) -> Outcome:
@@ -138,7 +138,7 @@ class AsyncSession(BaseSession):
         return fork
 
     async def memory_status(self) -> MemoryReport:
-        """How waterfall memory stands."""
+        """The state of waterfall memory."""
         return await self._step(self._calls.memory_status)
 
     async def checkpoints(self) -> list[Checkpoint]:

@@ -1,7 +1,7 @@
 """Keeps the documented files of an archive in step with a session, beside the truth in its store.
 
-What has been written is noted in the store, after the files. Whoever is stopped in between writes it again:
-the archive keeps a text of a session once.
+After each write to the files, the store notes which messages they have. A process that is stopped between
+the two writes the same messages again: the archive keeps each text of a session once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def archive_of(given: object) -> ContextArchive | None:
 
 
 def begin(core: SessionCore) -> None:
-    """Takes over what the files have of a session that is new here, and writes what they lack."""
+    """Imports the texts that the files have of a new session, and writes the entries that they lack."""
     archive = core.archive
     if archive is None:
         return
@@ -72,14 +72,14 @@ def begin(core: SessionCore) -> None:
 
 
 def bring_up(core: SessionCore) -> None:
-    """Writes what has become findable since the last time. It fails no compaction."""
+    """Writes the entries that are new since the last time. An error here fails no compaction."""
     archive = core.archive
     if archive is None:
         return
     try:
         progress = core.knowing.progress
         if progress.archived and progress.redactions != core.follow().version.redactions:
-            write_anew(core)  # something was forgotten, or a past rewritten: it is to be found no more
+            write_anew(core)  # messages were forgotten, or a past was rewritten: the files must lose them
             return
         lacking = _lacking(core)
         if not lacking:
@@ -88,7 +88,7 @@ def bring_up(core: SessionCore) -> None:
         archive.evict(core.milliseconds())
         if done.failed:
             notify(core.hooks, ArchiveFailed(core.session_id, done.failures[0], done.failed))
-            return  # what failed is written with the next one, and the rest is there already
+            return  # failed entries are written with the next compaction; the others are in the files
         _note(core, [each.source_range for each in lacking])
     except (OSError, StoreError) as error:
         _failed(core, error)
@@ -121,7 +121,7 @@ def write_anew(core: SessionCore) -> None:
 
 
 def _note(core: SessionCore, written: Iterable[tuple[int, int]], *, is_all: bool = False) -> None:
-    """Notes that *written* is in the files, and that nothing is in them that was forgotten since."""
+    """Notes that the files have the messages *written*, and are of the session's current redactions."""
     with core.knowing.facts.lock:
         progress = core.knowing.progress
         archived = union(() if is_all else progress.archived, written)

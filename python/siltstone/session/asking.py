@@ -18,7 +18,7 @@ __all__ = ["CONTINUE_PROMPT", "Answer", "again", "ended", "most_retries"]
 T = TypeVar("T")
 
 CONTINUE_PROMPT: Final = "Continue where you left off. Older context has been compacted."
-"""What the model is told when a request is sent again that was too large."""
+"""The message that tells the model that its request was too large and is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Answer(Generic[T]):
 
 
 def most_retries(policy: Compactor | None) -> int:
-    """How often a request may be sent again under *policy*."""
+    """The number of times that a request may be sent again under *policy*."""
     return policy.overflow_retries if isinstance(policy, OverflowRetrier) else MOST_RETRIES
 
 

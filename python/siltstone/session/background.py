@@ -22,7 +22,7 @@ __all__ = ["Background", "Job"]
 
 
 class Job:
-    """One attempt under way. Whoever drives it asks the model; it is driven by one at a time.
+    """One attempt under way. Its driver asks the model; it has one driver at a time.
 
     Args:
         flow: The attempt. It stops at a :class:`Landing` before its commit.
@@ -93,7 +93,7 @@ class Job:
             self.done.set()
 
     def outcome(self, view: list[RawMessage], tokens: int) -> Outcome | None:
-        """What it came to; None where it never began. *view* is what stands, for one that was broken off."""
+        """Its outcome; None if it never began. An attempt that was broken off leaves *view*."""
         if self._outcome is not None or self._told is None:
             return self._outcome
         told = self._told

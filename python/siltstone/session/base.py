@@ -15,7 +15,7 @@ __all__ = ["BaseSession"]
 
 
 class BaseSession:
-    """One conversation that was opened. ``Session`` and ``AsyncSession`` say how it is driven."""
+    """One open conversation. Its subclasses ``Session`` and ``AsyncSession`` drive it."""
 
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`Session.open`."""

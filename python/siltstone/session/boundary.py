@@ -64,12 +64,12 @@ class Prepared:
     """The answer of ``prepare``: the messages to send to the model, and how they came about.
 
     Attributes:
-        messages: The current view: the caller's own objects, the summary where there is one, and what was
-            recalled.
-        history: The same without what was recalled, and with what this request alone leaves out, in a list of
-            its own: what a host may store.
+        messages: The current view: the caller's own objects, the summary where there is one, and recalled
+            context.
+        history: The list that a host may store: the view without recalled context, and with the messages that
+            this request alone leaves out.
         tokens: The messages, by the policy's estimator.
-        outcomes: What was attempted at this boundary: the policy's compaction where one was due, and
+        outcomes: The attempts at this boundary: the policy's compaction where one was due, and
             the emergency net's where the window was still exceeded.
         recalled: The content of the message that was recalled; empty where none was.
         told: Events of this boundary that belong to no attempt: what came of recall.
@@ -109,7 +109,7 @@ def boundary(
     asked: Trigger | None = None,
     request_bytes: int | None = None,
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """One boundary: the flow asks for each completion that a due compaction wants.
+    """One boundary: the flow asks for each completion that a due compaction needs.
 
     *asked* is a trigger that somebody else pulled, and goes before the policy's own. *request_bytes* is the
     size of the whole request, where the host knows it.
@@ -380,7 +380,7 @@ def attempted(
 ) -> Steps[Outcome]:
     """One attempt on the view of *state*; without a boundary *at* one that is committed at a later one.
 
-    *commit* is what is done with the rewrite; else it becomes the view.
+    *commit* takes the rewrite; without it, the rewrite becomes the view.
     """
     read = state.view
 

@@ -145,7 +145,7 @@ def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.Path
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a file holds by its first line: ``everything``, ``segments``, ``knowledge``, or ``transcript``."""
+    """The kind of a file by its first line: ``everything``, ``segments``, ``knowledge`` or ``transcript``."""
     with Path(path).open("rb") as file:
         line = next((each for each in file if each.strip()), b"")
     try:

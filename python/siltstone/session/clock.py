@@ -77,7 +77,7 @@ class CompactionClock:
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
-        """That of a session which begins with *history*: each answer in it had its boundary.
+        """The clock of a session that begins with *history*: each answer in it had a boundary.
 
         An answer is a message of the assistant; in the Responses API a run of its items.
         """

@@ -61,8 +61,8 @@ def commit(
     """Indexes what *compaction* discards and makes it the current view, in one transaction.
 
     Messages appended since the view *read* was read follow it verbatim. Where anything was forgotten since
-    there were *redactions*, the model has read it, and nothing is written. What is *entering* ends *read*,
-    and is appended in the same transaction. The id of the compaction.
+    there were *redactions*, the model has read it, and nothing is written. Messages that are *entering* are
+    the last ones of *read*, and are appended in the same transaction. Gives the id of the compaction.
     """
 
     def step() -> tuple[int, int, int, CacheBroken | None]:
@@ -164,7 +164,7 @@ def _commit(
 
 
 def _as_appended(core: SessionCore, state: SessionState, read: View, entering: Entering) -> SessionState:
-    """*state* as if what is entering had been appended by itself."""
+    """*state* as after an append of the messages that are entering."""
     clock, error = core.heard(entering.usage, state)
     version = replace(state.version, next_seq=state.end + len(entering.items))
     known = state.estimate_error if error is None else error
@@ -203,7 +203,7 @@ def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[It
 
 
 def inject(core: SessionCore, messages: Sequence[Message], created_at: int) -> None:
-    """Appends what a hook added. Where the store refuses it, the compaction stands: it is durable."""
+    """Appends messages that a hook added. If the store refuses them, the compaction stays: it is durable."""
     if not messages:
         return
     state = core.state

@@ -163,7 +163,7 @@ class SessionCore:
             self.rows.save_settings(settings, expected=stored.version, write_id=_new_id())
         return self.rows.state()
 
-    # What is known.
+    # Reads.
 
     @property
     def view(self) -> View:
@@ -219,11 +219,11 @@ class SessionCore:
         # fmt: on
 
     def follow(self) -> SessionState:
-        """The state, brought to where the store is: whatever other workers did is in it."""
+        """The state, brought up to date with the store: it has all changes of other workers."""
         return self.locked(self.followed)
 
     def reload(self) -> SessionState:
-        """Follows the store, and takes what others appended as known: writes go on from there."""
+        """Follows the store, and accepts messages that others appended: the next write goes after them."""
         return self.locked(self._reload)
 
     def log(self, start: int, end: int | None) -> list[dict[str, Any]]:
@@ -243,7 +243,7 @@ class SessionCore:
         return found, current
 
     def text_of(self, seq: int) -> str | None:
-        """The text of message *seq* of the log; None where it has none, or was forgotten."""
+        """The text of message *seq* of the log; None if it has no text, or was forgotten."""
         self.check_open()
         for row in self.rows.read(seq, seq + 1):
             message = rows.message_of(row)
@@ -288,12 +288,12 @@ class SessionCore:
         return answer
 
     def pin(self, seq: int, *, pinned: bool) -> None:
-        """Pins message *seq* of the view, or lets go of it. Durable when it returns."""
+        """Pins message *seq* of the view, or removes its pin. Durable when it returns."""
         before = self.state
         self.locked(lambda: retried(lambda: self._pin(seq, pinned, before)))
 
     def renew(self, derived_id: int, content: str, version: SessionVersion) -> bool:
-        """Gives a summary that was forgotten the text *content*. Whether it is such a one."""
+        """Gives a summary that was forgotten the text *content*. False if it is no forgotten summary."""
         text = content if self.redacting is None else self.redacting.text(unmarked(content))
 
         def step() -> bool:
@@ -317,7 +317,7 @@ class SessionCore:
         return self.locked(step)
 
     def failed(self, at: int, end: int, records: Sequence[UsageRecord], threshold: int | None = None) -> None:
-        """Records an attempt, due at *threshold*, that came to nothing when the log ended at *end*."""
+        """Records a failed attempt, which was due at *threshold*, and the end of the log at that time."""
         self._count(lambda clock: clock.failed(at, end, threshold or 0).charged(records))
 
     def charge(self, records: Sequence[UsageRecord]) -> None:
@@ -337,13 +337,13 @@ class SessionCore:
             notify(self.hooks, WindowLearned(self.session_id, before, window))
 
     def tell_secrets(self) -> None:
-        """Tells where secrets stood in what was just written."""
+        """Tells hooks the places of secrets in the last write."""
         spans, self._spans = self._spans, ()
         if spans:
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
     def tell_damage(self, count: int | None = None) -> None:
-        """Tells which entries a search leaves out, when that, or their *count*, has changed."""
+        """Tells hooks which damaged entries a search leaves out, if they, or their *count*, have changed."""
         if count == len(self._damaged):
             return
         damaged = self.store.quarantined(self.session_id)
@@ -354,7 +354,7 @@ class SessionCore:
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
 
     def catch_up(self) -> None:
-        """Brings the files beside the store in step. What fails is logged, and tried again by the next."""
+        """Brings the files beside the store in step. A failure is logged; the next call tries again."""
         if self.live is None:
             return
         try:
@@ -363,7 +363,7 @@ class SessionCore:
             _log.exception("the files of session %r are behind its store", self.session_id)
 
     def close(self, owns_store: bool) -> None:
-        """Stores the clock where it moved since the last write, and closes the store if it is ours."""
+        """Stores the clock if it has moved since the last write, and closes the store if it is ours."""
 
         def step() -> None:
             if self._closed:
@@ -469,7 +469,7 @@ class SessionCore:
             raise self.conflict(state)
 
     def conflict(self, state: SessionState) -> StoreConflictError:
-        """The error of a write onto a log that another worker has appended to."""
+        """The error of a write to a log that another worker has appended to."""
         return StoreConflictError(
             f"another worker appended to session {self.session_id!r}: its log ends at {state.end}, and this "
             f"one knows it up to {state.own_end}; nothing was written; session.reload() goes on from there",
@@ -531,7 +531,7 @@ class SessionCore:
         self.pending = None
 
     def save_settings(self, settings: str) -> None:
-        """Writes what was settled for the session, a JSON text."""
+        """Writes the settings of the session, a JSON text."""
 
         def step() -> None:
             state = self.followed()
@@ -541,7 +541,7 @@ class SessionCore:
         self.locked(lambda: retried(step))
 
     def infer_clock(self) -> None:
-        """Takes over the boundaries of a history that was not begun here, and stores them at once."""
+        """Counts the boundaries of a log that was written without a session, and stores the number."""
         state = self.state
         history = (rows.message_of(row) for row in self.rows.read(0, state.end))
         clock = replace(state.clock, boundary=CompactionClock.inferred(history).boundary)
@@ -572,14 +572,14 @@ class SessionCore:
         self._quietly(step)
 
     def _quietly(self, step: Callable[[], None]) -> None:
-        """Runs *step* under the lock. What the store refuses is kept in memory, and logged."""
+        """Runs *step* under the lock. A write that the store refuses is logged, and stays in memory."""
         try:
             self.locked(step)
         except StoreError:
             _log.exception("where session %r stands could not be stored", self.session_id)
 
     def retain(self) -> None:
-        """Takes out of the search what the retention of the session does not keep, and what has expired."""
+        """Removes expired entries from the search, and those that the session's retention does not keep."""
         retain(self.store, self.session_id, self.retention, self.hooks, self._now())
 
     def _row(self, compaction_id: int | None) -> CompactionRow | None:
@@ -591,7 +591,7 @@ class SessionCore:
 
 
 def is_at(message: Message, seq: int) -> bool:
-    """Whether *message* is message *seq* of the log, and no summary that begins there."""
+    """Whether *message* is message *seq* of the log itself, not a summary that begins at that message."""
     return message.seq == seq and message.provenance != "compaction_summary"
 
 

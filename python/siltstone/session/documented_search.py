@@ -75,7 +75,7 @@ class DocumentedSearch:
         ][:limit]
 
     def _entries(self, sessions: Iterable[str]) -> list[StoredEntry]:
-        """Those that may be found: the newest, as many as there may be, and none too old."""
+        """The entries that may be found: the newest up to the bound, and none that is too old."""
         config, found = self._config, list[StoredEntry]()
         for session in sessions:
             offset: int | None = 0

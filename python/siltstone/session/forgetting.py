@@ -26,7 +26,7 @@ _log = logging.getLogger("siltstone")
 
 
 class Criteria(TypedDict, total=False):
-    """What ``forget`` may be asked for within a session; see ``MemoryStore.forget``."""
+    """The conditions of ``forget`` within a session; see ``MemoryStore.forget``."""
 
     entry_ids: Collection[int] | None
     start: int | None

@@ -105,7 +105,7 @@ class HostList:
         return [text for text in texts if text and digest(text) not in self._asked]
 
     def told(self, texts: Sequence[str], found: Sequence[Sequence[Derived]]) -> HostList:
-        """With what the log has of *texts*: of those that say the same, the marked one, or the newest."""
+        """With the log's messages of *texts*: of several with equal text the marked one, or the newest."""
         for text, rows in zip(texts, found, strict=True):
             self._asked.add(digest(text))
             mark = read_mark(text)
@@ -121,7 +121,7 @@ class HostList:
         return self
 
     def outdated(self) -> HostList:
-        """The same, to be read anew before it is next used: something of the log was forgotten."""
+        """The same, to be read again before its next use: messages of the log were forgotten."""
         return replace(self, is_outdated=True)
 
     def relearned(
@@ -167,12 +167,12 @@ class HostList:
         return found
 
     def gone(self, raws: Sequence[RawMessage], summaries: Iterable[int]) -> list[Seen]:
-        """Those of *summaries*, places in *raws*, that say what was forgotten."""
+        """The places among *summaries* whose message in *raws* still has a forgotten text."""
         found = [self._sighted(place, raws[place]) for place in summaries]
         return [each for each in found if self._covers_of_gone(each.raw) is not None]
 
     def _covers_of_gone(self, raw: RawMessage) -> RangeSet | None:
-        """What *raw* stands for, where it is a summary from before it was forgotten."""
+        """The messages that *raw* stands for, if it is a summary with a text that was forgotten since."""
         if not self._gone or read_mark(_summary_text(raw)) is None:
             return None
         return self._gone.get(canonical_digest(raw, self._salt))
@@ -185,7 +185,7 @@ class HostList:
         return any(each in self._known and each not in earlier for each in digests)
 
     def originals(self, raws: Sequence[RawMessage], summaries: Container[int]) -> list[Seen]:
-        """Those of *raws* that no hook has added, without those in the places of *summaries*."""
+        """The messages of *raws*, but for those that hooks added and those in the places *summaries*."""
         seen = (self._sighted(place, raw) for place, raw in enumerate(raws) if place not in summaries)
         return [each for each in seen if each.digest not in self._injected]
 
@@ -194,7 +194,7 @@ class HostList:
         return [seq for seq in numbers(line) if self._log[seq] not in self._injected]
 
     def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
-        """How many messages *host* and *said* begin with alike."""
+        """The number of equal messages at the beginning of *host* and *said*."""
         pairs = zip(host, said, strict=False)
         return sum(1 for _ in takewhile(lambda pair: self._is(*pair), pairs))
 
@@ -215,7 +215,7 @@ class HostList:
         return None
 
     def shared(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int]:
-        """How many messages of *host* are the beginning of *said*, and where in *said* they end.
+        """The number of messages of *host* that follow each other in *said*, and their end in *said*.
 
         A list that was shortened from its front begins later in *said*; two messages in a row say so.
         """
@@ -231,7 +231,7 @@ class HostList:
         return best
 
     def kept(self, host: Sequence[Seen], told: Iterable[Seen] = (), last: LastList | None = None) -> HostList:
-        """With *host* as the list that was seen last: what a host has dropped is not held for it.
+        """With *host* as the list that was seen last: messages that the host has dropped are not kept.
 
         *told* are forgotten messages in it that a hook is told of now.
         """
@@ -261,7 +261,7 @@ class HostList:
         return _summary_text(raw) not in self._summaries
 
     def returned(self, host: Iterable[Seen]) -> list[Seen]:
-        """Those of *host* that say what was forgotten, and what no message of the log says any more."""
+        """The messages of *host* with a forgotten text, which no message of the log has any more."""
         return [each for each in host if each.was and each.digest not in self._known]
 
     def placed(self, host: Sequence[Seen], said: Sequence[int]) -> list[Seen]:
@@ -286,7 +286,7 @@ class HostList:
         return found
 
     def untold(self, returned: Sequence[Seen]) -> list[Seen]:
-        """Those of *returned* that no hook was told of, or not of as many times as they stand there now."""
+        """The messages of *returned* that hooks were not told of yet, each as often as it stands there."""
         counted = _counted(returned)
         return [each for each, key in zip(returned, counted, strict=True) if key not in self._told]
 
@@ -326,7 +326,7 @@ class HostList:
         return "" if message_digest(text) in self._known else summary or text
 
     def _part(self, host: Sequence[Seen], said: Sequence[int]) -> int:
-        """How many of the first messages of *host* are in *said*, in its order."""
+        """The number of messages at the beginning of *host* that are in *said*, in the order of *said*."""
         rest = iter(said)
         return sum(1 for _ in takewhile(lambda each: any(self._is(each, seq) for seq in rest), host))
 

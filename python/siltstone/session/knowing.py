@@ -23,10 +23,10 @@ class Progress:
     """How far a session has been read for facts, as sequence numbers of its log.
 
     Attributes:
-        patterns: What was read by patterns.
-        model: What a model was asked about, or was discarded while none was to be asked.
+        patterns: Messages that were read by patterns.
+        model: Messages that a model was asked about, or that were discarded while no model was to be asked.
         tries: How often the model has failed on what comes next.
-        archived: What is in the files of an archive.
+        archived: Messages that are in the files of an archive.
         redactions: How often something was forgotten when they were written: another count says that they
             may have what is to be nowhere.
     """
@@ -39,7 +39,7 @@ class Progress:
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Progress:
-        """As it was kept; what cannot be read is nothing, and is read again."""
+        """The progress from its stored form. An unreadable form gives no progress: all is read again."""
         try:
             patterns, model, archived = (
                 _ranges(kept.get(each)) for each in ("patterns", "model", "archived")
@@ -167,7 +167,7 @@ class OnLine:
         self._held: tuple[Sequence[Fact], Held] | None = None
 
     def facts(self) -> Sequence[Fact]:
-        """Those that are known on the line."""
+        """The facts that are known on the line."""
         revision, found = self.store.read()
         known = self._known
         if known is not None and known[0] == revision is not None:
@@ -182,7 +182,7 @@ class OnLine:
         return facts
 
     def held(self, moment: int) -> Held:
-        """Those of them that hold at *moment*, with their index."""
+        """The facts that hold at *moment*, with their index."""
         facts, made = self.facts(), self._held
         if made is None or made[0] is not facts or not made[1].is_at(moment):
             made = self._held = facts, Held.at(self, moment)
@@ -193,7 +193,7 @@ class OnLine:
         self.store.put(facts)
 
     def words(self, fact: Fact) -> Sequence[str]:
-        """The tokens of what *fact* says, as the store has them."""
+        """The tokens of *fact*, as the store keeps them."""
         return self.store.words(fact)
 
     def vectors(self) -> Mapping[str, Sequence[float]]:

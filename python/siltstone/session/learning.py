@@ -1,7 +1,7 @@
 """Learns from what was discarded: by patterns after each commit, by a model beside the conversation.
 
-What was read is noted in the same write as the facts that it gave. Whoever is interrupted has learned and
-noted it, or neither; then the next one reads it again.
+The facts from a text, and the note that it was read, are one write. A session that is interrupted has both,
+or neither; then the next one reads the text again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Batch:
 
 
 def learn_patterns(core: SessionCore) -> None:
-    """Learns what was stated in so many words in what has left the view. It never fails a compaction."""
+    """Learns, by patterns, from the messages that have left the view. It never fails a compaction."""
     if not core.knowing.is_learning:
         return
     try:

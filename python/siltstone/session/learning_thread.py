@@ -72,7 +72,7 @@ class LearningThread:
             _log.exception("facts of session %r were not read", self._calls.core.session_id)
 
     def _read(self, model: Models, timeout: float | None) -> Learned | None:
-        """What came of it; None where somebody else reads for longer than *timeout* seconds."""
+        """The result; None if another reader takes longer than *timeout* seconds."""
         core = self._calls.core
         flow = extraction(core)
         slot, claim = core.knowing.slot, Claim(flow)

@@ -107,7 +107,7 @@ def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
 def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[LogRow]:
     """The messages of *span*, a stretch after the other.
 
-    What is forgotten in between is noticed as what is forgotten before: the session's version is another one.
+    If messages are forgotten in between, the session's version changes, and that is noticed as ever.
     """
     start, end = span
     for first in range(start, end, _STRETCH):

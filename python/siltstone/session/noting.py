@@ -28,5 +28,5 @@ def check_warn_at(shares: Any) -> None:
 
 
 def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
-    """How many of *shares* of the window *tokens* have reached."""
+    """The number of *shares* of the window that *tokens* have reached."""
     return sum(tokens >= share * window for share in shares)

@@ -24,13 +24,13 @@ from siltstone.values import replace
 __all__ = ["OnConflict", "observe"]
 
 OnConflict: TypeAlias = Literal["branch", "raise"]
-"""What becomes of a host's list that has rewritten the past."""
+"""The treatment of a host's list that has rewritten the past."""
 
 
 def observe(
     core: SessionCore, raws: Sequence[RawMessage], usage: Any = None, on_conflict: OnConflict = "branch"
 ) -> int:
-    """Brings the session in step with *raws*, a host's whole list; how many messages were new."""
+    """Brings the session in step with *raws*, a host's whole list. Gives the number of new messages."""
     if on_conflict not in ("branch", "raise"):
         raise ConfigError(
             f"on_conflict must be 'branch' or 'raise', got {on_conflict!r}",
@@ -95,7 +95,7 @@ def _observe(
 
 
 def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
-    """Takes in a list that begins with the last one; how many messages were new, or None for another list.
+    """Takes in a list that begins with the last one. Gives the number of new messages, None for another list.
 
     The log has all of the last one, so that only what follows it is read. What follows has to be new: a
     summary, a substitute or something that was forgotten says something of what stands before it.

@@ -52,7 +52,7 @@ def offload(
 def _attempt(
     core: SessionCore, state: SessionState, entering: Entering, tokens: int, rule: TokenRule
 ) -> Steps[Outcome]:
-    """One attempt on the view of *state* and what is entering it, written together. No hook is asked."""
+    """One attempt on the view of *state* with the entering messages; one write has both. No hook is asked."""
     read = replace(state, view=state.view.extended(entering.items))
     policy, trigger = offloading(state.end, tokens, rule)
     at = max(state.clock.boundary - 1, 0)

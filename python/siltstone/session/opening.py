@@ -52,7 +52,7 @@ COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of ano
 
 
 class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
-    """How a session of a store is opened; :meth:`siltstone.Session.open` says what each means."""
+    """The options of a session of a store; :meth:`siltstone.Session.open` explains each."""
 
     preset: str | Preset | System | None
     policy: Compactor | None
@@ -83,7 +83,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
 
 
 class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):
-    """How a session is opened."""
+    """The options of a session."""
 
     memory: bool | Store
 
@@ -277,7 +277,7 @@ def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
 
 
 def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> KnowledgeConfig | None:
-    """How the session learns facts; None where it learns none by itself."""
+    """The settings by which the session learns facts; None if it learns none by itself."""
     given = options.get("knowledge", recall is not None)
     if isinstance(given, KnowledgeConfig):
         config = given

@@ -182,13 +182,13 @@ def _first(store: Store, but: str = "") -> tuple[str, str] | None:
 
 
 def _written(name: str) -> str:
-    """How the settings of a session say that it is of the preset *name*; of any, where that is empty."""
+    """The text in the settings of a session of the preset *name*; of any preset, where *name* is empty."""
     said = json.dumps({KEY: name})[1:-1]
     return said if name else said[:-1]
 
 
 def _how(name: str) -> str:
-    """What to do about it."""
+    """The advice at the end of an error: the ways to open the session."""
     return (
         f"open it with preset={name!r} or one made by siltstone.presets.{name}(...), or with preset=None, as "
         "one without a preset"
@@ -196,7 +196,7 @@ def _how(name: str) -> str:
 
 
 def _made(chosen: Preset) -> dict[str, Any]:
-    """How *chosen* is made, as far as JSON can say it."""
+    """The settings of *chosen* as JSON, and the names of settings that JSON cannot hold."""
     kept: dict[str, Any] = {}
     for name, value in chosen.settings.items():
         try:

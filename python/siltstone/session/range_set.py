@@ -1,4 +1,4 @@
-"""Half-open ranges of sequence numbers as sets: ascending, disjoint, and those that touch are one."""
+"""Sets of sequence numbers as half-open ranges: ascending and disjoint; ranges that touch are one range."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def within(spans: Iterable[tuple[int, int]], start: int, end: int) -> RangeSet:
 
 
 def count(spans: RangeSet) -> int:
-    """How many numbers there are."""
+    """The number of its numbers."""
     return sum(end - start for start, end in spans)
 
 

@@ -80,7 +80,7 @@ class Recalling:
     def placed(self, state: SessionState, prepared: Prepared) -> Prepared:
         """*prepared*, whose view is that of *state*, with the block of its turn; hooks are told.
 
-        Whatever fails leaves the request as it was.
+        If recall fails, the request goes out without a block.
         """
         try:
             block, answer = self._placed(state, prepared)
@@ -129,7 +129,7 @@ class Recalling:
 
 @runtime_checkable
 class BlockStore(Protocol):
-    """A store that searches, takes what is beside the best hit, and has the block written in one step."""
+    """A store that searches, adds the neighbours of the best hit and writes the block, all in one step."""
 
     def recall(
         self,
@@ -145,7 +145,7 @@ class BlockStore(Protocol):
 
 
 def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list[tuple[int, StoredEntry]]:
-    """The entries stored directly before and after one, each with how far away it is."""
+    """The entries stored directly before and after an entry, each with its distance."""
     found: list[tuple[int, StoredEntry]] = []
     for step in (-1, 1):
         for away in range(1, distance + 1):
@@ -160,7 +160,7 @@ def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list
 
 
 def _is_in(message: Message, spans: RangeSet) -> bool:
-    """Whether *message* is one of the log in *spans*; a summary is none."""
+    """Whether *message* is a message of the log in *spans*; a summary is not."""
     return message.provenance not in DERIVED and has(spans, message.seq)
 
 
@@ -171,7 +171,7 @@ def _size(view: View, raw: RecalledMessage) -> int:
 
 
 class _Shelf:
-    """Where the recall of a session looks: its entries that are not in context, and its facts."""
+    """The source of a recall: the session's entries that are not in context, and its facts."""
 
     def __init__(self, core: SessionCore, config: RecallConfig, in_context: InContext) -> None:
         self._core, self._config, self._in_context = core, config, in_context
@@ -185,7 +185,7 @@ class _Shelf:
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
 
     def details(self, query: str, limit: int) -> list[Detail]:
-        """What was said that fits *query* and is not in context, best first."""
+        """The entries that fit *query* and are not in context, best first."""
         core, asked = self._core, query[-MOST_QUERY:]
         if self._documented is not None and core.archive is not None:
             return self._archived(core.archive, asked, limit)
@@ -204,7 +204,7 @@ class _Shelf:
     def block(
         self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions
     ) -> RecallBlock | None:
-        """The block in one step of the store; None where that cannot do it."""
+        """The block in one step of the store; None if the store has no such step."""
         core, config = self._core, self._config
         if self._recaller is None or self._documented is not None:
             return None
@@ -226,7 +226,7 @@ class _Shelf:
         return block_of(found.text, found.tokens, found.known, found.said, is_any=found.is_any)
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
-        """The same over the files of the archive, whose vectors are kept: a restart embeds nothing."""
+        """The same from the files of the archive, which keep vectors: a restart embeds nothing."""
         view = frozenset(filter(None, indexable_texts(self._shown())))
         found = archive.search(
             query,
@@ -249,7 +249,7 @@ class _Shelf:
                 yield item.message
 
     def _sessions(self) -> list[str]:
-        """Those that are searched: this one, or all of its namespace."""
+        """The sessions to search: this one, or all of its namespace."""
         core, found = self._core, list[str]()
         namespace = core.rows.state().namespace if self._config.cross_session else ""
         if not namespace:
@@ -277,7 +277,7 @@ class _Shelf:
         return found
 
     def facts(self, query: str, limit: int) -> list[FactLine]:
-        """What is known that fits *query*, best first."""
+        """The facts that fit *query*, best first."""
         if not self._core.knowing.keeps_facts:
             return []
         held = known(self._core, self._core.state)

@@ -27,7 +27,7 @@ class Write:
 
 
 def retried(step: Callable[[], T]) -> T:
-    """What *step* gives, which reads the session and then writes; again where another worker was faster.
+    """Runs *step*, which reads the session and then writes; again if another worker was faster.
 
     By whoever has the session's lock. A conflict that is more than a version that has moved is raised.
     """

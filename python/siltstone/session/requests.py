@@ -15,7 +15,7 @@ class Request:
 
     Attributes:
         shown: The messages of the log that it showed as they were said.
-        tokens: What it had, by the policy's rule, without what was recalled.
+        tokens: Its tokens by the policy's rule, without recalled context.
     """
 
     shown: RangeSet = ()
@@ -35,13 +35,13 @@ class Requests:
         self._aside: RangeSet = ()
 
     def sent_tokens(self, view: View) -> int:
-        """The tokens of the last request: of *view*, or of what a shaped request showed of it."""
+        """The tokens of the last request: those of *view*, or fewer where the policy shaped the request."""
         return self.last.tokens if self.last is not None and self.last.tokens else view.tokens
 
     def aside(self, redactions: int) -> RangeSet:
-        """What they left out and was made findable, since there were *redactions*."""
+        """The messages that requests left out and that can be found; none after another redaction."""
         return self._aside if redactions == self._redactions else ()
 
     def set_aside(self, redactions: int, spans: RangeSet) -> None:
-        """Notes all that was made findable since there were *redactions*."""
+        """Notes *spans* as the messages that can be found, at that number of *redactions*."""
         self._redactions, self._aside = redactions, spans

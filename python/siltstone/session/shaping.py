@@ -39,7 +39,7 @@ from siltstone.values import dataclass, field, replace
 
 __all__ = ["boundary_of", "recovered"]
 
-AHEAD = 8  #: messages that are made findable before they leave; and of the newest so many are not
+AHEAD = 8  #: older messages that are made findable ahead of time; the newest 8 never are
 
 
 @dataclass(slots=True)
@@ -58,11 +58,11 @@ def boundary_of(
     asked: Trigger | None = None,
     request_bytes: int | None = None,
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """One boundary, by whatever *policy* does: :func:`boundary`, or the same for a request that is shaped.
+    """One boundary: :func:`boundary`, or its form for a policy that shapes each request.
 
-    What a shaped request leaves out is made findable before, and the next one begins with all of the history.
-    Where a request is still too large (what is protected fills the window, or the question is too short to
-    trim by), the emergency net compacts the history, as under every policy.
+    Messages that a shaped request leaves out are made findable first. The next request begins with the whole
+    history again. If a request is still too large (protected messages fill the window, or the question is too
+    short to trim by), the emergency net compacts the history, as under every policy.
 
     Raises:
         ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
@@ -90,7 +90,7 @@ def boundary_of(
 def recovered(
     core: SessionCore, policy: Compactor | None, error: Exception, retries: int
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """:func:`recovery`, whose request is what the context of the session is from now on."""
+    """:func:`recovery`; its request is the context of the session from then on."""
     state, prepared = yield from recovery(core, policy, error, retries)
     if core.requests.last is not None:
         core.requests.last = Request(_spans(state.view.messages()), prepared.tokens)
@@ -100,7 +100,7 @@ def recovered(
 def _answer(
     core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
 ) -> tuple[SessionState, Prepared]:
-    """The answer that is made of *request*, which is what the context of the session is from now on."""
+    """The answer for *request*, which is the context of the session from then on."""
     state, messages = request.state, request.messages
     if core.guards.check:
         check_legal(messages, core.session_id)
@@ -123,7 +123,7 @@ def _answer(
 def _shaped(
     core: SessionCore, policy: Compactor, asked: Trigger | None, request_bytes: int | None, at: int
 ) -> Steps[_Shaped]:
-    """The view as *policy* leaves it to this request, or all of it where that comes to nothing."""
+    """The messages that *policy* keeps for this request; the whole view where the policy trims nothing."""
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
         state = core.follow()
@@ -155,7 +155,7 @@ def _shaped(
 
 
 def _new(state: SessionState, before: SessionState) -> list[Message]:
-    """What was appended to the view since *before*."""
+    """The messages that were appended to the view since *before*."""
     return [item.message for item in state.view.items(len(before.view))]
 
 
@@ -167,7 +167,7 @@ def _keep(
     _before: int,
     after: int,
 ) -> None:
-    """The last step of an attempt: what *result* leaves out is findable, and it is the request."""
+    """The last step of an attempt: makes findable what *result* leaves out, and takes it as the request."""
     _set_aside(core, result, read)
     made.append((result, after))
 
@@ -175,9 +175,9 @@ def _keep(
 def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> None:
     """Makes findable what a request leaves out, before it is sent.
 
-    Where something of it is not findable yet, the oldest others are made so with it: what leaves next is
-    there already, and many requests write nothing. The newest ones are not among them: a question that is in
-    context would only outrank what answers it.
+    If one of these messages is not findable yet, the oldest others are made findable in the same write: they
+    leave next, and so many requests write nothing. The newest messages are not: a question in context would
+    only outrank its answer.
 
     Raises:
         StoreConflictError: something was forgotten or rewritten since the view was read. Nothing was written.
@@ -226,5 +226,5 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
 
 
 def _spans(messages: Sequence[Any]) -> RangeSet:
-    """The messages of the log among *messages* that say what they said, as ranges."""
+    """The ranges of *messages* that stand in the log word for word: no summary, no substitute."""
     return union((each.seq, each.seq + 1) for each in messages if each.provenance not in DERIVED)

@@ -27,7 +27,7 @@ class SessionState:
         clock: Where it stands between two compactions.
         stored: The clock as the store has it; the count of boundaries may be ahead of it.
         own_end: The end of the log as this worker knows it by its own writes: what follows is by others.
-        host: What is known of the host's list.
+        host: The host's list, as far as the session knows it.
         estimate_error: See ``Session.estimate_error``.
         deleted: Another worker deleted the session: writes are accepted, and nothing is kept.
     """
@@ -44,7 +44,7 @@ class SessionState:
 
     @property
     def end(self) -> int:
-        """How many messages were ever appended."""
+        """The number of messages that were ever appended."""
         return self.version.next_seq
 
     def appended(

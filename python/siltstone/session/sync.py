@@ -33,7 +33,7 @@ __all__ = ["Session", "StoreOptions"]
 
 T = TypeVar("T")
 StoreOptions: TypeAlias = SessionOptions[Models, BeforeCompact, AfterCompact]
-"""What :meth:`Session.open` takes beside the store."""
+"""The options of :meth:`Session.open`, beside the store."""
 
 
 class Session(BaseSession):
@@ -287,7 +287,7 @@ class Session(BaseSession):
         return self._calls.recall(query)
 
     def plan(self) -> Plan:
-        """What :meth:`prepare` would do now: no model and no hook is called, nothing is changed.
+        """The plan of :meth:`prepare` for now. No model and no hook is called, nothing is changed.
 
         Returns:
             The plan of the compaction that is due, the emergency net's where that alone is. With nothing
@@ -301,7 +301,7 @@ class Session(BaseSession):
         """Compacts now, whether it is due or not.
 
         Args:
-            focus: What the summary should look at in particular.
+            focus: A subject that the summary should keep in particular.
 
         Returns:
             ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. While another call compacts, it is
@@ -322,7 +322,7 @@ class Session(BaseSession):
 
         Args:
             session_id: Its id; the store must have no messages of it.
-            prompt: What it is told first, a user message; it counts against the window. "": nothing.
+            prompt: The first user message of the fork; it counts against the window. "": none.
 
         Raises:
             ConfigError: the id is taken, a call in view waits for its result, or *prompt* is no text. Nothing
@@ -354,7 +354,7 @@ class Session(BaseSession):
     def checkpoints(self) -> list[Checkpoint]:
         """The chronicle of the session: every checkpoint on the way to its view, and the roll-ups, in order.
 
-        What a checkpoint covers is read with ``log(start, end)``. Nothing is changed.
+        ``log(start, end)`` reads the messages that a checkpoint covers. Nothing is changed.
 
         Raises:
             ConfigError: the session's policy writes no checkpoints.
@@ -375,7 +375,7 @@ class Session(BaseSession):
         levels pass ``max_summary_level``. :meth:`undo_compaction` takes it back.
 
         Args:
-            focus: What the new summary should look at in particular.
+            focus: A subject that the new summary should keep in particular.
 
         Returns:
             ``Compacted``; ``Failed(reason)``; or ``Skipped`` with the reason ``nothing_to_discard`` (there
@@ -442,7 +442,7 @@ class Session(BaseSession):
             seq: Its sequence number: the first message ever appended is 0.
 
         Raises:
-            ConfigError: no message of that number is in the view. What was discarded cannot be pinned.
+            ConfigError: no message of that number is in the view. A discarded message cannot be pinned.
             StoreConflictError: it has left the view, since another worker compacted it.
         """
         self._core.pin(seq, pinned=True)
@@ -510,7 +510,8 @@ class Session(BaseSession):
         Args:
             query: Any text; None for all facts.
             limit: The most facts.
-            as_of: What held at that time; left out what holds now. A number is seconds since 1970.
+            as_of: Facts that held at that time; facts that hold now, where left out. A number is seconds
+                since 1970.
             types: Facts of these types alone.
             topic: Facts of that topic alone, of the documented table: ``database``, ``deployment``, ....
             entity: Facts with that entity alone, such as ``person:Ann``, or ``Ann``.
@@ -544,8 +545,8 @@ class Session(BaseSession):
             text: A sentence that can be understood alone.
             memory_type: One of the nine of ``memory_save``, or of the six of an extraction.
             importance: 0..1; left out, that of the type.
-            context: What it is about, where that is not in the sentence.
-            source: Who says so.
+            context: The subject of the fact, if the sentence does not name it.
+            source: The person or system that says so.
             tags: Words of your own.
             valid_until: When it ceases to hold. A number is seconds since 1970.
 
@@ -582,9 +583,9 @@ class Session(BaseSession):
 
         Args:
             tool: The tool's name.
-            arguments: What it was to be called with, as text or as a mapping; 200 characters are kept.
-            reason: What the user wants instead, where that was said.
-            goal: What it was for.
+            arguments: The arguments of the call, as text or as a mapping; 200 characters are kept.
+            reason: The wish of the user instead, if there is one.
+            goal: The purpose of the call.
 
         Raises:
             ConfigError: one of them is no text, or *tool* is blank; carries ``field``.

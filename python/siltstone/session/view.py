@@ -60,7 +60,7 @@ class View:
 
     @property
     def rule(self) -> TokenRule:
-        """How this view counts."""
+        """The rule by which this view counts tokens."""
         return self._rule
 
     @property

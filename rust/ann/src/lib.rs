@@ -1,8 +1,10 @@
-//! Nearest rows without a store: a graph over rows of floats or counts ([`Hnsw`]), and a scan of all ([`FlatRows`]).
+//! Nearest rows without a store: a graph over rows of floats or counts ([`Hnsw`], and [`AnyHnsw`] where the storage is
+//! chosen by name), and a scan of all ([`FlatRows`]).
 //!
 //! The crate stands beside the store, which knows of it a trait alone: [`GRAPH`] is the graph that a search of
 //! a store may ask for. docs/design/hnsw.md tells what is kept of the paper and what is added to it.
 
+mod any;
 mod flat;
 mod frame;
 mod hnsw;
@@ -14,6 +16,7 @@ pub mod simd;
 pub mod space;
 mod store_graph;
 
+pub use any::{AnyHnsw, Bounds};
 pub use flat::FlatRows;
 pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
 pub use plan::{Plan, SCANNED, SCANNED_ROWS};

@@ -1,12 +1,10 @@
-//! How do rows, ids and answers of an index cross the wall? As buffers and bytes.
-
-use std::ops::Range;
+//! Rows, ids and answers of an index, which cross the wall as buffers and bytes.
 
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
-use siltstone_ann::space::check_row;
+use siltstone_ann::space::sparse_rows;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
 
 /// Ids and values of the best of each query, row after row.
@@ -15,10 +13,10 @@ pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 /// The id where there is no row.
 const NO_ID: u64 = u64::MAX;
 
-/// What was found for each query, a row each: ids, and values of `WIDTH` bytes.
+/// The answers to queries, a row for each: ids, and values of `WIDTH` bytes.
 pub(crate) struct Table<const WIDTH: usize> {
     columns: usize,
-    /// What stands for the value of nothing.
+    /// The value where there is no row.
     nothing: [u8; WIDTH],
     ids: Vec<[u8; size_of::<u64>()]>,
     values: Vec<[u8; WIDTH]>,
@@ -57,7 +55,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
     }
 }
 
-/// What one query found, as many as there are, as bytes: ids, and values behind them.
+/// The answer to one query as bytes: all ids, and all values after them.
 pub(crate) fn row_to_bytes(
     py: Python<'_>,
     found: impl ExactSizeIterator<Item = (u32, [u8; 8])>,
@@ -74,7 +72,7 @@ pub(crate) fn row_to_bytes(
     })
 }
 
-/// Rows without their zeros.
+/// Rows of counts, from the three arrays of a sparse matrix.
 pub(crate) struct Matrix {
     starts: Vec<i64>,
     buckets: Vec<i32>,
@@ -96,28 +94,7 @@ impl Matrix {
     }
 
     pub(crate) fn rows(&self, field: &str) -> CoreResult<Vec<SparseRow>> {
-        check_row(&self.values, 0, field)?;
-        let bounds = self.starts.windows(2).enumerate();
-        bounds
-            .map(|(row, bounds)| self.row(row, bounds[0], bounds[1]))
-            .collect()
-    }
-
-    fn row(&self, row: usize, start: i64, end: i64) -> CoreResult<SparseRow> {
-        let range: Option<Range<usize>> = usize::try_from(start)
-            .ok()
-            .zip(usize::try_from(end).ok())
-            .map(|(start, end)| start..end);
-        let parts = range
-            .and_then(|range| Some((self.buckets.get(range.clone())?, self.values.get(range)?)));
-        let Some((buckets, values)) = parts else {
-            return Err(refuse(format!(
-                "row {row} of the matrix reaches from {start} to {end}, out of its {} values",
-                self.values.len()
-            )));
-        };
-        SparseRow::of_weights(buckets, values)
-            .map_err(|error| refuse(format!("row {row}: {error}")))
+        sparse_rows(&self.starts, &self.buckets, &self.values, field)
     }
 }
 
@@ -131,25 +108,7 @@ fn copied<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> 
     }
 }
 
-/// The rows of a matrix, all of them finite.
-pub(crate) fn rows<'a>(
-    values: &'a [f32],
-    dimension: usize,
-    field: &str,
-) -> CoreResult<impl Iterator<Item = &'a [f32]> + use<'a>> {
-    if !values.len().is_multiple_of(dimension) {
-        let count = values.len();
-        return Err(refuse(format!(
-            "{field} must have {dimension} numbers each, got {count} in all"
-        )));
-    }
-    for (number, row) in values.chunks_exact(dimension).enumerate() {
-        check_row(row, number, field)?;
-    }
-    Ok(values.chunks_exact(dimension))
-}
-
-/// The numbers of what is there, as `what` is called: all of them, or the first that is not there.
+/// `ids` as numbers of rows or texts; the error names the first that the index does not have, and calls it `what`.
 pub(crate) fn known(ids: &[u64], what: &str, has: impl Fn(u32) -> bool) -> CoreResult<Vec<u32>> {
     let id = |&id: &u64| {
         let known = u32::try_from(id).ok().filter(|&id| has(id));
@@ -173,8 +132,4 @@ pub(crate) fn check_room(len: usize, more: usize) -> CoreResult<u64> {
         u32::MAX
     );
     Err(Error::new(ErrorKind::InvalidArgument, message).with("field", "texts"))
-}
-
-pub(crate) fn refuse(message: String) -> Error {
-    Error::new(ErrorKind::InvalidArgument, message).with("field", "vectors")
 }

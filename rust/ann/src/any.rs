@@ -1,0 +1,278 @@
+//! A graph whose storage is chosen when the program runs, by name or by a file.
+
+use std::ops::Range;
+
+use siltstone_core::index::Neighbor;
+use siltstone_core::{Error, Result, SparseRow};
+
+use crate::hnsw::{Figures, Hnsw, HnswParams, storage_of};
+use crate::plan::Plan;
+use crate::space::matrix::{refused, rows};
+use crate::space::{Float16, Float32, Int8, Space, Sparse};
+
+/// A graph over rows of one of the storages.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "all are large, and a program has few of them"
+)]
+pub enum AnyHnsw {
+    /// Floats with bytes beside them.
+    I8(Hnsw<Int8>),
+    /// Floats of 16 bits.
+    F16(Hnsw<Float16>),
+    /// Floats of 32 bits.
+    F32(Hnsw<Float32>),
+    /// Rows of counts.
+    Sparse(Hnsw<Sparse>),
+}
+
+/// The bounds of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Rows that are given at most for each query.
+    pub k: usize,
+    /// Candidates that the graph keeps; None is the graph's own number.
+    pub ef: Option<usize>,
+    /// The plan; None is the graph's own choice.
+    pub plan: Option<Plan>,
+}
+
+macro_rules! each {
+    ($any:expr, $index:ident => $work:expr) => {
+        match $any {
+            AnyHnsw::I8($index) => $work,
+            AnyHnsw::F16($index) => $work,
+            AnyHnsw::F32($index) => $work,
+            AnyHnsw::Sparse($index) => $work,
+        }
+    };
+}
+
+macro_rules! each_dense {
+    ($any:expr, $index:ident => $work:expr) => {
+        match $any {
+            AnyHnsw::I8($index) => $work,
+            AnyHnsw::F16($index) => $work,
+            AnyHnsw::F32($index) => $work,
+            AnyHnsw::Sparse(_) => Err(wrong_kind()),
+        }
+    };
+}
+
+impl AnyHnsw {
+    /// No rows yet, of `dimension` numbers each, in the storage of that name.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::InvalidArgument` for an unknown storage; otherwise those of [`Hnsw::new`].
+    pub fn new(dimension: usize, storage: &str, params: HnswParams) -> Result<Self> {
+        match storage {
+            Int8::NAME => Hnsw::new(dimension, params).map(Self::I8),
+            Float16::NAME => Hnsw::new(dimension, params).map(Self::F16),
+            Float32::NAME => Hnsw::new(dimension, params).map(Self::F32),
+            Sparse::NAME => Hnsw::new(dimension, params).map(Self::Sparse),
+            _ => Err(unknown_storage(storage)),
+        }
+    }
+
+    /// The index of a file, in the storage that the file names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hnsw::from_bytes`].
+    pub fn from_bytes(file: &[u8]) -> Result<Self> {
+        match storage_of(file)?.as_str() {
+            Int8::NAME => Hnsw::from_bytes(file).map(Self::I8),
+            Float16::NAME => Hnsw::from_bytes(file).map(Self::F16),
+            Float32::NAME => Hnsw::from_bytes(file).map(Self::F32),
+            Sparse::NAME => Hnsw::from_bytes(file).map(Self::Sparse),
+            storage => Err(unknown_storage(storage)),
+        }
+    }
+
+    /// The index as a file. Removed rows are not in it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        each!(self, index => index.to_bytes())
+    }
+
+    /// Adds the rows of a matrix, and gives their ids.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise those of [`rows`] and of [`Hnsw::add`].
+    pub fn add(&self, matrix: &[f32]) -> Result<Range<u32>> {
+        each_dense!(self, index => index.add(rows(matrix, index.dimension(), "vectors")?))
+    }
+
+    /// Adds rows of counts, and gives their ids.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::InvalidArgument` for an index of floats; otherwise those of [`Hnsw::add`].
+    pub fn add_sparse(&self, rows: &[SparseRow]) -> Result<Range<u32>> {
+        self.sparse()?.add(rows)
+    }
+
+    /// Removes rows, as [`Hnsw::remove`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hnsw::remove`].
+    pub fn remove(&self, ids: &[u32]) -> Result<()> {
+        each!(self, index => index.remove(ids))
+    }
+
+    /// Hands the rows nearest to each row of a matrix to `found`.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise those of [`rows`].
+    pub fn search(
+        &self,
+        matrix: &[f32],
+        bounds: Bounds,
+        found: impl FnMut(&[Neighbor]),
+    ) -> Result<()> {
+        each_dense!(self, index => {
+            let queries = rows(matrix, index.dimension(), "queries")?;
+            search(index, queries, bounds, found);
+            Ok(())
+        })
+    }
+
+    /// Hands the rows nearest to each row of counts to `found`.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::InvalidArgument` for an index of floats.
+    pub fn search_sparse(
+        &self,
+        queries: &[SparseRow],
+        bounds: Bounds,
+        found: impl FnMut(&[Neighbor]),
+    ) -> Result<()> {
+        search(self.sparse()?, queries, bounds, found);
+        Ok(())
+    }
+
+    /// The number of rows that were added and not removed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        each!(self, index => index.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Numbers of a row.
+    #[must_use]
+    pub fn dimension(&self) -> usize {
+        each!(self, index => index.dimension())
+    }
+
+    /// The name of the storage.
+    #[must_use]
+    pub fn storage(&self) -> &'static str {
+        fn name<S: Space>(_: &Hnsw<S>) -> &'static str {
+            S::NAME
+        }
+        each!(self, index => name(index))
+    }
+
+    /// The parameters of the graph.
+    #[must_use]
+    pub fn params(&self) -> HnswParams {
+        each!(self, index => index.params())
+    }
+
+    /// The sizes of the index.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        each!(self, index => index.figures())
+    }
+
+    fn sparse(&self) -> Result<&Hnsw<Sparse>> {
+        match self {
+            Self::Sparse(index) => Ok(index),
+            _ => Err(wrong_kind()),
+        }
+    }
+}
+
+fn search<'a, S: Space>(
+    index: &Hnsw<S>,
+    queries: impl IntoIterator<Item = &'a S::Item>,
+    Bounds { k, ef, plan }: Bounds,
+    mut found: impl FnMut(&[Neighbor]),
+) where
+    S::Item: 'a,
+{
+    for query in queries {
+        found(&index.search(query, k, ef, plan));
+    }
+}
+
+fn unknown_storage(storage: &str) -> Error {
+    refused(format!(
+        "storage must be 'auto', 'i8', 'f16', 'f32' or 'sparse', got {storage:?}"
+    ))
+}
+
+fn wrong_kind() -> Error {
+    refused(
+        "dense vectors go into a dense index, rows of counts into one with storage='sparse'"
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        k: 1,
+        ef: None,
+        plan: None,
+    };
+
+    #[test]
+    fn each_storage_finds_its_rows_and_is_read_back_as_itself() {
+        for storage in ["i8", "f16", "f32"] {
+            let index = AnyHnsw::new(2, storage, HnswParams::default()).unwrap();
+            assert_eq!(index.add(&[1.0, 0.0, 0.0, 1.0]).unwrap(), 0..2);
+            let again = AnyHnsw::from_bytes(&index.to_bytes()).unwrap();
+            for index in [&index, &again] {
+                assert_eq!(
+                    (index.storage(), index.dimension(), index.len()),
+                    (storage, 2, 2)
+                );
+                let mut ids = Vec::new();
+                let found = |found: &[Neighbor]| ids.push(found[0].id);
+                index.search(&[0.0, 3.0, 2.0, 0.1], BOUNDS, found).unwrap();
+                assert_eq!(ids, [1, 0]);
+            }
+            assert!(index.add_sparse(&[]).is_err());
+            assert!(index.search_sparse(&[], BOUNDS, |_| ()).is_err());
+        }
+    }
+
+    #[test]
+    fn rows_of_counts_go_into_an_index_of_counts_alone() {
+        let index = AnyHnsw::new(4096, "sparse", HnswParams::default()).unwrap();
+        let row = SparseRow::of_weights(&[7], &[1.0]).unwrap();
+        assert_eq!(index.add_sparse(std::slice::from_ref(&row)).unwrap(), 0..1);
+        let mut ids = Vec::new();
+        let found = |found: &[Neighbor]| ids.push(found[0].id);
+        index.search_sparse(&[row], BOUNDS, found).unwrap();
+        assert_eq!(ids, [0]);
+        index.remove(&[0]).unwrap();
+        assert!(index.is_empty());
+        assert!(index.add(&[1.0; 4096]).is_err());
+        assert!(index.search(&[], BOUNDS, |_| ()).is_err());
+        assert!(AnyHnsw::new(2, "f8", HnswParams::default()).is_err());
+    }
+}
