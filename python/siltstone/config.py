@@ -36,7 +36,7 @@ DEFAULT: Final = "threshold"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a file says of policies. Every table was checked when it was read.
+    """The policies in a file. Every table was checked when it was read.
 
     Attributes:
         path: The file; None for the defaults.
@@ -74,7 +74,7 @@ class Settings:
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:
-    """What the file at *path* says of policies.
+    """Reads the policies in the file at *path*.
 
     Of a ``pyproject.toml`` it is the table ``[tool.siltstone]``; a missing table is no setting.
 

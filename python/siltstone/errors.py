@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The exceptions of siltstone, as one tree.
 
 ::
 
@@ -137,7 +137,7 @@ class ConfigError(SiltstoneError, ValueError):
 
 
 class ContextOverflowError(SiltstoneError, ValueError):
-    """What must be kept is larger than the window. Carries ``tokens`` and ``context_window``."""
+    """Messages that must be kept exceed the window. Carries ``tokens`` and ``context_window``."""
 
 
 class ConversionLossError(SiltstoneError, ValueError):

@@ -1,4 +1,4 @@
-"""What happened, told to whoever listens."""
+"""Events, which hooks are told of."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ class SecretsRedacted:
 
 @dataclass(frozen=True, slots=True)
 class RecallInjected:
-    """What was recalled for a turn; told once for all calls of the turn that have the same.
+    """A block was recalled for a turn; told once for all calls of the turn with the same block.
 
     Attributes:
         session_id: The session.

@@ -1,4 +1,4 @@
-"""What comes with an extra, and what is said where it is absent."""
+"""Extras of the package, and the error where one is absent."""
 
 from __future__ import annotations
 

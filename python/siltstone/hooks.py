@@ -1,4 +1,4 @@
-"""What a host may say to a compaction before it and after it, and how it is asked."""
+"""The hooks by which a host speaks to a compaction, before it and after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """What ``on_before_compact`` may answer; None means "go on".
+    """The answer of ``on_before_compact``; None means "go on".
 
     Attributes:
         veto: True, or a sentence that says why: nothing is compacted this time.
@@ -96,7 +96,7 @@ class HookError(SiltstoneError, RuntimeError):
 
 
 def ask(call: HookCall) -> Any:
-    """What the hook answers.
+    """The answer of the hook.
 
     With a timeout it runs in a thread of its own, since nothing else could be waited for no longer; the
     thread of one that hangs is left behind.

@@ -49,7 +49,7 @@ LAST_RESORT = -1
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """What a policy wants of a model.
+    """A request of a policy to a model.
 
     Attributes:
         messages: Plain ``{"role", "content": str}`` messages. The last one is the instruction;

@@ -1,4 +1,4 @@
-"""What a compaction came to: compacted, skipped or failed, always with the numbers."""
+"""The outcome of a compaction: compacted, skipped or failed, always with the numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _Outcome(ABC):
-    """What every outcome has.
+    """The fields of every outcome.
 
     Attributes:
         messages: The rewritten history, or the one given, unchanged; the caller's own objects. Their type
@@ -49,7 +49,7 @@ class _Outcome(ABC):
 
     @abstractmethod
     def _in_short(self) -> str:
-        """What came of it, in a few words."""
+        """The outcome in a few words."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -133,7 +133,7 @@ Outcome: TypeAlias = Compacted | Skipped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a compaction would do. No model and no curator was called, and nothing was changed.
+    """The plan of a compaction. No model and no curator was called, and nothing was changed.
 
     Attributes:
         compacts: Something would be discarded.

@@ -135,7 +135,7 @@ def is_context_overflow(error: BaseException | str) -> bool:
 
 
 class ProviderLimit(NamedTuple):
-    """What a provider said of its window when it refused a request.
+    """The window as a provider named it when it refused a request.
 
     Attributes:
         limit: The most tokens that a request may have there, at least 1. Some providers count what the

@@ -1,4 +1,4 @@
-"""What of a text is a secret, and what stands in its place before anything is written?
+"""Finds secrets in texts, and puts placeholders in their place before anything is written.
 
 Rules find secrets by their form; ``docs/redaction.md`` lists them. A finding says which rule found a secret
 and where it stood, never what it was.
@@ -88,7 +88,7 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True)
 class RedactionConfig:
-    """What is looked for, and what becomes of it.
+    """The secrets to look for, and their treatment.
 
     Attributes:
         strict: Every run of 32 or more characters of hex or base64 is a secret, also one that looks like a
@@ -261,7 +261,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Walk:
-    """One message on its way through the rules."""
+    """A message on its way through the rules."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

@@ -217,7 +217,7 @@ class _Operation(Watched):
             self._span.set_attribute("gen_ai.memory.record.id", record_id)
 
     def completed(self, completion: Completion) -> None:
-        """What the call cost, and why it ended; what was answered, where that is allowed."""
+        """Records the cost of the call and the reason of its end; the answer too, where that is allowed."""
         span, usage = self._span, completion.usage
         if usage is not None:
             if usage.model:
@@ -315,7 +315,7 @@ def _record(record: Any) -> dict[str, Any]:
 
 
 def _said_to(request: CompletionRequest) -> dict[str, str]:
-    """What the model is told, where all of it is text: a live prefix is the caller's own messages."""
+    """The prompt of the model, if all of it is text: a live prefix is the caller's own messages."""
     messages = list(request.messages)
     if not all(isinstance(each, dict) and isinstance(each.get("content"), str) for each in messages):
         return {}

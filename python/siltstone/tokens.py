@@ -86,7 +86,7 @@ class TokenRule(ABC):
 
     @abstractmethod
     def units(self, message: Message) -> int:
-        """What *message* adds to the sum."""
+        """The units that *message* adds to the sum."""
 
     @abstractmethod
     def tokens(self, units: int) -> int:
@@ -269,7 +269,7 @@ def request_bytes(size: int) -> int:
 
 
 def message_bytes(message: Message) -> int:
-    """What *message* adds to a request in bytes: the walk of ``blocks``, inline media at full length."""
+    """The bytes that *message* adds to a request: the walk of ``blocks``, inline media at full length."""
     if message.role in _BY_JSON:
         return message_size(message.raw)[0]
     total = 0
@@ -283,7 +283,7 @@ def message_bytes(message: Message) -> int:
 
 
 def _flat_bytes(part: Part) -> int:
-    """What ``bytes_total`` takes a part for, in bytes."""
+    """The bytes of a part by the rule ``bytes_total``."""
     if part.kind == "blob":
         if part.call_id is not None:
             return RESULT_MEDIA_BYTES

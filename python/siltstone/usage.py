@@ -1,4 +1,4 @@
-"""What model calls cost: one record a call, and their sum."""
+"""The cost of model calls: a record for each call, and sums of records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["UsageRecord", "total"]
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """What one model call of ours cost, or the sum of several, in tokens.
+    """The cost of one model call of ours, or of several, in tokens.
 
     Attributes:
         model: The model's name; empty where the caller's callable did not say.

@@ -63,7 +63,7 @@ else:
 
 
 class _Field:
-    """What was said of a field, until ``dataclasses`` is asked."""
+    """The settings of a field, until ``dataclasses`` needs them."""
 
     __slots__ = ("options",)
 
@@ -72,7 +72,7 @@ class _Field:
 
 
 class _Plan:
-    """What a class was defined with: its own fields, and how they were given."""
+    """The definition of a class: its own fields, and how they were given."""
 
     __slots__ = ("_arguments", "cls", "given", "names", "options")
 
@@ -255,7 +255,7 @@ def _init(plan: _Plan) -> Any:
 
 
 def _by_dataclasses(plan: _Plan) -> dict[str, Any]:
-    """What ``dataclasses`` makes of a class of the same bases and fields."""
+    """The class that ``dataclasses`` makes of the same bases and fields."""
     import dataclasses
 
     cls = plan.cls

@@ -41,7 +41,7 @@ STAMP: Final = "%Y%m%d-%H%M%S"
 
 @dataclass(frozen=True, slots=True)
 class VaultMemory:
-    """One memory.
+    """A memory.
 
     Attributes:
         content: What it says.
@@ -58,7 +58,7 @@ class VaultMemory:
 
 @dataclass(frozen=True, slots=True)
 class VaultSummary:
-    """One summary.
+    """A summary.
 
     Attributes:
         text: What it says.
@@ -79,7 +79,7 @@ class VaultSummary:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a vault holds.
+    """The content of a vault.
 
     Attributes:
         memories: By number, and where there is none by file name.

@@ -1,4 +1,4 @@
-"""Who watches the work of the package from outside, for traces and metrics. Nobody, unless asked.
+"""The watcher of the package's work, for traces and metrics. There is none, unless it is asked for.
 
 ``siltstone.telemetry`` puts its watcher here. Without one, each function of this module looks at one name
 and gives :data:`UNWATCHED`, on which nothing has an effect.
@@ -46,13 +46,13 @@ class Watched:
         return self
 
     def records(self, records: Sequence[Any]) -> None:
-        """What was found or written: objects with ``content``, and some with ``entry_id`` and ``score``."""
+        """Records found or written: objects with ``content``, and some with ``entry_id`` and ``score``."""
 
     def count(self, number: int, record_id: str = "") -> None:
         """How many records it was about, and the id where it was one."""
 
     def completed(self, completion: Any) -> None:
-        """What the model answered."""
+        """The answer of the model."""
 
     def ended(self, event: Any) -> None:
         """The terminal event of a compaction."""

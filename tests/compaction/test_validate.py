@@ -151,7 +151,7 @@ def test_mk_37_any_other_inserted_message(rewritten: tuple[list[Message], Compac
     history, compaction = rewritten
     inserted = replace(compaction.messages[3], raw=user("Obey me."))
     messages = (*compaction.messages[:3], inserted, *compaction.messages[4:])
-    refused(history, replace(compaction, messages=messages), "the view is not what is retained")
+    refused(history, replace(compaction, messages=messages), "the view is not the retained messages")
 
 
 @pytest.mark.parametrize("place", [0, 1, 3, 5])

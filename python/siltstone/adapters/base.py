@@ -1,4 +1,4 @@
-"""What every hook-in does around a model call, sync and async."""
+"""The common part of all adapters: the steps around a model call, sync and async."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def requires(extra: str) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, slots=True)
 class Ready(Generic[M]):
-    """What a boundary gave, in the host's own kind of message.
+    """The answer of a boundary, in the host's own kind of message.
 
     Attributes:
         messages: What to send now; what was recalled is in it. Never store it.
@@ -71,7 +71,7 @@ class Ready(Generic[M]):
 
 
 class RequestRefusedError(Exception):
-    """What a provider says of a request that it refuses, for ``recover``. It never leaves an adapter."""
+    """The error of a provider that refused a request, for ``recover``. It never leaves an adapter."""
 
 
 class Door(Generic[M]):
@@ -104,7 +104,7 @@ class Door(Generic[M]):
             return await self._aobserve(history)
 
     def prepare(self, history: Sequence[M]) -> Ready[M]:
-        """What to send in the place of *history*, which the session is told of first."""
+        """Brings the session in step with *history*, and gives the messages to send in its place."""
         with self._lock:
             self._observe(history)
             return self._ready(sync_session(self.session).prepare())
@@ -164,7 +164,7 @@ class RawDoor:
         self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
     def prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
-        """What to send in the place of *messages*, which the session is told of first."""
+        """Brings the session in step with *messages*, and gives the messages to send in their place."""
         session = sync_session(self.session)
         with self._lock:
             session.observe(messages, usage=self._taken())
@@ -179,7 +179,7 @@ class RawDoor:
             return (await self.session.prepare()).messages
 
     def recover(self, error: Exception) -> list[Any]:
-        """What to send after the provider refused a request as too large.
+        """The messages to send after the provider refused a request as too large.
 
         Raises:
             Exception: *error* itself, where it is no overflow, or after two retries.

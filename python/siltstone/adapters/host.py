@@ -40,14 +40,14 @@ class HostDialect(Protocol[M]):
         """*message* with some of the pieces alone that :meth:`read` gave, by their places."""
 
     def said(self, messages: Sequence[M]) -> list[Any]:
-        """Of each of *messages* a value that has all that :meth:`read` reads of it, as it stands now.
+        """For each of *messages* a value with all that :meth:`read` reads of it, as it stands now.
 
         Values are compared by ``==``, at each boundary and for the whole list. So they are cheap to make, and
         may be what the message itself holds. Those that are equal read alike.
         """
 
     def usage(self, message: M) -> Any:
-        """What the provider counted for the call that gave *message*; None where it does not say."""
+        """The usage of the call that gave *message*, as the provider counted it; None if it did not."""
 
 
 class HostMessage(dict[str, Any]):
@@ -151,7 +151,7 @@ class HostHistory(Generic[M]):
         return known is not None and any(piece is each for each in known.pieces)
 
     def write(self, messages: Sequence[RawMessage]) -> list[M]:
-        """What the session gave, in the host's own kind: its own objects where it said the same."""
+        """The session's messages in the host's own kind: the host's own objects where they say the same."""
         read, result = self._read, list[M]()
         if len(messages) == len(self._pieces) and all(map(is_, messages, self._pieces)):
             return list(self._last)

@@ -1,4 +1,4 @@
-"""One agent for many conversations: a session for each, open while it is used."""
+"""An agent with many conversations: a session for each, open while it is used."""
 
 from __future__ import annotations
 

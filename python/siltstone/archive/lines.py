@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Loaded(Generic[T]):
-    """What a file holds, in order. After the last, ``skipped`` says how many lines were bad."""
+    """The values of a file, in order. After the last, ``skipped`` says how many lines were bad."""
 
     def __init__(self, items: Callable[[Loaded[T]], Iterator[T]]) -> None:
         self.skipped = 0

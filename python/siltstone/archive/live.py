@@ -32,7 +32,7 @@ Embed = Callable[[str], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What became of messages: how many are in the archive now, were there already, are blank, or failed."""
+    """The result of adding messages: the numbers that are new, were there already, are blank, or failed."""
 
     stored: int = 0
     duplicates: int = 0

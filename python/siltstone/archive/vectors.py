@@ -43,7 +43,7 @@ Stamp: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """What a file holds: the dimension, and for each id its float32 values, in the order of the file."""
+    """The content of a file: the dimension, and for each id its float32 values, in the order of the file."""
 
     dimension: int
     by_id: dict[str, array[float]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def write_vectors(
 
 
 def read_vectors(path: str | os.PathLike[str]) -> Vectors | None:
-    """What the file holds; None where it is missing, too short, or of another format or version.
+    """The content of the file; None where it is missing, too short, or of another format or version.
 
     Of a file that was cut off, the entries that are whole are kept.
     """

@@ -48,7 +48,7 @@ Range: TypeAlias = tuple[int, int]
 """A half-open range of absolute sequence numbers."""
 
 State: TypeAlias = Mapping[str, Any]
-"""What a policy wants to have kept with the session: JSON, small, and no text of any message.
+"""The state that a policy keeps with the session: small JSON, without the text of any message.
 
 What is forgotten leaves messages and summaries; a state that quoted them would keep it.
 """
@@ -68,7 +68,7 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CompactionContext:
-    """What a policy is told at a boundary, just before a model call.
+    """The figures that a policy gets at a boundary, just before a model call.
 
     Attributes:
         boundary: The boundary's number, from 0 for the life of the session.
@@ -390,7 +390,7 @@ class RequestReader(Protocol):
 
 
 def request_rule_of(policy: Compactor) -> RequestRule:
-    """Which text beside tool results is a request to *policy*: the default where it says nothing."""
+    """The rule of *policy* for requests among texts beside tool results; the default, if it has none."""
     return policy.request_rule if isinstance(policy, RequestReader) else is_request
 
 
@@ -433,7 +433,7 @@ class BackgroundCompactor(Protocol):
         """Whether what is due may be made in the background and put in its place at a later boundary."""
 
     def usage_of(self, trigger: Trigger) -> float:
-        """What share of the window was in use when *trigger* was pulled; 1 is all of it."""
+        """The share of the window that was in use at *trigger*; 1 is all of it."""
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ WARNING_PERCENT, CRITICAL_PERCENT = 70, 90  # whole per cent: from here on an ev
 
 @dataclass(frozen=True, slots=True)
 class ContextBreakdown:
-    """What fills a context, in tokens.
+    """The tokens of a context, by category.
 
     Attributes:
         summary_tokens: The summaries in view.
@@ -91,7 +91,7 @@ def breakdown(
     facts_count: int = 0,
     rules_count: int = 0,
 ) -> ContextBreakdown:
-    """What fills the context of *view*.
+    """The tokens of the context *view*, by category.
 
     Args:
         view: The messages in view.

@@ -14,7 +14,7 @@ __all__ = ["ClearConfig", "DuplicatesConfig", "InPlaceConfig"]
 
 @dataclass(frozen=True, slots=True)
 class InPlaceConfig:
-    """What steps have in common that put shorter results in the place of longer ones.
+    """The common settings of steps that put shorter results in the place of longer ones.
 
     Attributes:
         trigger_fraction: Share of the window from which on the step is due, above 0.

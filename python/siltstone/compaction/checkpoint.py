@@ -9,7 +9,7 @@ __all__ = ["Checkpoint"]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One checkpoint of a session's chronicle, or a roll-up of several.
+    """A checkpoint of a session's chronicle, or a roll-up of several.
 
     Attributes:
         first: Its number, from 1; of a roll-up the number of the first checkpoint in it.

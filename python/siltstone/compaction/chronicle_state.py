@@ -1,4 +1,4 @@
-"""What is kept of a chronicle with the session: numbers alone, for the texts are in its log."""
+"""The state of a chronicle that the session keeps: numbers alone, for the texts are in its log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ChronicleState:
 
     @classmethod
     def read(cls, state: State | None) -> ChronicleState | None:
-        """What *state* holds; None where it holds something else, or nothing."""
+        """Reads *state*; None if it is the state of another policy, or empty."""
         state = chronicle_in(state)
         if state is None:
             return None
@@ -74,7 +74,7 @@ class ChronicleState:
 
 
 def chronicle_in(state: State | None) -> dict[str, Any] | None:
-    """What *state* says of a chronicle: all of it, or what the other mode has kept of one."""
+    """The chronicle in *state*; if the other mode wrote it, the part that this mode keeps."""
     if not isinstance(state, dict):
         return None
     found = state if state.get("mode") == MODE else state.get(MODE)

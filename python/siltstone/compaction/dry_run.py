@@ -1,4 +1,4 @@
-"""What a policy would do, without a model or a curator: its flow is run with answers in place of theirs."""
+"""A dry run of a policy: its flow runs with made-up answers in place of a model's and a curator's."""
 
 from __future__ import annotations
 

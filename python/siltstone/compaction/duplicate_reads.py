@@ -1,4 +1,4 @@
-"""What was read twice stands once in the view, where it was read last."""
+"""A text that was read twice stands once in the view, where it was read last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call cost whose model does not say: an estimate of what was sent and of what came back."""
+"""The estimated cost of a call whose model reports none: of the request and of the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def estimated_usage(rule: TokenRule, request: CompletionRequest, completion: Com
 
 
 def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
-    """What was sent, estimated. A request that renders a long history may be larger than any message."""
+    """An estimate of the request. A request that renders a long history may be larger than any message."""
     texts = [message.get("content") for message in request.messages if not request.prefix_preserving]
     if sum(len(text) for text in texts if isinstance(text, str)) > MAX_MESSAGE_BYTES // 8:
         return sum(rule.count_text(text) for text in texts if isinstance(text, str))

@@ -13,7 +13,7 @@ END = "..."  # where a text was cut
 
 
 def smart_fallback_summary(messages: Sequence[Message], max_bytes: int) -> str:
-    """What *messages* said, in at most ``max_bytes + 3`` bytes of UTF-8, without a model.
+    """The texts of *messages*, in at most ``max_bytes + 3`` bytes of UTF-8, without a model.
 
     A line with the first request, a line for each tool call (its name) and each result (its first 80
     bytes), and a line with the latest text. The first and the latest line have a quarter of the bytes each

@@ -1,4 +1,4 @@
-"""What a hook's word makes of a trigger or of a rewrite, and whether a rewrite may be sent."""
+"""Applies the answers of hooks to triggers and rewrites, and checks that a rewrite may be sent."""
 
 from __future__ import annotations
 

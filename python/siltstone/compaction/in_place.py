@@ -76,7 +76,7 @@ class InPlace(ABC):
 
     @abstractmethod
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
-        """Those of *results* that are replaced, each with what stands in its place."""
+        """The results that are replaced, each with the text in its place."""
 
     def _results(self, history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
         """The results that may be replaced at all: of what is in use none."""

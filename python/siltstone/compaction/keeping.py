@@ -1,4 +1,4 @@
-"""What every policy with a view of its own needs: part a history, and put summaries in the gap."""
+"""Parts a history into kept and discarded messages, and puts summaries into the gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be summarised, handed out in pieces: whole groups while they fit, and every character once.
+"""The messages to be summarised, in pieces: whole groups while they fit, and every character once.
 
 The material is a queue of segments. A segment is a stretch of messages that belongs together, as rendered
 lines: no group reaches over its borders. A piece takes whole segments, oldest first, while they fit. A
@@ -32,7 +32,7 @@ SMALLEST_PIECE = 16  # tokens: below this the indent of what goes on would eat u
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one request holds.
+    """The content of one request.
 
     Attributes:
         segments: In order, oldest first.

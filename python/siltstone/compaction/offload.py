@@ -1,4 +1,4 @@
-"""One result that is too large for a context: its head and tail stay, and the log has all of it."""
+"""A result that is too large for a context: its head and tail stay, and the log has all of it."""
 
 from __future__ import annotations
 

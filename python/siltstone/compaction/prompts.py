@@ -1,4 +1,4 @@
-"""What is said to a summariser, and the frame that a summary stands in."""
+"""The prompt of a summariser, and the frame of a summary."""
 
 from __future__ import annotations
 

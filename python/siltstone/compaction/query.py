@@ -1,4 +1,4 @@
-"""What the user is after: the last requests as one text, without what a host has put before them."""
+"""The query of a trim: the last requests as one text, without the words that a host put before them."""
 
 from __future__ import annotations
 

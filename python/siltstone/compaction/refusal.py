@@ -15,7 +15,7 @@ from siltstone.patterns import pattern
 __all__ = ["is_refusal"]
 
 STOP_REASONS: Final = frozenset({"refusal", "content_filter", "safety"})
-"""What providers call a stop that was a refusal: Anthropic, OpenAI, Gemini in lower case."""
+"""The names of providers for a stop that was a refusal: Anthropic, OpenAI, Gemini in lower case."""
 
 LONGEST_REFUSAL = 600  #: code points: whoever writes more than this has summarised something
 

@@ -1,4 +1,4 @@
-"""What a summariser reads: discarded messages as plain lines.
+"""Discarded messages as plain lines, which a summariser reads.
 
 One item for each part of a message, in order, an earlier summary first::
 

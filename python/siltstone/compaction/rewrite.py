@@ -58,7 +58,7 @@ def _of_retained(selection: Selection, substitutes: Mapping[int, Substitute]) ->
 
 
 def _spliced(history: Sequence[Message], selection: Selection, message: Message) -> Sequence[Message]:
-    """What is retained, with *message* where the first discarded one stood."""
+    """The retained messages, with *message* in the place of the first discarded one."""
     retained, discarded = selection.retained, selection.discarded
     if isinstance(retained, Excerpt) and isinstance(discarded, Excerpt):
         first = discarded.positions[0]

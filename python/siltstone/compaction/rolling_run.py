@@ -28,7 +28,7 @@ _log = logging.getLogger("siltstone")
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What a run takes out: the positions up to *end*, and how the live messages are numbered then."""
+    """The messages that a run takes out, up to *end*, and the numbers of the live messages after it."""
 
     end: int
     turns: tuple[int, int]
@@ -88,7 +88,7 @@ class RollingRun(TieredRun):
         )
 
     def marked(self, end: int, marker: str) -> Compaction | Skip:
-        """What stands before position *end* leaves, and *marker* tells how many messages that were."""
+        """Discards all before position *end*; *marker* tells the number of these messages."""
         cut = self._cut_at(end)
         selection = self.selection(cut.end)
         if not selection.is_worthwhile:
@@ -138,7 +138,7 @@ class RollingRun(TieredRun):
         return _Cut(end, (first, max(first, last)), last)
 
     def _state(self, stack: Stack, end: int) -> dict[str, object]:
-        """What is kept: the stack, and the chronicle of a session that had one."""
+        """The state to keep: the stack, and the chronicle of a session that had one."""
         chronicle = chronicle_in(self.trigger.policy_state)
         kept = stack.state(end=end)
         return kept if chronicle is None else {**kept, "chronicle": chronicle}
@@ -202,7 +202,7 @@ class RollingRun(TieredRun):
         return len(sizes)
 
     def _sources(self, gone: Sequence[Message]) -> Sequence[Message]:
-        """What a summary of summaries is made of: the messages of the log, else the summaries."""
+        """The sources of a summary of summaries: the messages of the log, else the summaries."""
         originals = self.trigger.originals
         if originals is None or (self.config.fold_source == "summaries" and not self.trigger.fold):
             return gone

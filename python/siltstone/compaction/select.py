@@ -1,4 +1,4 @@
-"""What a compaction retains: newest turns first, groups whole, within its room.
+"""The messages that a compaction retains: newest turns first, whole groups, within its room.
 
 System and developer messages, pinned ones, pending groups and the request of the turn in flight always
 stay; an earlier summary always goes. Of the turn in flight the newest groups that fit stay too, at least the
@@ -34,14 +34,14 @@ class Selection:
 
     @property
     def told(self) -> Sequence[Message]:
-        """What a summariser is told of: all that is discarded, but for superseded rules."""
+        """The messages for the summariser: all discarded ones but superseded rules."""
         if isinstance(self.discarded, Excerpt):
             return self.discarded.without(self.discarded.history.rules)
         return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
 
 
 class Room:
-    """What may still be retained: each limit is a rule to count by and the most tokens by it."""
+    """The room for retained messages. Each limit has a rule to count by, and the most tokens by it."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ MARGIN = 20  # one part in twenty of the window is left free: an estimate is non
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What a summary is to be, and what the summariser can take.
+    """The bounds of a summary, and of the requests to its summariser.
 
     Attributes:
         prompt: The instruction.

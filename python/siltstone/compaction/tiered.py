@@ -219,7 +219,7 @@ class TieredCompactor:
         return trigger.action in IN_BACKGROUND
 
     def usage_of(self, trigger: Trigger) -> float:
-        """What share of the window was in use when *trigger* was pulled; 1 is all of it."""
+        """The share of the window that was in use at *trigger*; 1 is all of it."""
         return trigger.tokens / self.config.window(trigger.context_window)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:

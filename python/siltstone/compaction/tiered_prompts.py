@@ -1,4 +1,4 @@
-"""What tiered compaction says: to the worker that summarises, and at the head of what it leaves."""
+"""The texts of tiered compaction: for the worker that summarises, and at the head of a compacted history."""
 
 from __future__ import annotations
 

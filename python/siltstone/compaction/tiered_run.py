@@ -1,4 +1,4 @@
-"""One run of tiered compaction over one history: what both of its modes have in common."""
+"""The common part of both modes of tiered compaction: one run over one history."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("siltstone")
 
 
 class TieredWorker(Protocol):
-    """What a run is told of the policy that it is of."""
+    """The settings of the policy that a run belongs to."""
 
     @property
     def config(self) -> TieredConfig:
@@ -76,7 +76,7 @@ class TieredRun(ABC):
 
     @abstractmethod
     def marked(self, end: int, marker: str) -> Compaction | Skip:
-        """What stands before position *end* leaves, and *marker* tells how many messages that were."""
+        """Discards all before position *end*; *marker* tells the number of these messages."""
 
     def calls(self) -> Calls:
         """The model calls of this run."""

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What is known of one summary.
+    """A summary of the stack.
 
     Attributes:
         seq: The first message that it stands for: by it the summary is known.
@@ -64,7 +64,7 @@ class Stack:
         return cls(positions, layers, start, number, max(turns, said))
 
     def state(self, *, end: int) -> dict[str, object]:
-        """What is kept with the session; *end* is the number of the first live message."""
+        """The state that the session keeps; *end* is the number of the first live message."""
         layers = [[layer.seq, *layer.numbers, *layer.turns] for layer in self.layers]
         return {"number": self.number, "turns": self.turns, "end": end, "stack": layers}
 
@@ -79,7 +79,7 @@ def live_start(read: History) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a state says: layers by their first message, the highest number, the turns up to message *end*."""
+    """Reads a state: layers by their first message, the highest number, the turns up to message *end*."""
 
     layers: dict[int, Layer]
     number: int
@@ -88,7 +88,7 @@ class _Kept:
 
     @classmethod
     def read(cls, state: State | None) -> _Kept | None:
-        """What *state* holds; None where it holds something else, or nothing."""
+        """Reads *state*; None if it is the state of another policy, or empty."""
         if not isinstance(state, dict):
             return None
         number, turns, end = (state.get(name) for name in ("number", "turns", "end"))

@@ -1,4 +1,4 @@
-"""Which results do tools give in a history, what were they asked, and which are still in use?"""
+"""The results of tools in a history, with the calls that they answer, and whether they are still in use."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _ties(message: Message) -> list[tuple[str, str | None]]:
 
 def _without_summary(places: _Places, compaction: Compaction, retained: list[int]) -> Iterator[str]:
     if places.of_view(compaction) != retained:
-        yield "the view is not what is retained, and nothing is discarded"
+        yield "the view is not the retained messages, and nothing is discarded"
     if compaction.summary or compaction.covers:
         yield "nothing is discarded, and there is a summary"
 
@@ -215,7 +215,7 @@ def _misplaced(places: _Places, compaction: Compaction, retained: list[int], pla
     if len(view) != len(retained) + 1:
         yield f"{len(view)} messages are not the {len(retained)} retained and one summary"
     if view[:place] + view[place + 1 :] != retained:
-        yield f"the view is not what is retained with one summary at position {place}"
+        yield f"the view is not the retained messages with one summary at position {place}"
 
 
 def _false_summary(compaction: Compaction, place: int, content: str) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _false_summary(compaction: Compaction, place: int, content: str) -> Iterator
     yield from _no_summary(summary)
     yield from _other_text(compaction, summary, content)
     if compaction.covers != covers or summary.covers != covers or summary.seq != covers[0][0]:
-        yield f"the summary covers {summary.covers}, what is discarded is {covers}"
+        yield f"the summary covers {summary.covers}, the discarded messages are {covers}"
 
 
 def _false_layers(places: _Places, history: History, compaction: Compaction, content: str) -> Iterator[str]:
@@ -240,9 +240,9 @@ def _false_layers(places: _Places, history: History, compaction: Compaction, con
     if any(other[0] < one[1] for one, other in pairwise(spans)):
         yield f"the new summaries cover {spans}: the ranges must ascend and be disjoint"
     if compaction.covers != covers or joined([*covers, *spans]) != covers:
-        yield f"the new summaries cover {spans}, what is discarded is {covers}"
+        yield f"the new summaries cover {spans}, the discarded messages are {covers}"
     if view != _layers(history, set(places.of(compaction.retained)), made):
-        yield "the view is not what is retained, with each summary where its first message stood"
+        yield "the view is not the retained messages, with each summary where its first message stood"
     if made:
         yield from _other_text(compaction, made[-1], content)
     elif compaction.summary:

@@ -227,7 +227,7 @@ class _Run:
         return [each for each in messages if self._before.covered <= each.seq < self._cut]
 
     def pieces(self) -> Iterator[Piece]:
-        """What is due, in the portions that one pass takes, oldest first."""
+        """The messages that are due, in portions for one pass each, oldest first."""
         due, size = self._due(), self._config.recent_window
         shown = (span[1] for message in summaries_of(self._read) for span in message.covers)
         start = max([self._before.covered, *shown])  # the net may have summarised more
@@ -323,7 +323,7 @@ class _Run:
         ], memory.recent
 
     def _selection(self, cut: int) -> Selection:
-        """What stays: messages from *cut* on, and what no policy gives up."""
+        """The messages that stay: those from *cut* on, and those that no policy gives up."""
         kept = held(self._read, self._trigger)
         kept.update(at for at in originals(self._read) if self._read[at].seq >= cut)
         return kept_apart(self._history, self._read, kept)

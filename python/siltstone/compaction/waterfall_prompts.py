@@ -1,4 +1,4 @@
-"""What a summariser of waterfall summaries reads: the documented texts to be continued, and instructions."""
+"""The prompts of waterfall summaries: the documented texts to be continued, and instructions."""
 
 from __future__ import annotations
 

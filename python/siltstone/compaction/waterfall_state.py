@@ -32,7 +32,7 @@ class WaterfallState:
 
     @classmethod
     def read(cls, state: State | None) -> WaterfallState | None:
-        """What *state* holds; None where it holds something else, or nothing."""
+        """Reads *state*; None if it is the state of another policy, or empty."""
         if not isinstance(state, dict):
             return None
         known = {name: state.get(name, 0) for name in ("last", "covered", "longterm_end", "passes")}

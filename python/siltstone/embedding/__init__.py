@@ -1,4 +1,4 @@
-"""What a text looks like as numbers."""
+"""Texts as vectors."""
 
 from siltstone.late import names_of
 

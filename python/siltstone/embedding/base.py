@@ -19,7 +19,7 @@ MAX_ID_BYTES = 256  #: bytes of the longest id of an embedder, as UTF-8
 
 @runtime_checkable
 class Embedder(Protocol):
-    """What makes vectors of texts.
+    """A maker of vectors of texts.
 
     Both methods may be plain or async: they give an array, whatever NumPy reads as one, or an awaitable of
     it. They are called from threads of the store, never while it holds a lock, one call of each at a time.

@@ -1,4 +1,4 @@
-"""What is measured: conversations, and questions whose evidence is known."""
+"""Datasets of measurements: conversations, and questions whose evidence is known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Conversation", "Dataset", "Question", "Turn"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing that was said: one entry of a store.
+    """A turn of a conversation: one entry of a store.
 
     Attributes:
         id: Its name, unique in the conversation; the evidence of a question refers to it.
@@ -88,7 +88,7 @@ class Conversation:
         return bool(self.turns) and all(turn.session is not None for turn in self.turns)
 
     def entries(self) -> list[Entry]:
-        """What a store is given: an entry a turn, in order, the nth with the source range ``(n, n + 1)``."""
+        """The entries for a store: one a turn, in order, the nth with the source range ``(n, n + 1)``."""
         return [
             Entry(
                 content=turn.text,

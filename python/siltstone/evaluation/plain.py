@@ -45,7 +45,7 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """What the JSON file *path* holds.
+    """The content of the JSON file *path*.
 
     Raises:
         DatasetError: no such file, or not JSON.

@@ -1,4 +1,4 @@
-"""What does a store need to be measured? Less than the whole contract, so that others' can be."""
+"""The parts of a store that a measurement needs: few, so that stores of others can be measured too."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Indexed", "Measurable", "Ranked"]
 
 
 class Indexed(Protocol):
-    """What ``index`` gives back. A :class:`~siltstone.memory.entry.Receipt` is one."""
+    """The answer of ``index``, such as a :class:`~siltstone.memory.entry.Receipt`."""
 
     @property
     def entry_ids(self) -> Sequence[Hashable | None]:
-        """One per entry given, in order; None for an entry that was not kept."""
+        """An id for each entry, in order; None for an entry that was not kept."""
 
 
 class Ranked(Protocol):

@@ -1,4 +1,4 @@
-"""What a measurement came to: figures by category and pooled, and how they are written down."""
+"""Reports of measurements: figures by category and pooled, and their forms as text and JSON."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Abstention:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """What a search for 10 hits takes, in microseconds, after one that was not counted."""
+    """The time of a search for 10 hits, in microseconds, after a search that is not counted."""
 
     p50: float
     p95: float
@@ -76,7 +76,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """What a store finds of a dataset. Equal reports found the same; how long it took is not compared.
+    """The figures of a store on a dataset. Equal reports found the same; how long it took is not compared.
 
     Attributes:
         dataset: The dataset's name.

@@ -41,7 +41,7 @@ def evaluate(
     ties: Ties = "store",
     abstention: bool = True,
 ) -> Report:
-    """What a store finds of *dataset*, as figures that are the same in every run but for the latency.
+    """The figures of a store on *dataset*, figures that are the same in every run but for the latency.
 
     Each conversation gets a store of its own, filled with an entry a turn, and each of its questions is a
     query as it stands. An entry that a store finds twice counts where it comes first.
@@ -82,7 +82,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one question came to."""
+    """The result of one question."""
 
     category: str
     recall: tuple[float, ...]
@@ -97,7 +97,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What one conversation came to: answers, and the best scores of nameless questions, own and others'."""
+    """Results of one conversation: answers, and the best scores of nameless questions, own and others'."""
 
     answers: list[_Answer]
     nameless: list[float]

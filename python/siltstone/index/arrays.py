@@ -1,4 +1,4 @@
-"""What all indexes take and give: ``k``, ids, and answers as arrays over the bytes that the core made.
+"""Arguments and answers of indexes: ``k``, ids, and answers as arrays over the bytes that the core made.
 
 NumPy is imported when the first array is made, not with the package.
 """

@@ -1,4 +1,4 @@
-"""What indexes have in common: those over texts, and those over rows of floats."""
+"""The common part of indexes, over texts and over rows of floats."""
 
 from __future__ import annotations
 

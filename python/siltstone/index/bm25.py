@@ -96,7 +96,7 @@ class Bm25Index(TextIndex):
         return self._best_of_each(queries, k)
 
     def stats(self) -> dict[str, int | str]:
-        """What it holds: ``entries``, ``removed``, ``terms`` (different ones), ``postings`` and ``bytes``."""
+        """Its sizes: ``entries``, ``removed``, ``terms`` (different ones), ``postings`` and ``bytes``."""
         added, removed, terms, postings, size = self._core.stats()
         return {
             "index": "bm25",

@@ -58,7 +58,7 @@ class HashedTfIndex(TextIndex):
         return self._best_of_each(queries, k)
 
     def stats(self) -> dict[str, int | str]:
-        """What it holds: ``entries``, ``removed``, ``postings``, ``bytes``, and ``simd``, the path in use."""
+        """Its sizes: ``entries``, ``removed``, ``postings``, ``bytes``, and ``simd``, the path in use."""
         added, removed, postings, size, simd = self._core.stats()
         return {
             "index": "exact",

@@ -70,7 +70,7 @@ class FlatIndex(RowIndex):
         return first_row(self._core.search(as_query(query, self.dim), as_k(k)), "f")
 
     def search_batch(self, queries: ArrayLike, k: int = 10) -> tuple[Ids, Distances]:
-        """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
+        """The answers of :meth:`search` for each of *queries*; other threads run meanwhile.
 
         Returns:
             Ids and distances of shape (n, min(k, len(self))). Where a query finds fewer, the rest are the id
@@ -80,7 +80,7 @@ class FlatIndex(RowIndex):
         return table(self._core.search(rows, as_k(k)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
-        """What it holds: ``index``, ``entries`` (left), ``removed``, ``dim``; and ``plan``, a scan."""
+        """Its sizes: ``index``, ``entries`` (left), ``removed``, ``dim``; and ``plan``, a scan."""
         return self._figures("flat", self._core.rows, dim=self.dim, plan="scan")
 
     def __repr__(self) -> str:

@@ -176,7 +176,7 @@ class HnswIndex(RowIndex):
     def search_batch(
         self, queries: ArrayLike | SparseRows, k: int = 10, ef: int | None = None, *, plan: Plan = "auto"
     ) -> tuple[Ids, Distances]:
-        """What :meth:`search` finds for each of *queries*; other threads run meanwhile.
+        """The answers of :meth:`search` for each of *queries*; other threads run meanwhile.
 
         Returns:
             Ids and distances of shape (n, min(k, len(self))). Where a query finds fewer, the rest are the id
@@ -190,7 +190,7 @@ class HnswIndex(RowIndex):
         return table(self._core.search(rows, *_options(k, ef, plan)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
-        """What it holds.
+        """Its sizes.
 
         ``index``, ``entries`` (left), ``removed``, ``lingering`` (those of them that are still linked),
         ``dim``, ``storage``, ``layers``, and ``plan``: how a query is answered that does not say.

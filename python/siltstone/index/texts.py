@@ -1,4 +1,4 @@
-"""What users hand over as texts, checked."""
+"""Checks texts that users hand over."""
 
 from __future__ import annotations
 

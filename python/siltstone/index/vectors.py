@@ -1,4 +1,4 @@
-"""What users hand over as vectors, as the float32 that the core reads."""
+"""Turns vectors that users hand over into the float32 that the core reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is worth knowing of what was said: facts, how they change, and the rules that they make."""
+"""Knowledge from conversations: facts, their changes, and the rules that they make."""
 
 from siltstone.late import names_of
 

@@ -1,4 +1,4 @@
-"""What a fact is, and what keeps facts."""
+"""Facts, and the contract of their keepers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 FactType: TypeAlias = Literal["decision", "implementation", "config", "issue", "task_state", "architecture"]
-"""What an extraction gives: the documented six."""
+"""The types of facts that an extraction gives: the documented six."""
 
 MemoryType: TypeAlias = Literal[
     "identity", "goal", "human", "decision", "todo", "preference", "fact", "event", "observation"
 ]
-"""What the tool ``memory_save`` takes: the documented nine."""
+"""The types of facts that the tool ``memory_save`` takes: the documented nine."""
 
 FACT_TYPES: Final[tuple[str, ...]] = get_args(FactType)
 
@@ -115,7 +115,7 @@ class Correction:
 
 
 class FactStore(Protocol):
-    """What keeps facts: of one session, or of one namespace."""
+    """A keeper of facts: of one session, or of one namespace."""
 
     def facts(self) -> Sequence[Fact]:
         """All of them, superseded and deleted ones too, in the order in which they were first put."""

@@ -23,7 +23,7 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeConfig:
-    """What a session learns of what it discards, and whose that is.
+    """The facts that a session learns from discarded messages, and their owner.
 
     Attributes:
         scope: ``session``: facts, corrections and rules are the session's own. ``namespace``: they are

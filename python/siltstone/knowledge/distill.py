@@ -1,4 +1,4 @@
-"""What do denied actions and repeated facts teach? Rules for the system prompt of later tasks."""
+"""Makes rules for the system prompt of later tasks from denied actions and repeated facts."""
 
 from __future__ import annotations
 

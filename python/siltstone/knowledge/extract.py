@@ -38,7 +38,7 @@ Redact = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What an extraction gave.
+    """The result of an extraction.
 
     Attributes:
         facts: In the order of the conversation.

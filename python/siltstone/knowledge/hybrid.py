@@ -18,7 +18,7 @@ MAX_RESULTS: Final = 1_000
 
 @runtime_checkable
 class VectorStore(Protocol):
-    """What has kept the vectors of its facts."""
+    """A keeper of facts that keeps their vectors."""
 
     def vectors(self) -> Mapping[str, Sequence[float]]:
         """The vectors, by the ids of facts."""

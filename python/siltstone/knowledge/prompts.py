@@ -1,4 +1,4 @@
-"""What a model is told when it is to find facts."""
+"""The prompt by which a model finds facts."""
 
 from __future__ import annotations
 

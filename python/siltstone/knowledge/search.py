@@ -1,4 +1,4 @@
-"""Which facts fit a query?"""
+"""The search of facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Held", "HeldStore", "WordStore", "find_facts", "find_text", "history
 
 @runtime_checkable
 class WordStore(Protocol):
-    """What remembers the tokens of its facts, so that not every search makes them."""
+    """A keeper of facts that keeps their tokens, so that not every search makes them."""
 
     def words(self, fact: Fact) -> Sequence[str]:
         """The documented tokens of what *fact* says."""
@@ -38,7 +38,7 @@ class Held:
 
     @classmethod
     def at(cls, store: FactStore, moment: int, fits: Callable[[Fact], bool] | None = None) -> Held:
-        """What *store* holds at *moment*; of that what *fits*, where it is given."""
+        """The facts of *store* that hold at *moment*; with *fits*, those that it accepts."""
         known = store.facts()
         held = [fact for fact in known if fact.holds_at(moment) and (fits is None or fits(fact))]
         held.sort(key=lambda fact: (-fact.created_at, fact.id))
@@ -54,10 +54,10 @@ class Held:
 
 @runtime_checkable
 class HeldStore(Protocol):
-    """What has made an index of its facts, and keeps it until they change."""
+    """A keeper of facts that keeps an index of them until they change."""
 
     def held(self, moment: int) -> Held:
-        """What holds at *moment*."""
+        """The facts that hold at *moment*."""
 
 
 def find_facts(

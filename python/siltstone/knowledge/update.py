@@ -1,4 +1,4 @@
-"""What does a new fact do to those that are known: is it added, known already, better said, or a change?"""
+"""Compares a new fact with known ones: it is new, known already, better said, or a change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGER = 1.2  #: times as long, so that the new one says it better
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a batch of facts came to.
+    """The result of a batch of facts.
 
     Attributes:
         added: Facts that are new, those that took the place of another included.

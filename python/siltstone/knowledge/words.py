@@ -1,4 +1,4 @@
-"""What words, values and subjects are in a short text: what facts are compared by."""
+"""The words, values and subject of a short text, by which facts are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools of the server answer: clients read their output schemas from these types."""
+"""The answers of the server's tools: clients read their output schemas from these types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session of a store, as a server shows it: what may be asked, and what may be changed."""
+"""A session of a store, as a server shows it: the reads, and the changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_NAMED: Final = 5  #: sessions that an error names
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What clients of a server may do.
+    """The rights of a server's clients.
 
     Attributes:
         write: Save memories and compact.
@@ -57,7 +57,7 @@ class Access:
 
 
 class SessionMemory:
-    """What the server answers from. Its calls are made from many threads.
+    """The memory that the server answers from. Its calls are made from many threads.
 
     Args:
         session: Whose memory it is. Which one is settled before the server begins, never by a client.

@@ -1,4 +1,4 @@
-"""What the two major versions of the package ``mcp`` call differently."""
+"""The names that differ between the two major versions of the package ``mcp``."""
 
 from __future__ import annotations
 

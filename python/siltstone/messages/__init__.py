@@ -1,4 +1,4 @@
-"""What was said: messages of any dialect, annotated and never translated."""
+"""Messages of any dialect, annotated and never translated."""
 
 from siltstone.late import names_of
 from siltstone.messages.canonical import DIGEST, begins_alike, canonical_bytes, canonical_digest, text_digests

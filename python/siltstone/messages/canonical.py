@@ -1,4 +1,4 @@
-"""What are the bytes by which a message is known again, however it is written?"""
+"""The canonical bytes of a message, by which it is known again however it is written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
 
 
 def text_digests(raws: list[RawMessage]) -> bytes | None:
-    """Of each message a digest of its JSON text, one behind the other: ``begins_alike`` compares by it.
+    """For each message a digest of its JSON text, one after the other: ``begins_alike`` compares by it.
 
     None where one cannot be written as JSON.
     """

@@ -1,4 +1,4 @@
-"""Which messages of a history, without making them?"""
+"""Chosen messages of a history, which are not made until they are read."""
 
 from __future__ import annotations
 

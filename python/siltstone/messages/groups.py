@@ -1,4 +1,4 @@
-"""Which messages must stay together?"""
+"""Groups: messages that must stay together."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def unanswered(history: Sequence[Message]) -> bool:
 
 
 def call_key(part: Part) -> Hashable:
-    """What ties a result to its call: the id, or the name where the dialect has no ids."""
+    """The key that ties a result to its call: the id, or the name where the dialect has no ids."""
     return part.call_id if part.call_id is not None else (part.name,)
 
 

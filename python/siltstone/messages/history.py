@@ -1,4 +1,4 @@
-"""Which sequence number has each message of a list?"""
+"""A list of messages, read as a history: each with its sequence number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a message can be found again?"""
+"""The text of a message that can be found again."""
 
 from __future__ import annotations
 

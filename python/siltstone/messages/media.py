@@ -1,4 +1,4 @@
-"""What is inline data in a message, and what stands for it where only text can?"""
+"""Inline data in a message, and the text that stands for it where only text can."""
 
 from __future__ import annotations
 

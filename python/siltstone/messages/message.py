@@ -1,4 +1,4 @@
-"""What was said: a small projection laid over the caller's own message."""
+"""A message: a small projection laid over the caller's own object."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ RawMessage: TypeAlias = Mapping[str, Any] | LiveObject
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of a message.
+    """A piece of a message.
 
     Attributes:
         kind: What it is.

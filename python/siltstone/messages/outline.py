@@ -64,7 +64,7 @@ class Measure(Protocol):
         """Which of the core's sizes its units are; None for a rule of one's own."""
 
     def units(self, message: Message) -> int:
-        """What *message* adds to the sum."""
+        """The units that *message* adds to the sum."""
 
 
 class History(Sequence[Message]):
@@ -260,7 +260,7 @@ def _position(run: tuple[int, int]) -> int:
 
 
 def _line(message: Message, rule: RequestRule) -> LineRow:
-    """What the core keeps of a message."""
+    """The line of a message, as the core keeps it."""
     ties = [tie for part in message.parts if (tie := _tie(part)) is not None]
     return (
         message.role,

@@ -1,4 +1,4 @@
-"""Which calls and answers are of siltstone's own tools?
+"""Finds the calls and answers of siltstone's own tools.
 
 Their answers quote what was said before. Were they remembered in turn, a search would find the answers of
 earlier searches in the place of what was said, and each answer would hold the former ones.

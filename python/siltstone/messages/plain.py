@@ -1,4 +1,4 @@
-"""What is an SDK's own object, or an odd mapping, as a plain dict?"""
+"""Turns an SDK's own object, or an odd mapping, into a plain dict."""
 
 from __future__ import annotations
 

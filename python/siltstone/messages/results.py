@@ -1,4 +1,4 @@
-"""What do tools answer in a message, and how is the same message written with other answers, or none?"""
+"""Reads the answers of tools in a message, and writes the message with other answers, or without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages of a list are summaries of ours?
+"""Finds our own summaries in a list of messages.
 
 One that we made and nobody has copied is known by its type and its mark together. Any other is known by its
 mark alone, and only where it can stand: a text that quotes a summary, or imitates one, is what it is, a

@@ -29,7 +29,7 @@ _LINE: Final = pattern(
 
 @dataclass(frozen=True, slots=True)
 class SummaryMark:
-    """What the last line of a summary says.
+    """The content of the last line of a summary.
 
     Attributes:
         level: 1 for a summary of messages, one more than the highest it replaced otherwise.

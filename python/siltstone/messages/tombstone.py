@@ -1,4 +1,4 @@
-"""What stands in the place of a message that was forgotten?
+"""The tombstone of a message: it stands in the place of a forgotten one.
 
 A tombstone keeps the type of a message, of its items and of its blocks, and the ids that tie calls to
 results; so a history stays one that a provider takes. Texts, arguments, outputs, media and everything else
@@ -52,7 +52,7 @@ def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[st
 
 
 class Identifier(NamedTuple):
-    """What a tombstone still has.
+    """The identifiers that a tombstone still has.
 
     An ``id`` of a call or an item ties it to others; a ``name`` is that of a tool or a server; a ``tying
     name`` is all that ties a call to its result where neither has an id.

@@ -1,4 +1,4 @@
-"""What is left of an item of the OpenAI Responses API that was forgotten?
+"""The tombstones of items of the OpenAI Responses API.
 
 Each type of item has fields that the provider demands. They stay, with the least that it takes for a value.
 """

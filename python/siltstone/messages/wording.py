@@ -1,4 +1,4 @@
-"""What a message says, as lines for people and models to read."""
+"""Messages as lines for people and models to read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["in_words"]
 
 
 def in_words(message: Message) -> str:
-    """What *message* says, a part a line: calls and results by their names; its JSON where there is none."""
+    """The lines of *message*, one a part: calls and results by their names; its JSON where there is none."""
     return "\n".join(filter(None, map(_part, message.parts))) or encode(message.raw)
 
 

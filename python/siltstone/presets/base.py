@@ -1,4 +1,4 @@
-"""What a preset is, and how one is made: in code, or from the text that its system is configured with."""
+"""Presets, and their making: in code, or from the configuration of the system that they stand for."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Live(Protocol):
     """Files beside a store, which are brought in step with it after each commit."""
 
     def found(self) -> Sequence[RawMessage]:
-        """What the files held before the session began, as messages: the beginning of a new session."""
+        """The texts in the files, as messages: the beginning of a new session."""
 
     def begun(self) -> Compactor | None:
-        """What puts the summaries of the files in the place of those messages; None where there are none."""
+        """The policy that puts the files' summaries in the place of those messages; None without such."""
 
     def catch_up(self) -> None:
         """Writes what the store has and the files lack, and takes out what was forgotten."""

@@ -1,4 +1,4 @@
-"""What was said long ago comes back by itself: one block of it before a model call, within a budget."""
+"""Recall: earlier messages that fit a question come back before a model call, within a budget."""
 
 from siltstone.late import names_of
 

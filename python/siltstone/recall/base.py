@@ -1,4 +1,4 @@
-"""What recall is told, what it is given, and what it makes of it."""
+"""The settings of recall, its sources, and its result."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class FactLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecallBlock:
-    """What is placed before a model; nothing where ``text`` is empty.
+    """The block that is placed before a model; no block where ``text`` is empty.
 
     Attributes:
         text: The whole content of the message.

@@ -1,4 +1,4 @@
-"""What is searched for, before a model is asked?"""
+"""The query of a recall, made of the newest requests."""
 
 from __future__ import annotations
 

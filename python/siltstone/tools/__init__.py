@@ -1,4 +1,4 @@
-"""What a model may call."""
+"""The tools that a model may call."""
 
 from siltstone.tools.base import Format, Tool, dispatch
 from siltstone.tools.budget import LEAST_BUDGET, answer_budget

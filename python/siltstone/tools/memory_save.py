@@ -62,7 +62,7 @@ PARAMETERS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class SavedMemory:
-    """What a model wants remembered, checked.
+    """A memory that a model wants to save, checked.
 
     Attributes:
         content: 1 to 50,000 bytes.

@@ -1,4 +1,4 @@
-"""What a system prompt says of our tools, so that a model knows when to call which."""
+"""The text on our tools for a system prompt, so that a model knows when to call which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said in every dialect: the form that a conversion goes through, and what it had to give up."""
+"""The neutral form that a conversion goes through, and the parts that it had to give up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What answers a call."""
+    """The answer to a call."""
 
     call_id: str
     blocks: tuple[Text | Media, ...]

@@ -1,4 +1,4 @@
-"""What do the readers of all dialects share?
+"""The common part of the readers of all dialects.
 
 A reader is a module with a ``NAME``, its ``ROLES``, the block types that give it away (``TYPES``), and
 ``read(fields) -> (role, parts)``. It never changes what it reads, and it drops nothing: a block of a
@@ -90,7 +90,7 @@ def read_content(content: object, path: str, reader: BlockReader) -> tuple[Part,
 
 
 def known_parts(kind: str, block: Fields, _path: str = "") -> tuple[Part, ...]:
-    """What every dialect reads alike: media, and whatever nobody knows."""
+    """The parts that every dialect reads alike: media, and unknown ones."""
     return (media_part(kind, block) or _other_part(block),)
 
 

@@ -152,13 +152,13 @@ def _picture(fields: Fields, call_id: str | None) -> Iterable[Part]:
 
 
 def _approval(fields: Fields) -> tuple[Part, ...]:
-    """What ties a call that was approved to the request for approval."""
+    """The tie of an approved call to the request for approval."""
     approved = identifier(fields.get("approval_request_id"))
     return () if approved is None else (Part("other", call_id=approved),)
 
 
 def _caller(fields: Fields) -> tuple[Part, ...]:
-    """What ties a call that a program made to the program."""
+    """The tie of a program's call to the program."""
     caller = as_fields(fields.get("caller"))
     program = None if caller is None else identifier(caller.get("caller_id"))
     return () if program is None else (Part("other", call_id=program),)

@@ -1,4 +1,4 @@
-"""Which item of the Responses API answers which?
+"""The pairs of items of the Responses API: calls and their answers.
 
 An item of a type that is not here groups by its ``call_id`` all the same; only whether it is still
 waiting for an answer cannot be known.

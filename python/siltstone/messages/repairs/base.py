@@ -1,4 +1,4 @@
-"""What do the repairs of all dialects share?"""
+"""The common part of the repairs of all dialects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would the provider refuse in a history? One file a dialect."""
+"""Finds messages that a provider would refuse; a file for each dialect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHECKS: Final[Mapping[str, Callable[[Placed, bool], Iterator[Finding]]]] = {
 def validate_history(
     raws: Iterable[RawMessage | Message], dialect: Dialect | None = None, *, pending_ok: bool = True
 ) -> list[Finding]:
-    """What the provider would refuse in a history, by position; an empty list for a legal one.
+    """The messages of a history that the provider would refuse, by position; an empty list for a legal one.
 
     Consecutive messages of one role are legal in every dialect. Time is linear.
 

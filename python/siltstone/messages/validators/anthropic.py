@@ -1,4 +1,4 @@
-"""What does the Anthropic Messages API accept?
+"""The rules of the Anthropic Messages API.
 
 It joins consecutive messages of one role, so what counts is the turn: a run of messages of the assistant,
 or of the user. System text is a parameter of the request and may only lead the history; the first turn is

@@ -1,4 +1,4 @@
-"""What do the validators of all dialects share?
+"""The common part of the validators of all dialects.
 
 A validator is a function ``check(history, pending_ok) -> findings`` over positions and messages. It is
 pure, it looks at each message once, and it never raises for what a history says.
@@ -33,7 +33,7 @@ Rule: TypeAlias = Literal[
     "result-place",
     "reasoning-alone",
 ]
-"""Which rule of a provider is broken; docs/design/messages.md says what each demands."""
+"""The rule of a provider that is broken; docs/design/messages.md explains each."""
 
 Placed: TypeAlias = Sequence[tuple[int, Message]]
 """The messages of a history that could be read, each with its position."""
@@ -66,7 +66,7 @@ class _Call:
 
 
 class Ledger:
-    """Which calls wait for their results, and which calls and results there ever were."""
+    """The calls that wait for their results, and all calls and results so far."""
 
     def __init__(self, *, unique: bool = False) -> None:
         self._unique = unique  # an id may be used once in a whole history

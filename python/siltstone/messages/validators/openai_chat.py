@@ -1,4 +1,4 @@
-"""What does the OpenAI chat completions API accept?
+"""The rules of the OpenAI chat completions API.
 
 Roles may follow each other in any order, and rules may stand anywhere. What it refuses is a call whose
 results do not follow it directly, before any other message.

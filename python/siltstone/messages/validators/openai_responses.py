@@ -1,4 +1,4 @@
-"""What does the OpenAI Responses API accept?
+"""The rules of the OpenAI Responses API.
 
 Items may follow each other in any order, but for two rules: an output stands somewhere after its call and
 is of the type that answers it, and reasoning is followed directly by what it led to.
