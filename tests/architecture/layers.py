@@ -24,9 +24,9 @@ FLOORS = {
     "evaluation": 5,
     "presets": 6,
     "session": 7,
-    "stores": 8,
+    "stores": 8, "figures": 8,
     "__init__": 9,
-    "adapters": 10, "mcp": 10, "telemetry": 10,
+    "adapters": 10, "inspector": 10, "mcp": 10, "telemetry": 10,
     "cli": 11,
     "__main__": 12,
 }  # fmt: skip
@@ -87,7 +87,15 @@ FAMILIES = {
         "background_stack context_archive three_tiers threshold_stack waterfall_memory",
         "registry",
     ],
+    "figures": ["filling reading scores", "difference turns"],
     "mcp": ["answers versions", "memory", "server", "serving"],
+    "inspector": [
+        "access chart subject transcript words",
+        "change condition finding knowing listing live rendering story",
+        "pages",
+        "app",
+        "serving",
+    ],
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
@@ -138,7 +146,10 @@ EXTRAS = {
     "typing_extensions": {"mcp"},
     "anyio": {"mcp"},
     "opentelemetry": {"telemetry"},
-    "uvicorn": {"mcp"},
+    "uvicorn": {"inspector", "mcp"},
+    "starlette": {"inspector"},
+    "jinja2": {"inspector"},
+    "markupsafe": {"inspector"},
 }  # who imports what comes with an extra
 APART = "_reference"  # the slow twin; nobody in the package imports it
 TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard library

@@ -32,6 +32,7 @@ from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.facts import facts
+from siltstone.cli.inspecting import inspect
 from siltstone.cli.plot import check_plot, plot
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
@@ -68,6 +69,7 @@ app.command(name="export")(looking.export)
 app.command(name="memory-status")(memories.memory_status)
 app.command(name="compact-memories")(memories.compact_memories)
 app.command(name="mcp")(mcp)
+app.command(name="inspect")(inspect)
 app.command(name="bench")(bench)
 
 

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse, working
-from siltstone.cli.looking import SessionId, StorePath, heading, plain
+from siltstone.cli.looking import SessionId, StorePath, heading
 from siltstone.cli.stores import (
     find_store,
     opened,
     opened_session,
-    require_session,
 )
 from siltstone.cli.transcript import read_transcripts
+from siltstone.figures.reading import plain, require_session
 from siltstone.memory import ForgetReport
 from siltstone.session import Session, import_everything, import_knowledge, import_segments
 from siltstone.session.carrying import kind_of

@@ -8,105 +8,37 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from siltstone.cli.console import line, output
-from siltstone.errors import CompactionNotFoundError
-from siltstone.messages import in_words, read_message
-from siltstone.session import CompactionRecord, Session
-from siltstone.stores import MemoryStore
-from siltstone.values import dataclass
+from siltstone.figures.difference import REASONS, Change, Fate
+from siltstone.messages import decode, in_words, read_message
+from siltstone.session import CompactionRecord
 
-__all__ = ["Change", "difference", "show_difference"]
+__all__ = ["change_json", "show_difference"]
 
 _LONGEST = 60  #: characters that are told of a message; a narrow terminal shows fewer
 _BEFORE, _LEAST = 33, 20  #: columns before them, and so many there are at least
 _SUMMARY = 12  #: lines of a summary that a terminal shows
 _INDENT = " " * 15
 _CALL = re.compile(r"\[(call|result) \S+: ")  #: ids tell nothing here
-_REASONS = {
-    "history_tokens": "the history had reached the threshold",
-    "input_tokens": "the last request had reached the threshold",
-    "bytes": "the request had reached the threshold in bytes",
-    "fraction": "a share of the window had been reached",
-    "count": "there were too many messages",
-    "overflow": "the request did not fit the window",
-    "manual": "it was asked for",
-    "model": "the model asked for it",
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One compaction.
-
-    Attributes:
-        record: What the log remembers of it.
-        summarised: The messages that left with it: number, role and beginning.
-        archived: Of these, the numbers of those that a search finds.
-        earlier: How many messages earlier compactions had summarised, for which its summary stands as well.
-        kept: The messages that stayed.
-    """
-
-    record: CompactionRecord
-    summarised: list[dict[str, Any]]
-    archived: list[int]
-    earlier: int
-    kept: list[dict[str, Any]]
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures, and the messages by their numbers."""
-        record = self.record
-        return {
-            "compaction": record.id,
-            "policy": record.policy,
-            "reason": record.reason,
-            "tokens_before": record.tokens_before,
-            "tokens_after": record.tokens_after,
-            "model_calls": len(record.usage),
-            "input_tokens": sum(each.input_tokens for each in record.usage),
-            "output_tokens": sum(each.output_tokens for each in record.usage),
-            "summary": record.summary,
-            "summarised": self.summarised,
-            "archived": self.archived,
-            "summarised_earlier": self.earlier,
-            "kept": self.kept,
-        }
-
-
-def difference(session: Session, store: MemoryStore, compaction_id: int) -> Change:
-    """What compaction *compaction_id* of *session* did.
-
-    Raises:
-        CompactionNotFoundError: the session has no such compaction.
-    """
-    records = {record.id: record for record in session.compactions(undone=True)}
-    record = records.get(compaction_id)
-    if record is None:
-        raise CompactionNotFoundError(
-            f"session {session.session_id!r} has no compaction {compaction_id}", compaction_id=compaction_id
-        )
-    parent = records.get(-1 if record.parent is None else record.parent)
-    before = set() if parent is None else _numbers(parent.covers)
-    covered = _numbers(record.covers)
-    left = sorted(covered - before)
-    rows = {row.compaction_id: row for row in store.open_log(session.session_id).compactions()}
-    end = rows[compaction_id].compaction.next_seq
-    kept = [seq for seq in range(end) if seq not in covered]
-    archived = set()
-    for start, stop in record.covers:
-        offset = 0
-        while True:
-            page = store.entries(session.session_id, overlaps=(start, stop), offset=offset, limit=1_000)
-            for entry in page.entries:
-                archived |= set(range(entry.source_range.start, entry.source_range.end))
-            if page.next_offset is None:
-                break
-            offset = page.next_offset
-    return Change(
-        record,
-        [_shown(session, seq) for seq in left],
-        [seq for seq in left if seq in archived],
-        len(covered) - len(left),
-        [_shown(session, seq) for seq in kept],
-    )
+def change_json(change: Change) -> dict[str, Any]:
+    """The figures of a compaction, and its messages by their numbers."""
+    record = change.record
+    return {
+        "compaction": record.id,
+        "policy": record.policy,
+        "reason": record.reason,
+        "tokens_before": record.tokens_before,
+        "tokens_after": record.tokens_after,
+        "model_calls": len(record.usage),
+        "input_tokens": sum(each.input_tokens for each in record.usage),
+        "output_tokens": sum(each.output_tokens for each in record.usage),
+        "summary": record.summary,
+        "summarised": [_shown(fate) for fate in change.gone],
+        "archived": [fate.seq for fate in change.gone if fate.is_archived],
+        "summarised_earlier": change.earlier,
+        "kept": [_shown(fate) for fate in change.kept],
+    }
 
 
 def show_difference(change: Change) -> None:
@@ -126,23 +58,24 @@ def show_difference(change: Change) -> None:
             f"{change.earlier:,} messages had been summarised before: the new summary stands for them too",
             "dim",
         )
-    found = set(change.archived)
     room = max(_LEAST, output.width - _BEFORE)
-    for each in change.summarised:
-        mark = "- archived    " if each["seq"] in found else "- log only    "
+    for fate in change.gone:
+        each, mark = _shown(fate), "- archived    " if fate.is_archived else "- log only    "
         line(f"{mark}{each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}", "red")
     for place, text in enumerate(_summary_lines(record.summary)):
         line(f"{'+ summary      ' if place == 0 else _INDENT}{text}", "green")
-    for each in change.kept:
-        line(f"  kept        {each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}")
+    for fate in change.kept:
+        each, mark = _shown(fate), "kept        " if fate.kind == "kept" else "shortened   "
+        line(f"  {mark}{each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}")
+    found = sum(fate.is_archived for fate in change.gone)
     line(
-        f"{len(change.summarised):,} summarised, {len(change.archived):,} of them can be found by a search, "
+        f"{len(change.gone):,} summarised, {found:,} of them can be found by a search, "
         f"{len(change.kept):,} kept"
     )
 
 
 def _why(record: CompactionRecord) -> str:
-    said = _REASONS.get(record.reason, "")
+    said = REASONS.get(record.reason, "")
     return f": {said}" if said else ""
 
 
@@ -158,15 +91,10 @@ def _summary_lines(summary: str) -> list[str]:
     return shown
 
 
-def _numbers(covers: tuple[tuple[int, int], ...]) -> set[int]:
-    return {seq for start, end in covers for seq in range(start, end)}
-
-
-def _shown(session: Session, seq: int) -> dict[str, Any]:
-    (raw,) = session.log(seq, seq + 1)
-    message = read_message(raw, seq)
+def _shown(fate: Fate) -> dict[str, Any]:
+    message = read_message(decode(fate.row.raw), fate.seq)
     text = _CALL.sub(r"[\1 ", " ".join(in_words(message).split()))
-    return {"seq": seq, "role": message.role, "text": _cut(text, _LONGEST)}
+    return {"seq": fate.seq, "role": message.role, "text": _cut(text, _LONGEST)}
 
 
 def _cut(text: str, room: int) -> str:

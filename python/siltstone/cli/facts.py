@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from siltstone.cli.console import AsJson, line, print_json, refusals
-from siltstone.cli.looking import SessionId, StorePath, plain
+from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import opened
+from siltstone.figures.reading import plain
 from siltstone.knowledge import Fact
 from siltstone.memory.convert import datetime_from
 from siltstone.session import Session

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from siltstone.cli.console import line, output
 from siltstone.compaction.breakdown import ContextBreakdown
-from siltstone.messages import Message, summary_level
-from siltstone.tokens import TokenRule
 
-__all__ = ["categories", "draw"]
+__all__ = ["draw"]
 
 _BAR, _LEAST_BAR = 60, 8  #: columns of a bar that is full, by the width of the terminal
 _FIGURES = 21  #: columns of what stands around it
@@ -21,16 +17,6 @@ _STYLES = {
     "assistant": "blue",
     "tool": "yellow",
 }
-_SYSTEM = ("system", "developer")
-
-
-def categories(view: Sequence[Message], rule: TokenRule) -> dict[str, int]:
-    """The tokens of *view* by what they are, in the order in which a request has them; none is empty."""
-    groups: dict[str, list[Message]] = {}
-    for message in view:
-        groups.setdefault(_category(message), []).append(message)
-    order = sorted(groups, key=lambda name: (_place(name), name))
-    return {name: rule.count(groups[name]) for name in order}
 
 
 def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> None:
@@ -68,20 +54,3 @@ def _bar(share: float, room: int, *, free: bool) -> str:
 
 def _style(name: str) -> str:
     return next((style for start, style in _STYLES.items() if name.startswith(start)), "dim")
-
-
-def _category(message: Message) -> str:
-    if message.provenance == "compaction_summary":
-        return f"summaries, level {summary_level(message)}"
-    if message.role in _SYSTEM:
-        return "system"
-    if any(part.kind == "tool_result" for part in message.parts):
-        return "tool results"
-    if any(part.kind == "tool_call" for part in message.parts):
-        return "tool calls"
-    return message.role
-
-
-def _place(name: str) -> int:
-    order = ("system", "summaries", "user", "assistant", "tool calls", "tool results")
-    return next((place for place, each in enumerate(order) if name.startswith(each)), len(order))

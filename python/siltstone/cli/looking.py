@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -12,14 +11,17 @@ import typer
 
 from siltstone import tokens
 from siltstone.cli.console import AsJson, choice, line, output, print_json, refusals, refuse, working
-from siltstone.cli.difference import difference, show_difference
-from siltstone.cli.explaining import explained
-from siltstone.cli.filling import categories, draw
-from siltstone.cli.stores import opened, opened_session, require_session
+from siltstone.cli.difference import change_json, show_difference
+from siltstone.cli.filling import draw
+from siltstone.cli.stores import opened, opened_session
 from siltstone.compaction import breakdown
+from siltstone.figures.difference import difference
+from siltstone.figures.filling import categories
+from siltstone.figures.reading import log_rows, plain, require_session
+from siltstone.figures.scores import explained
 from siltstone.memory import Ranker, SearchOrder
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.log import LogRow, SessionLog
+from siltstone.memory.log import LogRow
 from siltstone.messages import decode, in_words, read_history, read_message
 from siltstone.session import (
     CompactionRecord,
@@ -39,8 +41,6 @@ __all__ = [
     "expand",
     "export",
     "heading",
-    "log_rows",
-    "plain",
     "search",
     "sessions",
     "show",
@@ -50,7 +50,6 @@ StorePath = Annotated[Path, typer.Argument(help="The directory of a store, or a 
 SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
-_PAGE = 1_000  # messages that are held at once
 MOST_SHOWN = 120  #: tokens of a hit in a terminal
 
 
@@ -191,7 +190,7 @@ def compactions(
         with refusals(), opened_session(store, session, read_only=True) as (memory, held):
             change = difference(held, memory, diff)
         if as_json:
-            print_json({"session": session, **change.to_json()})
+            print_json({"session": session, **change_json(change)})
         else:
             show_difference(change)
         return
@@ -334,14 +333,6 @@ def _export_archive(store: Path, session: str, path: Path | None, kind: FileForm
         line(f"{count} records of session {session!r} are in {path}")
 
 
-def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:
-    """The messages of a log from *start* on, up to *end* where there is one, a page in memory at a time."""
-    last = log.state().next_seq
-    last = last if end is None else min(end, last)
-    for at in range(start, last, _PAGE):
-        yield from log.read(at, min(at + _PAGE, last))
-
-
 def _row(row: LogRow) -> dict[str, Any]:
     return {
         "seq": row.seq,
@@ -376,12 +367,3 @@ def _time(row: LogRow) -> datetime:
 
 def _moment(time: datetime) -> str:
     return time.isoformat(sep=" ", timespec="seconds")
-
-
-def plain(value: Any) -> Any:
-    """*value* as JSON can carry it: moments as ISO 8601, ranges as lists."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value

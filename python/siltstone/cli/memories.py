@@ -10,7 +10,8 @@ import typer
 
 from siltstone.cli.console import AsJson, line, print_json, refusals, working
 from siltstone.cli.looking import SessionId, StorePath
-from siltstone.cli.stores import find_store, opened, require_session
+from siltstone.cli.stores import find_store, opened
+from siltstone.figures.reading import require_session
 from siltstone.outcome import Compacted, Failed
 from siltstone.session import Session
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from siltstone.cli.looking import log_rows
-from siltstone.cli.stores import all_sessions, find_store, opened
+from siltstone.cli.stores import find_store, opened
 from siltstone.errors import InvalidMessageError
+from siltstone.figures.reading import all_sessions, log_rows
 from siltstone.memory.entry import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding

@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from siltstone.errors import ConfigError, StoreOpenError
-from siltstone.memory import SessionInfo
+from siltstone.errors import StoreOpenError
+from siltstone.figures.reading import require_session
 from siltstone.session import Session
 from siltstone.stores import MemoryStore
 
-__all__ = ["all_sessions", "find_store", "opened", "opened_session", "require_session"]
+__all__ = ["find_store", "opened", "opened_session"]
 
 _FILE = Path("memory", "memory.sqlite3")  #: of a store, below its directory
 _DEEPEST = 4  #: directories below a path that are looked into
 _MOST_SHOWN = 5  #: stores that an error names
-_PAGE = 500  #: sessions that are held at once
 
 
 def find_store(path: Path) -> Path:
@@ -78,25 +77,3 @@ def opened_session(path: Path, session_id: str, *, read_only: bool) -> Iterator[
         options: Any = {"preset": None} if read_only else {}  # what is only looked at needs no preset
         with Session.open(None, session_id, memory=store, **options) as session:
             yield store, session
-
-
-def require_session(store: MemoryStore, session_id: str) -> None:
-    """Refuses a session that the store does not have.
-
-    Raises:
-        ConfigError: it has neither a message nor an entry of it.
-    """
-    stats = store.stats(session_id)
-    if not stats.messages and not stats.entries:
-        raise ConfigError(
-            f"the store {store.path!r} has no session {session_id!r}", field="session", value=session_id
-        )
-
-
-def all_sessions(store: MemoryStore) -> Iterator[SessionInfo]:
-    """What a list of sessions tells of each one of the store."""
-    offset: int | None = 0
-    while offset is not None:
-        page = store.sessions(offset=offset, limit=_PAGE)
-        yield from page.sessions
-        offset = page.next_offset

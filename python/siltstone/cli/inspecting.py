@@ -1,0 +1,82 @@
+"""The command that opens a page on a store: ``siltstone inspect``."""
+
+from __future__ import annotations
+
+import errno
+import html
+import os
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from siltstone.cli.console import AsJson, errors, print_json, refusals, refuse
+from siltstone.cli.looking import StorePath
+from siltstone.cli.stores import find_store
+from siltstone.figures.reading import require_session
+from siltstone.memory.base import Store
+from siltstone.stores import MemoryStore
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    store: StorePath,
+    session: Annotated[str | None, typer.Option(help="The session to begin with.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; print the address.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Open a page that shows what a store holds, live.
+
+    It shows sessions, each compaction message by message, what searches find and why, facts, and the health
+    of the store. It reads, and changes nothing.
+
+    Example: siltstone inspect agent-data --session chat-1
+
+    The page is for this machine: it listens on 127.0.0.1, and the address has a token. Press Ctrl-C to stop.
+    """
+    try:
+        from siltstone.inspector import Subject, link, serve
+    except ImportError as error:
+        refuse(str(error))
+    with refusals():
+        path = find_store(store)
+
+        def open_store(read_only: bool) -> Store:
+            return MemoryStore.open(path, read_only=read_only)
+
+        subject = Subject(str(path), open_store)
+    with subject, refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as place:
+        if session is not None:
+            require_session(subject.store, session)
+        page = "/" if session is None else link("session", session=session)
+
+        def tell(address: str) -> None:
+            if as_json:
+                print_json({"address": address})
+            else:
+                errors.print(f"siltstone: inspecting {path}\n{address}", highlight=False, soft_wrap=True)
+            if not no_open:
+                webbrowser.open(_door(Path(place), address))
+
+        try:
+            serve(subject, port, page, tell)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            refuse(f"port {port} is in use: choose another with --port, or leave it out for a free one")
+
+
+def _door(place: Path, address: str) -> str:
+    """A file that leads a browser to *address*: an argument of a process can be read by others."""
+    page = place / "open.html"
+    descriptor = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        shown = html.escape(address, quote=True)
+        file.write(
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={shown}">'
+        )
+    return page.as_uri()

@@ -1,0 +1,165 @@
+"""What one compaction did with each message of the view that it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from siltstone.errors import CompactionNotFoundError
+from siltstone.memory.base import Store
+from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
+from siltstone.session import CompactionRecord, Session
+from siltstone.values import dataclass
+
+__all__ = ["REASONS", "Change", "Fate", "FateKind", "difference"]
+
+#: Why a compaction was due, in words.
+REASONS = {
+    "history_tokens": "the history had reached the threshold",
+    "input_tokens": "the last request had reached the threshold",
+    "bytes": "the request had reached the threshold in bytes",
+    "fraction": "a share of the window had been reached",
+    "count": "there were too many messages",
+    "overflow": "the request did not fit the window",
+    "manual": "it was asked for",
+    "model": "the model asked for it",
+    "branch": "the host's list had changed its past",
+}
+_PAGE = 1_000  # entries, and messages, that are held at once
+
+FateKind: TypeAlias = Literal["kept", "shortened", "summarised", "left"]
+"""``kept``: it is in the view as it was. ``shortened``: a shorter text stands in its place. ``summarised``: a
+summary stands for it. ``left``: no text of the view stands for it; the log has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of one message.
+
+    Attributes:
+        row: The message, as the log has it.
+        kind: What became of it.
+        is_archived: A search finds it, or a part of it.
+    """
+
+    row: LogRow
+    kind: FateKind
+    is_archived: bool
+
+    @property
+    def seq(self) -> int:
+        """Its number."""
+        return self.row.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One compaction.
+
+    Attributes:
+        record: What the log remembers of it.
+        fates: Each message of the view before, in order.
+        earlier: How many messages had left before, for which its summary stands as well.
+        before: The summaries and shorter texts of the view that it found.
+        after: Those of the view that it left.
+    """
+
+    record: CompactionRecord
+    fates: tuple[Fate, ...]
+    earlier: int
+    before: tuple[Derived, ...]
+    after: tuple[Derived, ...]
+
+    @property
+    def gone(self) -> list[Fate]:
+        """The messages that left the view with it."""
+        return [fate for fate in self.fates if fate.kind in ("summarised", "left")]
+
+    @property
+    def kept(self) -> list[Fate]:
+        """The messages that stayed."""
+        return [fate for fate in self.fates if fate.kind in ("kept", "shortened")]
+
+
+def difference(session: Session, store: Store, compaction_id: int) -> Change:
+    """What compaction *compaction_id* of *session* did.
+
+    Raises:
+        CompactionNotFoundError: the session has no such compaction.
+    """
+    records = {record.id: record for record in session.compactions(undone=True)}
+    record = records.get(compaction_id)
+    if record is None:
+        raise CompactionNotFoundError(
+            f"session {session.session_id!r} has no compaction {compaction_id}", compaction_id=compaction_id
+        )
+    log = store.open_log(session.session_id)
+    rows = {row.compaction_id: row for row in log.compactions()}
+    row = rows[compaction_id]
+    parent = None if row.parent is None else rows.get(row.parent)
+    before, after = _texts(log, parent), _texts(log, row)
+    seqs = _before(parent, before, row.compaction.next_seq)
+    shown = _numbers(piece for piece in row.compaction.view if isinstance(piece, tuple))
+    known = {each.derived_id for each in before}
+    replaced = {each.seq: each.derived_id not in known for each in after if each.seq is not None}
+    new = [each for each in after if each.kind == "summary" and each.derived_id not in known]
+    brought = _numbers(span for each in new for span in each.covers)
+
+    def kind(seq: int) -> FateKind:
+        if seq in replaced:
+            return "shortened" if replaced[seq] else "kept"
+        if seq in shown:
+            return "kept"
+        return "summarised" if seq in brought else "left"
+
+    found = _archived(store, session.session_id, seqs)
+    fates = tuple(Fate(each, kind(each.seq), each.seq in found) for each in _read(log, seqs))
+    covered = _numbers(record.covers)
+    gone = {fate.seq for fate in fates if fate.kind in ("summarised", "left")}
+    return Change(record, fates, len(covered - gone), before, after)
+
+
+def _texts(log: SessionLog, row: CompactionRow | None) -> tuple[Derived, ...]:
+    """The derived texts of the view that *row* left, in their order."""
+    ids = [] if row is None else [piece for piece in _view(row.compaction) if isinstance(piece, int)]
+    return tuple(log.derived(ids)) if ids else ()
+
+
+def _view(row: NewCompaction) -> list[object]:
+    return [*row.view]
+
+
+def _before(parent: CompactionRow | None, texts: tuple[Derived, ...], end: int) -> list[int]:
+    """The numbers of the messages that the view before shows, as they are or shortened, in order."""
+    if parent is None:
+        return [*range(end)]
+    spans = [piece for piece in parent.compaction.view if isinstance(piece, tuple)]
+    shortened = {each.seq for each in texts if each.seq is not None}
+    return sorted(_numbers([*spans, (parent.compaction.next_seq, end)]) | shortened)
+
+
+def _read(log: SessionLog, seqs: list[int]) -> Iterable[LogRow]:
+    """The messages of those numbers, a stretch after the other."""
+    start = 0
+    for place in range(1, len(seqs) + 1):
+        if place == len(seqs) or seqs[place] != seqs[place - 1] + 1 or place - start == _PAGE:
+            yield from log.read(seqs[start], seqs[place - 1] + 1)
+            start = place
+
+
+def _archived(store: Store, session_id: str, seqs: list[int]) -> set[int]:
+    """Those of *seqs* that an entry was made of."""
+    found: set[int] = set()
+    if not seqs:
+        return found
+    offset: int | None = 0
+    while offset is not None:
+        span = (seqs[0], seqs[-1] + 1)
+        page = store.entries(session_id, overlaps=span, offset=offset, limit=_PAGE)
+        found |= _numbers((entry.source_range.start, entry.source_range.end) for entry in page.entries)
+        offset = page.next_offset
+    return found
+
+
+def _numbers(spans: Iterable[tuple[int, int]]) -> set[int]:
+    return {seq for start, end in spans for seq in range(start, end)}

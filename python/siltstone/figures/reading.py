@@ -1,0 +1,56 @@
+"""A store read page by page: its sessions, the messages of a log; and values as JSON carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from siltstone.errors import ConfigError
+from siltstone.memory import SessionInfo
+from siltstone.memory.base import Store
+from siltstone.memory.log import LogRow, SessionLog
+
+__all__ = ["all_sessions", "log_rows", "plain", "require_session"]
+
+_PAGE = 1_000  #: messages that are held at once
+_SESSIONS = 500  #: sessions that are held at once
+
+
+def require_session(store: Store, session_id: str) -> None:
+    """Refuses a session that the store does not have.
+
+    Raises:
+        ConfigError: it has neither a message nor an entry of it.
+    """
+    stats = store.stats(session_id)
+    if not stats.messages and not stats.entries:
+        place = getattr(store, "path", None)
+        said = f"the store {place!r}" if place else "the store"
+        raise ConfigError(f"{said} has no session {session_id!r}", field="session", value=session_id)
+
+
+def all_sessions(store: Store) -> Iterator[SessionInfo]:
+    """What a list of sessions tells of each one of the store."""
+    offset: int | None = 0
+    while offset is not None:
+        page = store.sessions(offset=offset, limit=_SESSIONS)
+        yield from page.sessions
+        offset = page.next_offset
+
+
+def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:
+    """The messages of a log from *start* on, up to *end* where there is one, a page in memory at a time."""
+    last = log.state().next_seq
+    last = last if end is None else min(end, last)
+    for at in range(start, last, _PAGE):
+        yield from log.read(at, min(at + _PAGE, last))
+
+
+def plain(value: Any) -> Any:
+    """*value* as JSON can carry it: moments as ISO 8601, ranges as lists."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value

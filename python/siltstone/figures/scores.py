@@ -1,0 +1,75 @@
+"""How the score of a hit came about: what it is made of, and what each part is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from siltstone.values import dataclass
+
+__all__ = ["ScorePart", "explained", "score_parts"]
+
+#: Parts that change nothing at these values, and are left out then.
+_NEUTRAL: Final[Mapping[str, float]] = {"day": 0.0, "speaker": 1.0, "decay": 1.0, "passages": 1}
+_APART: Final = ("terms", "neighbors", "score", "own", "passage", "passages")
+_NAME: Final = 10  #: columns of the name of a part
+_LEAST: Final = 0.0005  #: what a neighbour adds at least, to be told of
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """A part of a score.
+
+    Attributes:
+        name: A word of the query, or what else it is.
+        value: What it is worth; None where it is no number.
+        said: What there is to say of it.
+        is_term: It is a word of the query.
+    """
+
+    name: str
+    value: float | None
+    said: str = ""
+    is_term: bool = False
+
+
+def score_parts(explain: Mapping[str, Any]) -> Iterator[ScorePart]:
+    """The parts of a score: the words of the query, what is beside the entry, the rest, and the whole."""
+    for term in explain.get("terms", ()):
+        yield ScorePart(term["term"], term.get("score"), _of_term(term), is_term=True)
+    beside = [each for each in explain.get("neighbors", ()) if each["score"] >= _LEAST]
+    if beside:
+        said = ", ".join(f"{each['place']:+d} {each['score']:.3f}" for each in beside)
+        yield ScorePart("beside it", sum(each["score"] for each in beside), said)
+    for name, value in explain.items():
+        if name not in _APART and value is not None and value != _NEUTRAL.get(name):
+            known = value if isinstance(value, int | float) else None
+            yield ScorePart(name.replace("_", " "), known, "" if known is not None else str(value))
+    if explain.get("passages", 1) != 1:
+        place = explain["passage"] + 1
+        yield ScorePart(f"the best of its {explain['passages']} passages: number {place}", None)
+    if "score" in explain:
+        yield ScorePart("score", explain["score"])
+
+
+def explained(explain: Mapping[str, Any]) -> Iterator[str]:
+    """The parts of a score, a line each."""
+    for part in score_parts(explain):
+        figure = f"{part.value:.3f}" if isinstance(part.value, float) else part.value
+        shown = "" if figure is None else figure
+        yield f"{part.name:<{_NAME}}  {shown:>5}  {part.said}".rstrip()
+
+
+def _of_term(term: Mapping[str, Any]) -> str:
+    """How often the entry has the word, and how rare it is."""
+    fields = term.get("fields")
+    told = []
+    if isinstance(fields, Mapping):
+        told.append(", ".join(f"{count} in {name}" for name, count in fields.items()))
+    elif "tf" in term:
+        told.append(f"tf {term['tf']}")
+    if "idf" in term:
+        told.append(f"idf {term['idf']:.2f}")
+    known = {"term", "score", "fields", "tf", "idf"}
+    told += [f"{name.replace('_', ' ')} {value}" for name, value in term.items() if name not in known]
+    return "; ".join(told)

@@ -1,0 +1,91 @@
+"""A session turn by turn, in tokens, and what happened on the way to its current view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from siltstone.figures.reading import log_rows
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.log import CompactionRow, LogRow, SessionLog
+from siltstone.messages import decode, opens_turn, read_message
+from siltstone.values import dataclass
+
+__all__ = ["Mark", "TurnTokens", "told"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTokens:
+    """A turn. What was said before the first request is turn 0.
+
+    Attributes:
+        turn: Its number.
+        start: Its first message.
+        end: One past its last.
+        tokens: What its messages have.
+        context: What was in context after it.
+    """
+
+    turn: int
+    start: int
+    end: int
+    tokens: int
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A compaction, a branch or an undo, which stands before message *seq*."""
+
+    id: int
+    seq: int
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    created_at: str
+
+
+def told(log: SessionLog) -> tuple[list[TurnTokens], list[Mark]]:
+    """The turns of a log, and what happened on the way to its current view, oldest first."""
+    line_of_rows = list(_line(log))
+    marks = [
+        Mark(
+            row.compaction_id,
+            row.compaction.next_seq,
+            row.compaction.reason,
+            row.compaction.tokens_before,
+            row.compaction.tokens_after,
+            datetime_from(row.compaction.created_at).isoformat(),
+        )
+        for row in line_of_rows
+    ]
+    turns: list[TurnTokens] = []
+    number = start = tokens = context = end = 0
+    waiting = list(marks)
+    for row in log_rows(log, 0, None):
+        while waiting and waiting[0].seq <= row.seq:
+            context = waiting.pop(0).tokens_after
+        if _opens_turn(row):
+            if row.seq > start:
+                turns.append(TurnTokens(number, start, row.seq, tokens, context))
+            number, start, tokens = number + 1, row.seq, 0
+        tokens, context, end = tokens + row.tokens, context + row.tokens, row.seq + 1
+    if waiting:
+        context = waiting[-1].tokens_after
+    if end > start:
+        turns.append(TurnTokens(number, start, end, tokens, context))
+    return turns, marks
+
+
+def _opens_turn(row: LogRow) -> bool:
+    return row.role == "user" and opens_turn(read_message(decode(row.raw), row.seq))
+
+
+def _line(log: SessionLog) -> Iterator[CompactionRow]:
+    """The rows that led to the current view, oldest first."""
+    rows = {row.compaction_id: row for row in log.compactions()}
+    head, found = log.state().head, []
+    at = None if head is None else head.compaction_id
+    while at in rows:
+        found.append(rows[at])
+        at = rows[at].parent
+    return reversed(found)

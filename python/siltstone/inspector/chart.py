@@ -1,0 +1,129 @@
+"""The tokens in context over a session, as the coordinates of a drawing.
+
+Across, a place is a share of the width, so the drawing fits any window; upwards it is in units of 1,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from siltstone.figures.turns import Mark, TurnTokens
+from siltstone.values import dataclass
+
+__all__ = ["Chart", "ChartMark", "Tick", "chart"]
+
+_HIGH = 1_000  #: units from the floor to the top
+_ROOM = 1.08  #: what is drawn has so much room above it
+_LABELS = 4  #: labels of an axis, about
+_MOST = 1_200  #: corners of a line: more are not seen
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label of an axis: its place, and what it says."""
+
+    at: float
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChartMark:
+    """A compaction, a branch or an undo in the drawing.
+
+    Attributes:
+        mark: What it is.
+        x: Its place across, 0..100.
+        top: The height of the context before it.
+        bottom: And after.
+    """
+
+    mark: Mark
+    x: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing.
+
+    Attributes:
+        line: The corners of the line, for ``points``.
+        area: Those of what is below it.
+        marks: What happened on the way.
+        across: Labels below: numbers of messages.
+        upwards: Labels at the side: tokens.
+        window: The height of the window; None where it is not known.
+    """
+
+    line: str
+    area: str
+    marks: tuple[ChartMark, ...]
+    across: tuple[Tick, ...]
+    upwards: tuple[Tick, ...]
+    window: float | None
+
+
+def chart(turns: Sequence[TurnTokens], marks: Sequence[Mark], window: int | None) -> Chart | None:
+    """The drawing of a session; None where nothing was said."""
+    end = max((turn.end for turn in turns), default=0)
+    if not end:
+        return None
+    corners = _thinned(_corners(turns, marks))
+    most = max([*(tokens for _, tokens in corners), *(mark.tokens_before for mark in marks), window or 0, 1])
+    high = most * _ROOM
+
+    def x(seq: int) -> float:
+        return round(100 * seq / end, 3)
+
+    def y(tokens: int) -> float:
+        return round(_HIGH - _HIGH * tokens / high, 2)
+
+    points = " ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in corners)
+    return Chart(
+        points,
+        f"0,{_HIGH} {points} {x(corners[-1][0])},{_HIGH}",
+        tuple(ChartMark(mark, x(mark.seq), y(mark.tokens_before), y(mark.tokens_after)) for mark in marks),
+        tuple(Tick(x(value), value) for value in _steps(end)),
+        tuple(Tick(y(value), value) for value in _steps(most)),
+        None if window is None else y(window),
+    )
+
+
+def _corners(turns: Sequence[TurnTokens], marks: Sequence[Mark]) -> list[tuple[int, int]]:
+    """Where the line turns: at the end of each turn, and at each compaction."""
+    found: list[tuple[int, int]] = [(0, 0)]
+    waiting = list(marks)
+    for turn in turns:
+        while waiting and waiting[0].seq <= turn.end:
+            mark = waiting.pop(0)
+            found += [(mark.seq, mark.tokens_before), (mark.seq, mark.tokens_after)]
+        found.append((turn.end, turn.context))
+    for mark in waiting:
+        found += [(mark.seq, mark.tokens_before), (mark.seq, mark.tokens_after)]
+    return found
+
+
+def _thinned(corners: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """At most so many corners: of a stretch its lowest and its highest."""
+    if len(corners) <= _MOST:
+        return corners
+    step = -(-len(corners) * 2 // _MOST)
+    found: list[tuple[int, int]] = []
+    for start in range(0, len(corners), step):
+        stretch = corners[start : start + step]
+        ends = {stretch.index(min(stretch, key=_tokens)), stretch.index(max(stretch, key=_tokens))}
+        found += [stretch[place] for place in sorted(ends)]
+    return [corners[0], *found, corners[-1]]
+
+
+def _tokens(corner: tuple[int, int]) -> int:
+    return corner[1]
+
+
+def _steps(most: int) -> Iterable[int]:
+    """Round numbers up to *most*, about as many as there is room for."""
+    raw = max(1, most / _LABELS)
+    unit = 10 ** (len(str(int(raw))) - 1)
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
+    return range(step, most + 1, step)

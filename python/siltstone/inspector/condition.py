@@ -1,0 +1,119 @@
+"""The page of a store's health: what it holds, what its files take, and whether all of it is whole."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from siltstone.errors import StoreCorruptError
+from siltstone.figures.reading import all_sessions
+from siltstone.inspector.subject import Subject
+from siltstone.memory import Finding, SessionInfo, StoreStats
+from siltstone.values import dataclass
+
+__all__ = ["Condition", "StoredFile", "condition"]
+
+_LARGEST = 10  #: sessions that are named
+_DAYS = 30  #: days that the growth is told of
+_WHAT = {
+    "memory.sqlite3": "messages, entries, compactions and facts",
+    "memory.sqlite3-wal": "what was written last, until it goes into the file",
+    "memory.sqlite3-shm": "what processes share while the store is open",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of the store: its name, its bytes, and what is in it."""
+
+    name: str
+    size: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The state of a store.
+
+    Attributes:
+        stats: What it holds; None where it cannot tell.
+        files: Its files; of a store without any that can be seen, none.
+        largest: The sessions with the most tokens.
+        tokens: The tokens of all sessions.
+        most: The most tokens of one.
+        days: How many sessions were last active on each of the last days, the oldest first.
+        findings: What ``check`` found; None where it was not asked.
+        quarantined: Of each session with damaged entries: their ids.
+        cached: Of the largest sessions: how many entries are in a cache, where that is known.
+    """
+
+    stats: StoreStats | None
+    files: tuple[StoredFile, ...]
+    largest: tuple[SessionInfo, ...]
+    tokens: int
+    most: int
+    days: tuple[tuple[date, int], ...]
+    findings: tuple[Finding, ...] | None
+    cached: dict[str, int]
+
+
+def condition(subject: Subject, *, check: bool = False) -> Condition:
+    """The state of the store; with *check* every row of it is read."""
+    store = subject.store
+    findings = tuple(store.check()) if check else None
+    sessions = list(all_sessions(store))
+    largest = sorted(sessions, key=lambda each: each.tokens, reverse=True)[:_LARGEST]
+    stats: StoreStats | None = None
+    with suppress(StoreCorruptError):
+        stats = store.stats()
+    return Condition(
+        stats,
+        tuple(_files(getattr(store, "path", None))),
+        tuple(largest),
+        sum(each.tokens for each in sessions),
+        max((each.tokens for each in largest), default=0),
+        tuple(_days(sessions)),
+        findings,
+        {each.session_id: _cached(subject, each.session_id) for each in largest},
+    )
+
+
+def _cached(subject: Subject, session_id: str) -> int:
+    with suppress(StoreCorruptError):
+        return int(subject.store.stats(session_id).detail.get("cached", 0))
+    return 0
+
+
+def _files(path: object) -> list[StoredFile]:
+    """The files below the directory of a store, the largest first."""
+    if not isinstance(path, str) or not path or not Path(path, "memory").is_dir():
+        return []
+    found, caches = [], [0, 0]
+    for directory, _, names in os.walk(Path(path, "memory")):
+        for name in names:
+            file = Path(directory, name)
+            with suppress(OSError):
+                held = file.stat().st_size
+                if file.suffix == ".postings":
+                    caches = [caches[0] + 1, caches[1] + held]
+                else:
+                    shown = str(file.relative_to(path))
+                    found.append(StoredFile(shown, held, _WHAT.get(name, "")))
+    if caches[0]:
+        found.append(StoredFile(f"memory/cache ({caches[0]})", caches[1], "indexes that open at once"))
+    return sorted(found, key=lambda each: each.size, reverse=True)
+
+
+def _days(sessions: list[SessionInfo]) -> list[tuple[date, int]]:
+    """For each of the last days the number of sessions that were last active then."""
+    today = datetime.now(UTC).date()
+    counts: dict[date, int] = {}
+    for each in sessions:
+        if each.last_at is not None:
+            day = each.last_at.astimezone(UTC).date()
+            counts[day] = counts.get(day, 0) + 1
+    return [
+        (day, counts.get(day, 0)) for day in (today - timedelta(days=ago) for ago in range(_DAYS - 1, -1, -1))
+    ]

@@ -1,0 +1,91 @@
+"""The page of searches: what a model would find, and how each score came about."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from siltstone.errors import ConfigError
+from siltstone.figures.scores import ScorePart, score_parts
+from siltstone.inspector.subject import Subject
+from siltstone.memory import Ranker, SearchHit
+from siltstone.messages import well_formed
+from siltstone.tools.budget import best_part
+from siltstone.values import dataclass
+
+__all__ = ["RANKERS", "Found", "ShownHit", "find"]
+
+#: The rankers that need no embedder.
+RANKERS = tuple(ranker for ranker in get_args(Ranker) if ranker not in ("dense", "fused"))
+_SHORT = 160  #: tokens of a hit before it is unfolded
+MOST_HITS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHit:
+    """A hit.
+
+    Attributes:
+        hit: What the search returned.
+        part: The part of its text that says most of the query.
+        parts: What its score is made of, without the whole.
+    """
+
+    hit: SearchHit
+    part: str
+    parts: tuple[ScorePart, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        """Its text is longer than the part."""
+        return len(self.part) < len(self.hit.content)
+
+    @property
+    def most(self) -> float:
+        """The largest part, for the bars; the score where that is larger."""
+        return max(
+            [self.hit.score, *(abs(part.value) for part in self.parts if part.value is not None), 1e-9]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found of a query."""
+
+    query: str
+    ranker: str
+    limit: int
+    scope: str
+    hits: tuple[ShownHit, ...]
+
+
+def find(
+    subject: Subject,
+    session_id: str,
+    query: str,
+    ranker: str = "lexical",
+    limit: int = 5,
+    scope: str = "session",
+) -> Found:
+    """What *query* finds in the memory of a session.
+
+    Raises:
+        ConfigError: a ranker that a store cannot run without an embedder, or that there is not.
+    """
+    if ranker not in RANKERS:
+        raise ConfigError(
+            f"ranker must be one of {', '.join(RANKERS)}, got {ranker!r}", field="ranker", value=ranker
+        )
+    scope = "namespace" if scope == "namespace" else "session"
+    limit = max(1, min(limit, MOST_HITS))
+    asked = well_formed(query)
+    hits = (
+        subject.store.search(session_id, asked, limit, ranker, explain=True, scope=scope)  # type: ignore[arg-type]
+        if asked.strip()
+        else []
+    )
+    return Found(query, ranker, limit, scope, tuple(_shown(hit, asked) for hit in hits))
+
+
+def _shown(hit: SearchHit, query: str) -> ShownHit:
+    parts = tuple(part for part in score_parts(hit.explain or {}) if part.name != "score")
+    return ShownHit(hit, best_part(hit.content, query, _SHORT), parts)

@@ -1,0 +1,86 @@
+"""The page of what is known: facts with their history and sources, and the rules made of corrections."""
+
+from __future__ import annotations
+
+from siltstone.inspector.subject import Subject
+from siltstone.knowledge import Fact, Rule
+from siltstone.values import dataclass
+
+__all__ = ["Known", "ShownFact", "known"]
+
+PAGE = 200  #: facts of a page
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFact:
+    """A fact.
+
+    Attributes:
+        fact: Itself.
+        state: ``holds``, ``superseded``, ``taken back`` or ``ended``.
+        earlier: The facts whose place it took, the newest first.
+    """
+
+    fact: Fact
+    state: str
+    earlier: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a session.
+
+    Attributes:
+        facts: The facts of the page, the newest first.
+        holding: How many hold now.
+        all: How many there are with those of the past.
+        rules: What corrections have made, those with the most support first.
+        query: What was looked for.
+        history: Whether those of the past are shown by themselves.
+    """
+
+    facts: tuple[ShownFact, ...]
+    holding: int
+    all: int
+    rules: tuple[Rule, ...]
+    query: str
+    history: bool
+
+
+def known(subject: Subject, session_id: str, query: str = "", *, history: bool = False) -> Known:
+    """What is known of a session, or what of it fits *query*."""
+    session = subject.session(session_id)
+    holding = session.facts(None, MOST)
+    everything = session.facts(None, MOST, history=True)
+    chosen = session.facts(query or None, PAGE, history=history)
+    current = {fact.id for fact in holding}
+    before: dict[str, list[Fact]] = {}
+    for fact in everything:
+        if fact.superseded_by is not None:
+            before.setdefault(fact.superseded_by, []).append(fact)
+    facts = tuple(ShownFact(fact, _state(fact, current), _earlier(fact, before)) for fact in chosen)
+    return Known(facts, len(holding), len(everything), session.rules, query, history)
+
+
+MOST = 10_000  #: facts that are counted
+
+
+def _state(fact: Fact, current: set[str]) -> str:
+    if fact.deleted_at is not None:
+        return "taken back"
+    if fact.superseded_by is not None:
+        return "superseded"
+    return "holds" if fact.id in current else "ended"
+
+
+def _earlier(fact: Fact, before: dict[str, list[Fact]]) -> tuple[Fact, ...]:
+    """What it stands in the place of, the newest first."""
+    found: list[Fact] = []
+    waiting, seen = [fact.id], {fact.id}
+    while waiting:
+        for each in before.get(waiting.pop(), ()):
+            if each.id not in seen:
+                seen.add(each.id)
+                found.append(each)
+                waiting.append(each.id)
+    return tuple(sorted(found, key=lambda each: each.created_at, reverse=True))

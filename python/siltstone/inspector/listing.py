@@ -1,0 +1,99 @@
+"""The page of all sessions: which there are, filtered and sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from siltstone.figures.reading import all_sessions
+from siltstone.inspector.subject import Subject
+from siltstone.memory import SessionInfo
+from siltstone.values import dataclass
+
+__all__ = ["SORTS", "Listing", "listing"]
+
+PAGE = 50  #: sessions of a page
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+#: By what the list is sorted: the word of the address, the head of the column, and the key.
+SORTS: dict[str, tuple[str, Callable[[SessionInfo], Any]]] = {
+    "active": ("Last activity", lambda each: each.last_at or _NEVER),
+    "name": ("Session", lambda each: each.session_id),
+    "messages": ("Messages", lambda each: each.messages),
+    "tokens": ("Tokens", lambda each: each.tokens),
+    "entries": ("Entries", lambda each: each.entries),
+    "compactions": ("Compactions", lambda each: each.compactions),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of the list.
+
+    Attributes:
+        sessions: Those of the page.
+        found: How many fit the filter.
+        known: How many there are.
+        namespaces: All that there are, sorted.
+        start: The place of the first of the page.
+        before: Where the page before begins; None at the beginning.
+        after: Where the next one begins; None at the end.
+        sort: The word that it is sorted by.
+        is_up: Whether the smallest comes first.
+        most: The most tokens that a session of the store has.
+        namespace: The namespace that is asked for; None for all of them.
+        words: The text that is asked for.
+    """
+
+    sessions: tuple[SessionInfo, ...]
+    found: int
+    known: int
+    namespaces: tuple[str, ...]
+    start: int
+    before: int | None
+    after: int | None
+    sort: str
+    is_up: bool
+    most: int
+    namespace: str | None
+    words: str
+
+
+def listing(
+    subject: Subject,
+    words: str = "",
+    namespace: str | None = None,
+    sort: str = "active",
+    *,
+    is_up: bool = False,
+    start: int = 0,
+    page: int = PAGE,
+) -> Listing:
+    """The sessions whose id or title has *words*, of one namespace where one is named."""
+    known = list(all_sessions(subject.store))
+    sort = sort if sort in SORTS else "active"
+    wanted = words.casefold().strip()
+    found = [
+        each
+        for each in known
+        if (namespace is None or each.namespace == namespace)
+        and (wanted in each.session_id.casefold() or wanted in each.title.casefold())
+    ]
+    found.sort(key=SORTS[sort][1], reverse=not is_up)
+    start = max(0, min(start, max(0, (len(found) - 1) // page * page)))
+    end = start + page
+    return Listing(
+        tuple(found[start:end]),
+        len(found),
+        len(known),
+        tuple(sorted({each.namespace for each in known})),
+        start,
+        None if start == 0 else max(0, start - page),
+        end if end < len(found) else None,
+        sort,
+        is_up,
+        max((each.tokens for each in known), default=0),
+        namespace,
+        words,
+    )

@@ -1,0 +1,67 @@
+"""Tells a page when what it shows has changed: server-sent events over the versions of the store."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from siltstone.errors import SiltstoneError
+from siltstone.inspector.subject import Subject
+
+__all__ = ["Live", "stamp"]
+
+LOOK = 0.25  #: seconds between two looks
+_ALIVE = 60  #: looks after which a page hears that nothing happened
+
+
+class Live:
+    """The endpoint that pages listen to."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    async def __call__(self, request: Request) -> Response:
+        """A stream of events: the stamp at once, and each other one."""
+        session_id = request.query_params.get("session") or None
+        kinds = request.query_params.get("facts") == "1"
+        return StreamingResponse(self._events(request, session_id, kinds), media_type="text/event-stream")
+
+    async def _events(self, request: Request, session_id: str | None, facts: bool) -> AsyncIterator[str]:
+        last, quiet = "", 0
+        yield "retry: 1000\n\n"
+        while not await request.is_disconnected():
+            now = await run_in_threadpool(stamp, self._subject, session_id, facts=facts)
+            quiet += 1
+            if now != last:
+                yield f"event: stamp\ndata: {now}\n\n"
+                last, quiet = now, 0
+            elif quiet >= _ALIVE:
+                yield ": nothing new\n\n"
+                quiet = 0
+            await asyncio.sleep(LOOK)
+
+
+def stamp(subject: Subject, session_id: str | None, *, facts: bool = False) -> str:
+    """A word that is another one when what pages show has changed; of the store where no session is named.
+
+    It is made of versions and counts, and costs microseconds; with *facts* those are read as well.
+    """
+    try:
+        if session_id is None:
+            stats = subject.store.stats()
+            seen = f"{stats.sessions} {stats.messages} {stats.entries} {stats.compactions} {stats.disk_bytes}"
+        else:
+            stats = subject.store.stats(session_id)
+            version = subject.store.open_log(session_id).version()
+            seen = f"{version} {stats.entries} {stats.quarantined}"
+            if facts:
+                found = subject.session(session_id).facts(None, 1_000, history=True)
+                seen += str([(fact.id, fact.superseded_at, fact.deleted_at, fact.support) for fact in found])
+    except SiltstoneError as error:
+        seen = f"{type(error).__name__}"
+    return hashlib.blake2b(seen.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,262 @@
+"""What each address answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from siltstone.errors import (
+    CompactionNotFoundError,
+    ConfigError,
+    SessionDroppedError,
+    SiltstoneError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreReplacedError,
+)
+from siltstone.inspector.change import change_page
+from siltstone.inspector.condition import condition
+from siltstone.inspector.finding import RANKERS, find
+from siltstone.inspector.knowing import known
+from siltstone.inspector.listing import SORTS, listing
+from siltstone.inspector.rendering import render, static_text
+from siltstone.inspector.story import PAGE as TURNS
+from siltstone.inspector.story import story
+from siltstone.inspector.subject import Subject
+from siltstone.inspector.transcript import PAGE, log_page, one_message, places, view_page
+from siltstone.memory import SessionInfo
+
+__all__ = ["BadAddressError", "Endpoint", "Pages", "static"]
+
+_log = logging.getLogger("siltstone")
+Endpoint = Callable[[Request], Response]
+
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_MOST = 2**31
+
+#: What to do about an error, by its class.
+_ADVICE: tuple[tuple[type[Exception], int, str], ...] = (
+    (
+        CompactionNotFoundError,
+        404,
+        "The timeline lists those that there are.",
+    ),
+    (SessionDroppedError, 404, "Somebody deleted it. The list shows the sessions that are left."),
+    (StoreReplacedError, 410, "Stop the inspector, and start it again with the store that is there now."),
+    (StoreCorruptError, 500, "Run a check on the page Health, or: siltstone doctor STORE"),
+    (StoreBusyError, 503, "Another process was writing for a long time. Reload the page."),
+    (ConfigError, 404, "Look at the list for what there is."),
+)
+
+
+class BadAddressError(Exception):
+    """An address asks for something that no page has."""
+
+
+class Pages:
+    """The pages of one store."""
+
+    def __init__(self, subject: Subject, form: str) -> None:
+        self._subject, self._form = subject, form
+
+    def sessions(self, request: Request) -> Response:
+        """All sessions."""
+        asked = request.query_params
+        shown = listing(
+            self._subject,
+            asked.get("words", ""),
+            asked.get("namespace"),
+            asked.get("sort", "active"),
+            is_up=asked.get("up") == "1",
+            start=_number(request, "start", 0),
+        )
+        return self._page(
+            "sessions.html", request, title="Sessions", page="sessions", shown=shown, sorts=SORTS
+        )
+
+    def session(self, request: Request) -> Response:
+        """One session: its context over time, and its compactions."""
+        session_id = _session_id(request)
+        window = _number(request, "window", 0) or None
+        start = _number(request, "start", 0)
+        shown = story(self._subject, session_id, window, start)
+        return self._of(request, "session.html", session_id, shown=shown, step=TURNS)
+
+    def compaction(self, request: Request) -> Response:
+        """One compaction, message by message."""
+        session_id = _session_id(request)
+        pins = places(self._subject.store.open_log(session_id)).pins
+        shown = change_page(self._subject, session_id, _number(request, "id", 0), pins)
+        return self._of(request, "compaction.html", session_id, page="session", shown=shown)
+
+    def log(self, request: Request) -> Response:
+        """The messages of the log, or those of a view."""
+        session_id = _session_id(request)
+        session = self._subject.session(session_id)
+        log = self._subject.store.open_log(session_id)
+        records = session.compactions()
+        view = request.query_params.get("view")
+        if view is not None:
+            n = None if view == "now" else _number(request, "view", 0)
+            shown = view_page(session, n)
+            return self._of(
+                request, "view.html", session_id, page="log", shown=shown, view=n, records=records
+            )
+        end = log.state().next_seq
+        start = _number(request, "start", max(0, (end - 1) // PAGE * PAGE))
+        start = min(start, max(0, end - 1))
+        shown = log_page(log, start, start + PAGE)
+        return self._of(
+            request,
+            "log.html",
+            session_id,
+            shown=shown,
+            start=start,
+            end=end,
+            step=PAGE,
+            damaged=self._subject.store.quarantined(session_id),
+            records=records,
+        )
+
+    def message(self, request: Request) -> Response:
+        """One message with all of its text."""
+        session_id = _session_id(request)
+        self._subject.session(session_id)
+        seq = _number(request, "seq", 0)
+        found = one_message(self._subject.store.open_log(session_id), seq)
+        if found is None:
+            raise BadAddressError(f"Session {session_id!r} has no message {seq}.")
+        each, raw = found
+        return self._of(request, "message.html", session_id, page="log", each=each, raw=raw)
+
+    def search(self, request: Request) -> Response:
+        """What a query finds."""
+        session_id = _session_id(request)
+        asked = request.query_params
+        self._subject.session(session_id)
+        shown = find(
+            self._subject,
+            session_id,
+            asked.get("q", ""),
+            asked.get("ranker", "lexical"),
+            _number(request, "limit", 5),
+            asked.get("scope", "session"),
+        )
+        return self._of(request, "search.html", session_id, shown=shown, rankers=RANKERS)
+
+    def facts(self, request: Request) -> Response:
+        """What is known."""
+        session_id = _session_id(request)
+        asked = request.query_params
+        shown = known(self._subject, session_id, asked.get("q", ""), history=asked.get("history") == "1")
+        return self._of(request, "facts.html", session_id, shown=shown)
+
+    def health(self, request: Request) -> Response:
+        """The state of the store."""
+        shown = condition(self._subject, check=request.query_params.get("check") == "1")
+        return self._page("health.html", request, title="Health", page="health", shown=shown)
+
+    def unlock(self, _request: Request) -> Response:
+        """What a browser sees that has no cookie: its script hands the token over."""
+        known = {"title": "Locked", "page": "unlock", "session": None}
+        return HTMLResponse(render("unlock.html", known), 401)
+
+    def missing(self, request: Request, _error: Exception) -> Response:
+        """An address that is none."""
+        return self.refused(
+            request, "There is no such page.", "The list of sessions leads to all that there are.", 404
+        )
+
+    def guarded(self, endpoint: Endpoint) -> Endpoint:
+        """*endpoint*, with a page in the place of whatever it raises."""
+
+        def answer(request: Request) -> Response:
+            try:
+                return endpoint(request)
+            except BadAddressError as error:
+                return self.refused(request, str(error), "Go back, or look at the list of sessions.", 404)
+            except (SiltstoneError, OSError) as error:
+                session_id = request.query_params.get("session")
+                if session_id:
+                    self._subject.forget_session(session_id)
+                status, advice = next(
+                    ((code, said) for kind, code, said in _ADVICE if isinstance(error, kind)),
+                    (500, "Reload the page. If it stays, run: siltstone doctor STORE"),
+                )
+                return self.refused(request, _sentence(str(error)), advice, status)
+            except Exception:
+                _log.exception("the inspector could not make a page")
+                return self.refused(
+                    request,
+                    "The inspector could not make this page. That is a fault of its own.",
+                    "The terminal tells more. Nothing in the store was changed.",
+                    500,
+                )
+
+        return answer
+
+    def refused(self, request: Request, sentence: str, advice: str, status: int) -> Response:
+        """A page that says what went wrong, and what to do."""
+        return self._page(
+            "refused.html", request, status, title="Not shown", page="", sentence=sentence, advice=advice
+        )
+
+    def _of(self, request: Request, template: str, session_id: str, **values: Any) -> Response:
+        """A page of a session."""
+        info = self._subject.info(session_id)
+        if info is None:
+            stats = self._subject.store.stats(session_id)
+            info = SessionInfo(
+                session_id, "", "", stats.messages, stats.entries, stats.compactions, 0, None, None
+            )
+        page = values.pop("page", template.removesuffix(".html"))
+        return self._page(
+            template, request, title=session_id, page=page, session=session_id, info=info, **values
+        )
+
+    def _page(self, template: str, request: Request, status: int = 200, **values: Any) -> Response:
+        known = {
+            "store": self._subject.name,
+            "short_store": self._subject.short_name,
+            "write": self._subject.write,
+            "form": self._form,
+            "session": None,
+            "info": None,
+            "asked": dict(request.query_params),
+            "here": request.url.path,
+        }
+        return HTMLResponse(render(template, {**known, **values}), status)
+
+
+def static(request: Request) -> Response:
+    """Style, script and drawings."""
+    name = request.path_params["name"]
+    kind = _TYPES.get(name.rpartition(".")[2])
+    if kind is None or name not in ("inspector.css", "inspector.js", "icon.svg"):
+        return PlainTextResponse("There is no such file.\n", 404)
+    return Response(static_text(name), media_type=kind)
+
+
+def _session_id(request: Request) -> str:
+    session_id = request.query_params.get("session", "")
+    if not session_id:
+        raise BadAddressError("The address names no session.")
+    return session_id
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    """A number of the address, 0 or more."""
+    given = request.query_params.get(name)
+    if given is None or given == "":
+        return default
+    if not (given.isascii() and given.isdigit()) or len(given) > len(str(_MOST)):
+        raise BadAddressError(f"{name} must be a number from 0 on, got {given!r}.")
+    return min(int(given), _MOST)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,0 +1,97 @@
+"""The page of one session: its context over time, what fills it now, and every compaction."""
+
+from __future__ import annotations
+
+from siltstone import tokens
+from siltstone.compaction import breakdown
+from siltstone.compaction.breakdown import ContextBreakdown
+from siltstone.figures.filling import categories
+from siltstone.figures.turns import Mark, TurnTokens, told
+from siltstone.inspector.chart import Chart, chart
+from siltstone.inspector.subject import Subject
+from siltstone.memory.log import LogState
+from siltstone.messages import read_history
+from siltstone.session import CompactionRecord
+from siltstone.values import dataclass
+
+__all__ = ["PAGE", "RULE", "Story", "story"]
+
+RULE = "blocks"  #: how the command line counts a context where nobody says otherwise
+PAGE = 200  #: turns of a page
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What happened in a session.
+
+    Attributes:
+        turns: The turns of the page, the newest first.
+        all_turns: How many there are.
+        marks: What led to the current view, the oldest first.
+        records: Every compaction and branch, the newest first; those that were taken back too.
+        chart: The drawing; None where nothing was said.
+        bands: What fills the context, by category, in tokens.
+        filling: The same as a whole.
+        window: The window in tokens; None where nobody knows.
+        is_learned: The window is the provider's own, from one of its errors.
+        most: The most tokens that a turn left in context.
+        start: The place of the first turn of the page, from the newest.
+        waits: Seconds from the last message that each compaction read to its commit.
+    """
+
+    turns: tuple[TurnTokens, ...]
+    all_turns: int
+    marks: tuple[Mark, ...]
+    records: tuple[CompactionRecord, ...]
+    chart: Chart | None
+    bands: dict[str, int]
+    filling: ContextBreakdown
+    window: int | None
+    is_learned: bool
+    most: int
+    start: int
+    waits: dict[int, float]
+
+
+def story(
+    subject: Subject, session_id: str, window: int | None = None, start: int = 0, page: int | None = PAGE
+) -> Story:
+    """The story of a session."""
+    session = subject.session(session_id)
+    log = subject.store.open_log(session_id)
+    turns, marks = told(log)
+    learned = session.context_window
+    rule = tokens.rule(RULE)
+    view = read_history(session.history())
+    records = session.compactions(undone=True)
+    known = window or learned
+    full = breakdown(view, known, estimator=rule, messages_seen=subject.store.stats(session_id).messages)
+    newest = turns[::-1]
+    return Story(
+        tuple(newest[start:] if page is None else newest[start : start + page]),
+        len(turns),
+        tuple(marks),
+        tuple(records[::-1]),
+        chart(turns, marks, known),
+        categories(view, rule),
+        full,
+        known,
+        window is None and learned is not None,
+        max((turn.context for turn in turns), default=0),
+        start,
+        _waits(subject, session_id, log.state(), records),
+    )
+
+
+def _waits(
+    subject: Subject, session_id: str, state: LogState, records: list[CompactionRecord]
+) -> dict[int, float]:
+    """How long after the last message that it read each compaction was committed, in seconds."""
+    log = subject.store.open_log(session_id)
+    ends = {row.compaction_id: row.compaction.next_seq for row in log.compactions()}
+    found = {}
+    for record in records:
+        end = min(ends.get(record.id, 0), state.next_seq)
+        for row in log.read(end - 1, end) if end else ():
+            found[record.id] = max(0.0, record.created_at.timestamp() - row.created_at / 1000)
+    return found

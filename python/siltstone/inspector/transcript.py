@@ -1,0 +1,256 @@
+"""Messages as a page shows them: their parts, folded where they are long, and where each one stands now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from siltstone.errors import SiltstoneError, StoreCorruptError
+from siltstone.memory.log import CompactionRow, LogRow, SessionLog
+from siltstone.messages import Message, Part, decode, read_history, summary_level
+from siltstone.session import Session
+from siltstone.session.clock import CompactionClock
+from siltstone.session.rows import message_of
+from siltstone.values import dataclass, replace
+
+__all__ = ["PAGE", "Places", "Shown", "ShownPart", "log_page", "one_message", "places", "shown", "view_page"]
+
+PAGE = 100  #: messages of a page
+SHORT = 700  #: characters of a text that are shown before it is unfolded
+_LINES = 12  #: lines of it
+MOST = 20_000  #: characters of a text that a page has; the page of the message has all of them
+_NAMES = {
+    "text": "",
+    "reasoning": "reasoning",
+    "tool_call": "calls",
+    "tool_result": "result",
+    "compaction": "the provider's summary",
+    "other": "other",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """A part of a message.
+
+    Attributes:
+        kind: What it is.
+        title: What stands above its text; empty for plain text.
+        text: Its text, or the beginning of one that is too long for a page.
+        beginning: What is shown of it before it is unfolded; empty where that is all.
+        length: The characters that it has.
+        call_id: The id that ties a call to its result.
+        is_error: The tool failed.
+    """
+
+    kind: str
+    title: str
+    text: str
+    beginning: str
+    length: int
+    call_id: str | None = None
+    is_error: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """The text goes on."""
+        return self.length > len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message.
+
+    Attributes:
+        seq: Its number; None for a summary.
+        role: Who speaks.
+        dialect: How it was written.
+        provenance: Where it came from.
+        parts: What it consists of.
+        tokens: What it counts; None where that is not known.
+        created_at: When it was appended, in milliseconds since 1970; None where that is not known.
+        where: Where it stands now: ``in context``, ``shortened``, ``summarised``, ``left`` or ``forgotten``.
+        by: The compaction that took it out of the context, or shortened it.
+        is_pinned: It is pinned.
+        level: Of a summary: its level.
+        covers: Of a summary: the messages that it stands for.
+        damage: What is wrong with it, where it cannot be read.
+    """
+
+    seq: int | None
+    role: str
+    dialect: str
+    provenance: str
+    parts: tuple[ShownPart, ...]
+    tokens: int | None = None
+    created_at: int | None = None
+    where: str = ""
+    by: int | None = None
+    is_pinned: bool = False
+    level: int = 0
+    covers: tuple[tuple[int, int], ...] = ()
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the messages of a log stand in the current view.
+
+    Attributes:
+        spans: What is in context as it was said.
+        shortened: Of messages that a shorter text stands for: the compaction that brought it.
+        line: The rows that led to the view, the oldest first.
+        pins: The pinned messages.
+        end: How many messages there are.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+    shortened: dict[int, int]
+    line: tuple[CompactionRow, ...]
+    pins: frozenset[int]
+    end: int
+
+    def where(self, seq: int) -> tuple[str, int | None]:
+        """Where message *seq* stands, and the compaction that took it there."""
+        if any(start <= seq < end for start, end in self.spans):
+            return "in context", None
+        if seq in self.shortened:
+            return "shortened", self.shortened[seq]
+        for row in self.line:
+            if any(start <= seq < end for start, end in row.compaction.covers):
+                return "summarised", row.compaction_id
+        return "left", None
+
+
+def places(log: SessionLog) -> Places:
+    """Where every message of *log* stands."""
+    state = log.state()
+    clock = CompactionClock.from_json(state.clock, "")
+    pins = frozenset(clock.pins)
+    if state.head is None:
+        return Places(((0, state.next_seq),), {}, (), pins, state.next_seq)
+    head = state.head.compaction
+    spans = [piece for piece in head.view if isinstance(piece, tuple)]
+    texts = log.derived([piece for piece in head.view if isinstance(piece, int)])
+    brought = {derived: row.compaction_id for row in log.compactions() for derived in row.derived_ids}
+    shortened = {
+        each.seq: brought.get(each.derived_id, state.head.compaction_id)
+        for each in texts
+        if each.seq is not None
+    }
+    spans.append((head.next_seq, state.next_seq))
+    return Places(tuple(spans), shortened, tuple(_line(log, state.head)), pins, state.next_seq)
+
+
+def _line(log: SessionLog, head: CompactionRow) -> list[CompactionRow]:
+    rows = {row.compaction_id: row for row in log.compactions()}
+    found: list[CompactionRow] = []
+    at: int | None = head.compaction_id
+    while at in rows:
+        found.append(rows[at])
+        at = rows[at].parent
+    return found[::-1]
+
+
+def log_page(log: SessionLog, start: int, end: int, most: int = MOST) -> list[Shown]:
+    """The messages of a log from *start* up to *end*; one that cannot be read says so in its place."""
+    known = places(log)
+    return [_located(each, known) for each in _rows(log, start, min(end, known.end), most)]
+
+
+def _located(each: Shown, known: Places) -> Shown:
+    if each.seq is None or each.damage:
+        return each
+    where, by = known.where(each.seq)
+    if each.provenance == "placeholder":
+        where = "forgotten"
+    return replace(each, where=where, by=by, is_pinned=each.seq in known.pins)
+
+
+def _rows(log: SessionLog, start: int, end: int, most: int) -> Iterable[Shown]:
+    try:
+        rows: Sequence[LogRow] = log.read(start, end)
+    except StoreCorruptError as error:
+        if end - start == 1:
+            yield Shown(start, "unknown", "any", "damaged", (), damage=str(error))
+            return
+        for seq in range(start, end):
+            yield from _rows(log, seq, seq + 1, most)
+        return
+    for row in rows:
+        yield of_row(row, most)
+
+
+def of_row(row: LogRow, most: int = MOST) -> Shown:
+    """A message of the log."""
+    parts: tuple[ShownPart, ...]
+    try:
+        message = message_of(row)
+    except SiltstoneError as error:
+        return Shown(
+            row.seq, row.role, row.dialect, row.provenance, (), row.tokens, row.created_at, damage=str(error)
+        )
+    parts = shown(message, most).parts
+    return Shown(row.seq, row.role, row.dialect, row.provenance, parts, row.tokens, row.created_at)
+
+
+def one_message(log: SessionLog, seq: int) -> tuple[Shown, str] | None:
+    """Message *seq* with all of its text, and its JSON; None where there is none."""
+    if not 0 <= seq < log.state().next_seq:
+        return None
+    (row,) = log.read(seq, seq + 1)
+    known = places(log)
+    raw = json.dumps(decode(row.raw), ensure_ascii=False, indent=2)
+    return _located(of_row(row, len(row.raw)), known), raw
+
+
+def view_page(session: Session, n: int | None, most: int = MOST) -> list[Shown]:
+    """The view that the *n*-th compaction left; None for the view as it is now."""
+    raws = session.history() if n is None else session.view_at(n)
+    return [shown(message, most) for message in read_history(raws)]
+
+
+def shown(message: Message, most: int = MOST) -> Shown:
+    """*message* as a page shows it."""
+    parts = tuple(_part(part, most) for part in message.parts)
+    is_summary = message.provenance == "compaction_summary"
+    return Shown(
+        None if is_summary else message.seq,
+        message.role,
+        message.dialect,
+        message.provenance,
+        parts,
+        level=summary_level(message) if is_summary else 0,
+        covers=message.covers,
+    )
+
+
+def _part(part: Part, most: int) -> ShownPart:
+    title, text = _NAMES.get(part.kind, part.modality or part.kind), part.text
+    if part.kind == "tool_call":
+        title, text = f"calls {part.name or 'a tool'}", _spread(part.arguments or "")
+    elif part.kind == "tool_result":
+        title = "result" if not part.name else f"result of {part.name}"
+    elif part.kind == "blob":
+        title = part.modality or "blob"
+    return ShownPart(part.kind, title, text[:most], _beginning(text), len(text), part.call_id, part.is_error)
+
+
+def _beginning(text: str) -> str:
+    """What is shown of *text* before it is unfolded; empty where it is short."""
+    lines = text[: SHORT + 1].split("\n")
+    if len(text) <= SHORT and len(lines) <= _LINES + 2:
+        return ""
+    return "\n".join(lines[:_LINES])[:SHORT].rstrip()
+
+
+def _spread(arguments: str) -> str:
+    """Arguments as JSON that people read; as they are where they are none."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    if isinstance(value, dict) and len(value) == 1 and all(isinstance(each, str) for each in value.values()):
+        ((name, only),) = value.items()
+        return f"{name}: {only}"
+    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,85 @@
+"""How figures, sizes, moments and texts are written on a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from markupsafe import Markup, escape
+
+from siltstone.memory.convert import datetime_from
+from siltstone.messages import well_formed
+
+__all__ = ["count", "moment", "number", "range_words", "readable", "share", "size"]
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_THOUSAND = 1_000
+
+
+def number(value: float, figure: str = "") -> Markup:
+    """*value* with its thousands apart; *figure* names it for who reads the page by machine."""
+    shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+    named = Markup(' data-figure="{}"').format(figure) if figure else ""
+    return Markup('<data value="{}"{}>{}</data>').format(value, named, shown)
+
+
+def count(value: int, word: str, figure: str = "") -> Markup:
+    """*value* and *word*, which gets an s where there is not one of it."""
+    return Markup("{} {}").format(number(value, figure), word if value == 1 else f"{word}s")
+
+
+def size(value: int, figure: str = "") -> Markup:
+    """Bytes in the unit that people read; the exact number is beside it for machines."""
+    shown, unit = float(value), 0
+    while shown >= _THOUSAND and unit < len(_UNITS) - 1:
+        shown, unit = shown / _THOUSAND, unit + 1
+    text = f"{value} bytes" if unit == 0 else f"{shown:.1f} {_UNITS[unit]}"
+    named = Markup(' data-figure="{}"').format(figure) if figure else ""
+    return Markup('<data value="{}"{} title="{} bytes">{}</data>').format(value, named, f"{value:,}", text)
+
+
+def share(part: float, whole: float) -> str:
+    """*part* of *whole* in per cent."""
+    return f"{part / whole:.0%}" if whole else "0%"
+
+
+def moment(value: datetime | int | None) -> Markup:
+    """A moment as UTC; the script of the page writes it in the reader's zone."""
+    if value is None:
+        return Markup('<span class="none">never</span>')
+    when = datetime_from(value) if isinstance(value, int) else value
+    utc = when.astimezone(UTC)
+    return Markup('<time datetime="{}">{} UTC</time>').format(
+        utc.isoformat(timespec="milliseconds"), utc.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def range_words(spans: tuple[tuple[int, int], ...]) -> str:
+    """Half-open ranges of messages, as people count: ``3-7, 9``."""
+    return (
+        ", ".join(str(start) if end == start + 1 else f"{start}-{end - 1}" for start, end in spans) or "none"
+    )
+
+
+def readable(text: object) -> Markup:
+    """*text* as text: no markup, no lone surrogates, and what cannot be seen as its code."""
+    shown = well_formed(str(text))
+    if any(_is_hidden(char) for char in shown):
+        shown = "".join(
+            f"\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}U+{ord(char):04X}"
+            "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"
+            if _is_hidden(char)
+            else char
+            for char in shown
+        )
+    return escape(shown)
+
+
+def _is_hidden(char: str) -> bool:
+    """Whether *char* shows as nothing, or turns the direction of what follows."""
+    code = ord(char)
+    return (
+        (code < 32 and char not in "\t\n\r")
+        or 0x7F <= code < 0xA0
+        or 0x202A <= code <= 0x202E
+        or 0x2066 <= code <= 0x2069
+    )

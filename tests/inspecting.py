@@ -1,0 +1,59 @@
+"""A store to look at, and a client of the inspector's pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from conversations import small, turns
+from siltstone import Compacted, MemoryStore, Session
+from siltstone.inspector import Access, Subject, inspector_app
+from siltstone.testing import ScriptedModel
+
+PORT = 8123
+BASE = f"http://127.0.0.1:{PORT}"
+
+
+def make_store(place: Path, session_id: str = "work", **options: Any) -> Path:
+    """A session that was compacted twice, with a turn after it; and one that was not."""
+    with Session.open(place, session_id, policy=small(), model=ScriptedModel(), **options) as session:
+        session.append({"role": "system", "content": "Be brief."})
+        for _ in range(2):
+            session.append(*(message for turn in turns(8) for message in turn))
+            assert isinstance(session.compact(), Compacted)
+        session.append(*(message for turn in turns(2) for message in turn))
+        session.save("The door code is 4711.")
+    with Session.open(place, "other") as session:
+        session.append({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."})
+    return place
+
+
+@contextmanager
+def inspected(place: Path, *, write: bool = False) -> Iterator[tuple[TestClient, Access]]:
+    """A client with the cookie, and what opens the pages."""
+
+    def open_store(read_only: bool) -> MemoryStore:
+        return MemoryStore.open(place, read_only=read_only)
+
+    with Subject(str(place), open_store, write=write) as subject:
+        access = Access(PORT)
+        app = inspector_app(subject, access)
+        with TestClient(app, base_url=BASE, cookies={access.cookie_name: access.cookie}) as client:
+            yield client, access
+
+
+def figures(page: str, name: str) -> list[float]:
+    """The numbers of a page that are called *name*, as its marks for machines say."""
+    found = re.findall(rf'<data value="([^"]+)" data-figure="{re.escape(name)}"', page)
+    return [float(each) if "." in each else int(each) for each in found]
+
+
+def figure(page: str, name: str) -> float:
+    """The one number of a page that is called *name*."""
+    (found,) = set(figures(page, name))
+    return found

@@ -1,0 +1,325 @@
+"""What the pages show: the command line's figures, every text as text, and nothing that changes a store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from inspecting import figure, figures, inspected, make_store
+from siltstone import MemoryStore, Session
+from siltstone.cli.app import app
+from siltstone.testing import ScriptedModel
+
+HOSTILE = (
+    "\ud800 alone",
+    "a\x00b",
+    "\u202eevil\u202c",
+    "\u2066x\u2069",
+    "\x1b[31mred\x1b[0m",
+    "a\r\nb\x85c",
+    "\U0001f469\u200d\U0001f4bb " * 500,
+    "x" * 50_000,
+    "\n" * 3_000,
+)
+
+
+def told(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_store(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="module")
+def client(place: Path) -> Iterator[TestClient]:
+    with inspected(place) as (client, _):
+        yield client
+
+
+def shown(client: TestClient, page: str, status: int = 200) -> str:
+    answer = client.get(page)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+def test_the_list_of_sessions_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
+    page = shown(client, "/?sort=name&up=1")
+    for each in told("sessions", place)["sessions"]:
+        (row,) = re.findall(
+            rf'<tr class="item" data-session="{each["session_id"]}">.*?</tr>', page, re.DOTALL
+        )
+        for name in ("messages", "tokens", "entries", "compactions"):
+            assert figure(row, name) == each[name]
+        assert each["title"] in row
+
+
+def test_the_list_is_filtered_sorted_and_paged(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        for number in range(120):
+            with store.session(f"chat-{number:03}", namespace="even" if number % 2 == 0 else "") as session:
+                session.append(*[{"role": "user", "content": f"Request {number}"}] * (number % 7 + 1))
+    with inspected(tmp_path) as (client, _):
+        names = lambda page: re.findall(r'data-session="([^"]+)"', shown(client, page))  # noqa: E731
+        assert names("/?sort=name&up=1") == [f"chat-{number:03}" for number in range(50)]
+        assert names("/?sort=name&up=1&start=100") == [f"chat-{number:03}" for number in range(100, 120)]
+        assert names("/?sort=name&up=1&start=99999")[-1] == "chat-119"
+        assert set(names("/?namespace=even&sort=name")) <= {
+            f"chat-{number:03}" for number in range(0, 120, 2)
+        }
+        assert names("/?words=REQUEST+77") == ["chat-077"]
+        assert figure(shown(client, "/?namespace=even"), "found") == 60
+        counts = figures(shown(client, "/?sort=messages"), "messages")
+        assert counts == sorted(counts, reverse=True)
+        assert "No session has these words" in shown(client, "/?words=nothing+like+it")
+
+
+def test_the_timeline_has_the_figures_of_three_commands(place: Path, client: TestClient) -> None:
+    page = shown(client, "/session?session=work&window=100000")
+    context = told("context", place, "work", "--window", 100_000)
+    for name in ("total_tokens", "message_count", "messages_seen", "context_window", "remaining_tokens"):
+        assert figure(page, name) == context[name]
+    for name, tokens in context["categories"].items():
+        assert figure(page, f"category:{name}") == tokens
+    timeline = told("timeline", place, "work")
+    rows = re.findall(r'data-start="(\d+)" data-end="(\d+)"', page)
+    assert [(int(start), int(end)) for start, end in rows] == [
+        (turn["start"], turn["end"]) for turn in timeline["turns"][::-1]
+    ]
+    assert figures(page, "said") == [turn["tokens"] for turn in timeline["turns"][::-1]]
+    assert figures(page, "context") == [turn["context"] for turn in timeline["turns"][::-1]]
+    records = told("compactions", place, "work", "--undone")["compactions"][::-1]
+    assert figures(page, "tokens_before") == [record["tokens_before"] for record in records]
+    assert figures(page, "tokens_after") == [record["tokens_after"] for record in records]
+    assert page.count('<a class="mark') == len(timeline["compactions"])
+
+
+def test_a_compaction_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
+    for record in told("compactions", place, "work")["compactions"]:
+        known = told("compactions", place, "work", "--diff", record["id"])
+        page = shown(client, f"/compaction?session=work&id={record['id']}")
+        for name in ("tokens_before", "tokens_after", "model_calls", "input_tokens", "output_tokens"):
+            assert figure(page, name) == known[name]
+        assert figure(page, "kept") == len(known["kept"])
+        assert figure(page, "gone") == len(known["summarised"])
+        assert figure(page, "archived") == len(known["archived"])
+        assert figures(page, "summarised_earlier") == [known["summarised_earlier"]] * bool(
+            known["summarised_earlier"]
+        )
+        rows = re.findall(r'<tr class="item fate-(\w+)" data-seq="(\d+)"', page)
+        assert {int(seq) for kind, seq in rows if kind == "kept"} == {each["seq"] for each in known["kept"]}
+        assert {int(seq) for kind, seq in rows if kind != "kept"} == {
+            each["seq"] for each in known["summarised"]
+        }
+
+
+def test_the_log_has_every_message_and_where_it_is(place: Path, client: TestClient) -> None:
+    known = told("show", place, "work")["messages"]
+    page = shown(client, "/log?session=work&start=0")
+    assert [int(seq) for seq in re.findall(r'id="m(\d+)"', page)] == [each["seq"] for each in known[:100]]
+    assert figure(page, "messages") == len(known)
+    with Session.open(place, "work", preset=None) as session:
+        view = session.history()
+    assert figure(shown(client, "/log?session=work&view=now"), "in_view") == len(view)
+    assert page.count("summarised by") == sum(
+        len(told("compactions", place, "work", "--diff", record["id"])["summarised"])
+        for record in told("compactions", place, "work")["compactions"]
+    )
+    one = shown(client, "/message?session=work&seq=1")
+    assert "Message" in one
+    assert "There is no such" not in one
+
+
+def test_a_view_is_that_of_its_compaction(place: Path, client: TestClient) -> None:
+    with Session.open(place, "work", preset=None) as session:
+        sizes = [len(session.view_at(n)) for n in range(3)]
+    for n, length in enumerate(sizes):
+        assert figure(shown(client, f"/log?session=work&view={n}"), "in_view") == length
+    shown(client, "/log?session=work&view=9", 404)
+
+
+def test_a_search_has_the_scores_of_the_command(place: Path, client: TestClient) -> None:
+    for ranker in ("lexical", "cosine", "hybrid"):
+        known = told("search", place, "work", "question", "--limit", 3, "--ranker", ranker, "--explain")[
+            "hits"
+        ]
+        page = shown(client, f"/search?session=work&q=question&limit=3&ranker={ranker}")
+        scores = [hit["score"] for hit in known]
+        assert figures(page, "score") == pytest.approx(scores, abs=1e-6)  # of hybrid they age
+        for term in known[0]["explain"].get("terms", ()):
+            assert f">{term['term']}</th>" in page
+    assert "Nothing that left the context" in shown(client, "/search?session=work&q=zzzzz")
+    shown(client, "/search?session=work&q=question&ranker=dense", 404)
+
+
+def test_facts_are_those_of_the_command(place: Path, client: TestClient) -> None:
+    known = told("facts", place, "work", "--history")["facts"]
+    page = shown(client, "/facts?session=work&history=1")
+    assert re.findall(r'data-fact="([^"]+)"', page) == [fact["id"] for fact in known]
+    assert "The door code is 4711." in page
+    assert "No fact is known" in shown(client, "/facts?session=other")
+
+
+def test_the_history_of_a_fact_is_shown(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s") as session:
+        session.append({"role": "user", "content": "Hello."})
+        session.save("The user lives in Paris.")
+        session.save("The user lives in Berlin.")
+        session.record_denial("shell", {"command": "rm -rf /"}, "never delete files", "clean up")
+        expected = session.facts(None, 10)
+    with inspected(tmp_path) as (client, _):
+        page = shown(client, "/facts?session=s")
+        assert figure(page, "holding") == len(expected)
+
+
+def test_health_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
+    known = told("doctor", place)
+    page = shown(client, "/health?check=1")
+    for name in ("sessions", "messages", "entries", "compactions", "staged", "quarantined", "text_bytes"):
+        assert figure(page, name) == known[name]
+    assert "Nothing is wrong" in page
+    assert "Check now" in shown(client, "/health")
+
+
+def test_damage_is_shown_where_it_is_and_does_not_end_the_page(tmp_path: Path) -> None:
+    import sqlite3
+
+    place = make_store(tmp_path)
+    with sqlite3.connect(tmp_path / "memory" / "memory.sqlite3") as file:
+        file.execute("UPDATE message SET raw = raw || ' ' WHERE id & 0xffffffff = 1")
+    file.close()
+    with inspected(place) as (client, _):
+        page = shown(client, "/log?session=work&start=0")
+        assert 'id="m1"' in page
+        assert 'id="m2"' in page
+        assert "checksum" in page
+        found = shown(client, "/health?check=1")
+        assert "checksum" in found
+        assert "doctor" in found
+
+
+@pytest.mark.parametrize(
+    ("page", "status", "said"),
+    [
+        ("/session?session=nobody", 404, "has no session"),
+        ("/session", 404, "names no session"),
+        ("/compaction?session=work&id=99", 404, "has no compaction 99"),
+        ("/compaction?session=work&id=x", 404, "must be a number"),
+        ("/log?session=work&start=-1", 404, "must be a number"),
+        ("/log?session=work&start=" + "9" * 40, 404, "must be a number"),
+        ("/message?session=work&seq=99999", 404, "has no message"),
+        ("/nowhere", 404, "no such page"),
+        ("/session?session=" + "x" * 2000, 500, "session"),
+        ("/session?session=%00", 404, "no session"),
+    ],
+)
+def test_a_bad_address_is_told_in_a_sentence(client: TestClient, page: str, status: int, said: str) -> None:
+    text = shown(client, page, status)
+    assert said in text
+    assert "Traceback" not in text
+    assert "All sessions" in text
+
+
+def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
+    MemoryStore.open(tmp_path).close()
+    with inspected(tmp_path) as (client, _):
+        assert "has no session yet" in shown(client, "/")
+        shown(client, "/health?check=1")
+
+
+def test_a_session_that_is_deleted_while_it_is_shown_is_a_page_that_says_so(tmp_path: Path) -> None:
+    place = make_store(tmp_path)
+    with inspected(place) as (client, _):
+        shown(client, "/session?session=work")
+        with MemoryStore.open(place) as store:
+            store.delete_session("work")
+        for page in ("session", "log", "search", "facts"):
+            assert "All sessions" in shown(client, f"/{page}?session=work", 404)
+        assert "other" in shown(client, "/")
+
+
+def test_looking_at_every_page_changes_no_byte_and_makes_nothing(tmp_path: Path) -> None:
+    place = make_store(tmp_path)
+    assert told("sessions", place)["sessions"]  # whoever opened it last has closed it well
+
+    def state() -> dict[str, str]:
+        files = (path for path in place.rglob("*") if path.is_file() and not path.name.endswith("-shm"))
+        return {
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.stat().st_size
+        }
+
+    before = state()
+    with inspected(place) as (client, _):
+        for page in (
+            "/", "/session?session=work", "/compaction?session=work&id=1", "/log?session=work",
+            "/log?session=work&view=now",
+            "/message?session=work&seq=0", "/search?session=work&q=question", "/facts?session=work&history=1",
+            "/health?check=1", "/session?session=nobody", "/log?session=nobody", "/facts?session=nobody",
+        ):  # fmt: skip
+            client.get(page)
+        assert state() == before
+    assert state() == before
+    assert [each["session_id"] for each in told("sessions", place)["sessions"]] == ["work", "other"]
+
+
+def test_texts_of_every_field_are_text(tmp_path: Path) -> None:
+    evil = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}'
+    with Session.open(tmp_path, evil, namespace=evil, model=ScriptedModel([evil])) as session:
+        session.append({"role": "user", "content": evil, "name": "x"})
+        session.append(
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": evil, "type": "function", "function": {"name": evil, "arguments": evil}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": evil, "content": evil},
+        )
+        for number in range(12):
+            session.append(
+                {"role": "user", "content": f"{evil} {number}"}, {"role": "assistant", "content": evil}
+            )
+        session.compact()
+        session.save(evil)
+    from urllib.parse import quote
+
+    name = quote(evil, safe="")
+    with inspected(tmp_path) as (client, _):
+        for page in (
+            "/", f"/session?session={name}", f"/compaction?session={name}&id=1",
+            f"/log?session={name}&start=0", f"/log?session={name}&view=now",
+            f"/message?session={name}&seq=1", f"/search?session={name}&q={name}",
+            f"/facts?session={name}&q={name}", "/health", f"/?words={name}&namespace={name}",
+            f"/session?session=no{name}",
+        ):  # fmt: skip
+            text = client.get(page).text
+            assert text.count("<script") == 1, page
+            assert "<img" not in text, page
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_texts_that_are_hard_to_show_are_shown(tmp_path: Path, text: str) -> None:
+    with Session.open(tmp_path, "s") as session:
+        session.append(
+            {"role": "user", "content": text},
+            {"role": "assistant", "content": [{"type": "text", "text": text}]},
+        )
+    with inspected(tmp_path) as (client, _):
+        for page in ("/", "/session?session=s", "/log?session=s", "/message?session=s&seq=0"):
+            answer = client.get(page)
+            assert answer.status_code == 200
+            assert "\u202e" not in answer.text
+            assert "\x00" not in answer.text
+            answer.content.decode("utf-8", "strict")
