@@ -62,7 +62,7 @@ FAMILIES = {
         "forgetting",
         "forgetting_facts",
     ],
-    "stores": ["preset_files", "database", "memory simple", "hnsw"],
+    "stores": ["preset_files tagged", "database", "memory simple", "hnsw"],
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
         "checkpoint checks clip prompts refusal tiered_cut tiered_prompts",

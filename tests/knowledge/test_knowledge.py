@@ -433,6 +433,7 @@ def test_oc_80_topics_in_english_and_chinese() -> None:
         ("股票代码 600519", [("stock", "股票代码 600519")]),
         ("on 2026-02-10 and 2026年2月10日", [("date", "2026-02-10"), ("date", "2026年2月10日")]),
         ("it cost $1,200.50 or 300元", [("amount", "$1,200.50"), ("amount", "300元")]),
+        ("it cost $1,200, then 5 USD.", [("amount", "$1,200"), ("amount", "5 USD")]),
         ("the project siltstone", [("project", "siltstone")]),
         ("contact Dr. Ann Lee", [("person", "Ann Lee")]),
         ("我叫王小明", [("person", "王小明")]),

@@ -139,3 +139,73 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             store.search("a", "silt", since=5, until=5)
         with pytest.raises(TypeError, match="unexpected keyword argument 'speaker'"):
             store.search("a", "silt", speaker="Mel")  # type: ignore[call-arg]
+
+
+TAGGED = [
+    ("We migrate the postgres schema, ask Ann Miller", {"database"}, {"person:Ann Miller"}),
+    ("The river carries silt past the postgres server", {"database"}, set()),
+    ("Deploy on 2026-03-01 with docker, river of logs", {"deployment"}, {"date:2026-03-01"}),
+    ("Silt in the river cost $1,200, says Dr. Ann Miller", set(), {"amount:$1,200", "person:Ann Miller"}),
+    ("Nothing but silt and river", set(), set()),
+]
+
+
+@pytest.mark.parametrize("scope", ["session", "namespace"])
+@pytest.mark.parametrize("kind", ["memory", "simple"])
+def test_topics_and_entities_take_hits_away_and_change_no_score(
+    tmp_path: Path, scope: Any, kind: str
+) -> None:
+    with MemoryStore.open(tmp_path) if kind == "memory" else SimpleMemoryStore() as store:
+        for session in ("a", "b"):
+            store.open_log(session).open("acme")
+            store.index(session, [Entry(text, (n, n + 1)) for n, (text, _, _) in enumerate(TAGGED)])
+        query = "river silt postgres docker ann"
+        every = store.search("a", query, 100, scope=scope)
+        assert len(every) == (10 if scope == "namespace" else 5)
+        topics = {text: topics for text, topics, _ in TAGGED}
+        entities = {text: names for text, _, names in TAGGED}
+        for topic in ("database", "deployment", "payment", None):
+            for entity in ("person:Ann Miller", "Ann Miller", "$1,200", "amount:Ann Miller", "Ann", None):
+                names = {
+                    name
+                    for text in entities
+                    for name in entities[text]
+                    if entity in (name, name.partition(":")[2])
+                }
+                expected = [
+                    hit
+                    for hit in every
+                    if (topic is None or topic in topics[hit.content])
+                    and (entity is None or entities[hit.content] & names)
+                ]
+                for most in (1, 2, 100):
+                    found = store.search("a", query, most, scope=scope, topic=topic, entity=entity)
+                    assert found == expected[:most]
+        assert store.search("a", query, 0, topic="database") == []
+
+
+def test_a_rare_entity_is_found_behind_a_thousand_better_hits(tmp_path: Path) -> None:
+    for index in (None, "hnsw"):
+        options: dict[str, Any] = {} if index is None else {"ranker": "cosine", "index": index}
+        with MemoryStore.open(tmp_path / str(index), **options) as store:
+            store.index("a", [Entry("silt silt silt river", (n, n + 1)) for n in range(1_500)])
+            store.index(
+                "a", [Entry("Dr. Ann saw a long slow brown winding river of mud once", (1_500, 1_501))]
+            )
+            (hit,) = store.search("a", "silt river", 3, entity="person:Ann")
+            assert hit.source_range == (1_500, 1_501)
+            assert store.search("a", "silt river", 3, topic="payment") == []
+
+
+def test_a_topic_is_one_of_the_table_and_an_explanation_names_it(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry("postgres silt", (0, 1))])
+        with pytest.raises(InvalidEntryError, match=r"topic must be one of database, api, .*got 'databases'"):
+            store.search("a", "silt", topic="databases")
+        with pytest.raises(InvalidEntryError, match="entity must be a str or None, got 7"):
+            store.search("a", "silt", entity=7)  # type: ignore[arg-type]
+        with pytest.raises(InvalidEntryError, match="limit"):
+            store.search("a", "silt", -1, topic="database")
+        (hit,) = store.search("a", "silt", explain=True, topic="database")
+        assert hit.explain is not None
+        assert hit.explain["filters"] == {"topic": "database"}

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from siltstone.patterns import pattern as late
 
-__all__ = ["TOPICS", "Entity", "entities_of", "topics_of"]
+__all__ = ["TOPICS", "Entity", "entities_of", "has_entity", "named", "topics_of"]
 
 TOPICS: Final[dict[str, str]] = {
     "database": (
@@ -96,8 +96,8 @@ _PATTERNS: Final = (
         r"Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?\b"
     )),
     ("amount", late(
-        r"(?:US\$|[$€£¥￥])\s?\d[\d,]*(?:\.\d+)?(?:\s?(?:million|billion|[kKmM])\b)?"
-        r"|(?<![\w.])\d[\d,]*(?:\.\d+)?\s?(?:USD|EUR|GBP|CNY|RMB|dollars|euros|元|万元|亿元|块钱|美元)"
+        r"(?:US\$|[$€£¥￥])\s?\d+(?:,\d+)*(?:\.\d+)?(?:\s?(?:million|billion|[kKmM])\b)?"
+        r"|(?<![\w.])\d+(?:,\d+)*(?:\.\d+)?\s?(?:USD|EUR|GBP|CNY|RMB|dollars|euros|元|万元|亿元|块钱|美元)"
     )),
     ("project", late(
         r"\b(?:project|repo|repository)\s+[\"'`]?([A-Za-z][\w.-]*[\w])"
@@ -137,3 +137,13 @@ def entities_of(text: str) -> tuple[Entity, ...]:
             name = next((group for group in match.groups() if group), match.group())
             found.setdefault(Entity(kind, name.strip()), match.start())
     return tuple(sorted(found, key=lambda entity: (found[entity], entity)))
+
+
+def named(entities: tuple[Entity, ...]) -> tuple[str, ...]:
+    """*entities* as facts keep them: ``person:Ann``."""
+    return tuple(f"{entity.kind}:{entity.text}" for entity in entities)
+
+
+def has_entity(entities: tuple[str, ...], wanted: str) -> bool:
+    """Whether *wanted* is one of them, with its kind or without: ``person:Ann`` or ``Ann``."""
+    return any(wanted in (each, each.partition(":")[2]) for each in entities)

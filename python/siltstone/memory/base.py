@@ -82,7 +82,8 @@ class Store(Protocol):
             order: ``"score"`` gives the best first. ``"time"`` chooses, among four times as many, those that
                 are best and spread over the session, and gives them in the order in which they were said;
                 those of several sessions by their times.
-            filters: ``since``, ``until``, ``role``, ``kind`` and ``name``: :class:`SearchFilters`.
+            filters: ``since``, ``until``, ``role``, ``kind``, ``name``, ``topic`` and ``entity``:
+                :class:`SearchFilters`.
 
         Returns:
             Hits that have something in common with the query; of equal scores the newer first, then by id.

@@ -180,7 +180,7 @@ def is_across(scope: SearchScope) -> bool:
 
 
 class Filters(NamedTuple):
-    """:class:`SearchFilters` as the core takes them."""
+    """:class:`SearchFilters` as the core takes them, without those of a text's tags."""
 
     since: int | None
     until: int | None
@@ -266,9 +266,10 @@ def search_hit(found: _native.Hit, session_id: str) -> SearchHit:
     return hit
 
 
-def with_filters(hits: list[SearchHit], wanted: Filters) -> list[SearchHit]:
+def with_filters(hits: list[SearchHit], wanted: Filters, given: SearchFilters) -> list[SearchHit]:
     """*hits* whose explanations say what they had to be like: times in milliseconds since 1970."""
-    asked = {name: value for name, value in wanted._asdict().items() if value is not None}
+    tags = {name: given.get(name) for name in ("topic", "entity")}
+    asked = {name: value for name, value in (wanted._asdict() | tags).items() if value is not None}
     for hit in hits if asked else ():
         if hit.explain is not None:
             hit.explain["filters"] = asked

@@ -161,6 +161,9 @@ class SearchFilters(TypedDict, total=False):
         role: Their role, exactly.
         kind: Their kind, exactly.
         name: Their speaker's or tool's name, exactly.
+        topic: Texts about that topic of the documented table: ``database``, ``deployment``, ....
+        entity: Texts that name it, such as ``person:Ann``, or ``Ann``. Topics and entities are told by rule
+            from the text of each hit when it is found; a rare one makes a search read many.
     """
 
     since: datetime | float | None
@@ -168,6 +171,8 @@ class SearchFilters(TypedDict, total=False):
     role: str | None
     kind: str | None
     name: str | None
+    topic: str | None
+    entity: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from siltstone.knowledge import (
 )
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.hybrid import MAX_RESULTS
+from siltstone.knowledge.topics import has_entity, named
 from siltstone.llm import Steps, ToolCall
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
@@ -172,7 +173,7 @@ def find(
         return (
             (not types or fact.type in types)
             and (topic is None or topic in fact.topics)
-            and (entity is None or _has_entity(fact, entity))
+            and (entity is None or has_entity(fact.entities, entity))
         )
 
     if query is not None and asked:
@@ -252,7 +253,7 @@ def save(
         created_at=stamp,
         valid_until=None if valid_until is None else milliseconds(valid_until),
         topics=topics_of(text),
-        entities=tuple(f"{entity.kind}:{entity.text}" for entity in entities_of(text)),
+        entities=named(entities_of(text)),
     )
     if importance is not None:
         if isinstance(importance, bool) or not 0 <= importance <= 1:
@@ -540,10 +541,6 @@ def _hybrid(core: SessionCore, store: OnLine) -> HybridFacts:
     config = core.knowing.config
     weights = (config.full_text_weight, config.vector_weight)
     return HybridFacts(store, *weights, config.dimensions, max_results=MAX_RESULTS)
-
-
-def _has_entity(fact: Fact, entity: str) -> bool:
-    return any(entity in (each, each.partition(":")[2]) for each in fact.entities)
 
 
 def _sum(one: Learned, other: Learned) -> Learned:

@@ -16,6 +16,7 @@ from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
+    MAX_INTEGER,
     NewEntry,
     filters_in,
     is_across,
@@ -38,6 +39,7 @@ from siltstone.memory.entry import (
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.vectors import Vectors
 from siltstone.stores.database import DatabaseStore
+from siltstone.stores.tagged import Tags
 
 if TYPE_CHECKING:
     from siltstone.memory.reranking import Reranker, Scorer
@@ -225,7 +227,8 @@ class MemoryStore(DatabaseStore):
             order: ``"score"`` gives the best first. ``"time"`` chooses, among four times as many, those that
                 are best and spread over the session, and gives them in the order in which they were said;
                 those of several sessions by their times.
-            filters: ``since``, ``until``, ``role``, ``kind`` and ``name``: :class:`SearchFilters`.
+            filters: ``since``, ``until``, ``role``, ``kind``, ``name``, ``topic`` and ``entity``:
+                :class:`SearchFilters`.
 
         An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
         parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
@@ -252,35 +255,54 @@ class MemoryStore(DatabaseStore):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
-        wanted = filters_in(filters)
+        wanted, tags = filters_in(filters), Tags.of(filters)
         most = max(-1, min(limit, self._limits.hits))
         is_in_order = is_in_time(order)
         looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
         reranker = self._reranker if most > 0 else None
-        options = _native.SearchOptions(
-            self._options,
-            limit=looked if reranker is None else max(looked, reranker.depth),
-            ranker=ranker,
-            min_score=min_score,
-            explain=explain,
-            decay=decay,
-            now=milliseconds(now),
-            **wanted._asdict(),
-        )
+        asked = looked if reranker is None else max(looked, reranker.depth)
+        conditions = wanted._asdict()
+        if tags is not None and wanted.since is None:
+            conditions["since"] = -MAX_INTEGER  # no graph is asked: it would not know of all
+        at = milliseconds(now)
+
+        def options_of(limit: int) -> _native.SearchOptions:
+            return _native.SearchOptions(
+                self._options,
+                limit=limit,
+                ranker=ranker,
+                min_score=min_score,
+                explain=explain,
+                decay=decay,
+                now=at,
+                **conditions,
+            )
+
+        options = options_of(asked)
         _check_embedder(options.ranker, self._vectors)
         self._limits.check_query(query)
         find = self._across if is_across(scope) else self._native.search
-        with watching.operation("search_memory", self, session_id, query) as watched:
+        lacking = 0
+
+        def ask(options: _native.SearchOptions) -> list[SearchHit]:
+            nonlocal lacking
             found = self._find(find, session_id, query, options)
-            hits = [search_hit(hit, session_id) for hit in found.hits]
+            lacking = found.lacking
+            return [search_hit(hit, session_id) for hit in found.hits]
+
+        with watching.operation("search_memory", self, session_id, query) as watched:
+            if tags is None or asked < 1:
+                hits = ask(options)
+            else:
+                hits = tags.first(lambda limit: ask(options_of(limit)), asked)
             if reranker is not None:
                 hits = reranker.reranked(session_id, query, hits, options.ranker, self._hooks)[:looked]
             if is_in_order:
                 hits = in_time(hits, most, explain=explain)
             watched.records(hits)
-        if found.lacking:
+        if lacking:
             self._wake()
-        return with_filters(hits, wanted) if explain else hits
+        return with_filters(hits, wanted, filters) if explain else hits
 
     def recall(
         self,

@@ -28,6 +28,7 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.stores.database import DatabaseStore
+from siltstone.stores.tagged import Tags
 
 __all__ = ["SimpleMemoryStore"]
 
@@ -62,7 +63,7 @@ class SimpleMemoryStore(DatabaseStore):
         ``ranker`` must be None: there is only one way here. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
-        wanted = filters_in(filters)
+        wanted, tags = filters_in(filters), Tags.of(filters)
         self._limits.check_query(query)
         _check(limit, ranker, min_score)
         is_in_order = is_in_time(order)
@@ -71,14 +72,19 @@ class SimpleMemoryStore(DatabaseStore):
             if is_across(scope):
                 found += [entry for other in self._others(session_id) for entry in self._said(other)]
             words = query.lower().split()
-            hits = [_hit(entry, words, explain) for entry in found if _passes(entry, wanted)]
+            found = [
+                each
+                for each in found
+                if _passes(each, wanted) and (tags is None or tags.are_of(each.content))
+            ]
+            hits = [_hit(entry, words, explain) for entry in found]
             hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
             hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
             hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
             most = min(limit, self._limits.hits)
             hits = in_time(hits[: looked_at(most)], most, explain=explain) if is_in_order else hits[:most]
             watched.records(hits)
-        return with_filters(hits, wanted)
+        return with_filters(hits, wanted, filters)
 
     def _entries(self, session_id: str) -> list[StoredEntry]:
         return [
