@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compacting import assistant, user
 from siltstone import (
@@ -24,8 +26,9 @@ from siltstone import (
 )
 from siltstone.compaction import WaterfallConfig
 from siltstone.events import ContextCritical, ContextWarning
+from siltstone.memory.log import Derived
 from siltstone.messages import Message
-from siltstone.session.lineage import PAST, PolicyStates
+from siltstone.session.lineage import PAST, PolicyLine
 from siltstone.testing import ScriptedModel
 
 WATERFALL = replace(
@@ -142,15 +145,15 @@ def test_the_state_of_a_policy_follows_the_line_back_on_an_undo():
         assert second.summaries[1].covers[-1][1] == second.covers[-1][1]
         assert all(each.text and each.level >= 1 and not each.redacted for each in second.summaries)
         core = session._core
-        assert core.policy_states.of(policy.name, core.state.head) == second.state
+        assert core.policy_line.state(policy.name, core.state.head) == second.state
         session.undo_compaction()
-        assert core.policy_states.of(policy.name, core.state.head) == first.state
+        assert core.policy_line.state(policy.name, core.state.head) == first.state
         session.undo_compaction()
-        assert core.policy_states.of(policy.name, core.state.head) is None
+        assert core.policy_line.state(policy.name, core.state.head) is None
 
 
 def test_the_state_is_looked_for_once_a_row_however_long_the_line():
-    """A policy that keeps none would otherwise walk the whole line at every boundary."""
+    """A policy that keeps none would otherwise walk the whole line at every boundary and every attempt."""
     reads: list[int] = []
 
     class Log:
@@ -158,17 +161,70 @@ def test_the_state_is_looked_for_once_a_row_however_long_the_line():
             reads.append(compaction_id)
             return rows[compaction_id]
 
+        def derived(self, ids: Sequence[int]) -> list[Derived]:
+            return [text(each) for each in ids]
+
     class Row:
         def __init__(self, compaction_id: int) -> None:
             self.compaction_id, self.parent = compaction_id, compaction_id - 1 if compaction_id else None
+            self.derived_ids = (compaction_id,)
             self.compaction = type("Content", (), {"policy": "other", "state": ""})
 
     rows = [Row(number) for number in range(300)]
-    states = PolicyStates(Log())  # type: ignore[arg-type]
+    line = PolicyLine(Log())  # type: ignore[arg-type]
     for row in rows:
-        assert states.of("threshold", row) is None  # type: ignore[arg-type]
-        assert states.of("threshold", row) is None  # type: ignore[arg-type]
+        assert line.state("threshold", row) is None  # type: ignore[arg-type]
+        assert line.state("threshold", row) is None  # type: ignore[arg-type]
     assert len(reads) == len(rows) - 1
+    reads.clear()
+    for row in rows:
+        assert line.past_summaries("threshold", row, ()) == ()  # type: ignore[arg-type]
+    assert len(reads) == len(rows) - 1
+    reads.clear()
+    assert len(line.past_summaries("other", rows[-1], (299,))) == PAST  # type: ignore[arg-type]
+    assert len(reads) <= PAST + 1
+
+
+def text(derived_id: int) -> Derived:
+    return Derived(derived_id, "summary", f"Text {derived_id}.", ((0, 1),), None, 1, False, False, "any", 0)
+
+
+COMMITS = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 30))
+
+
+@given(st.lists(st.one_of(COMMITS, st.none(), st.integers(0, 400)), max_size=60))
+def test_earlier_summaries_are_those_that_a_new_look_finds_after_commits_undos_and_other_views(steps: Any):
+    rows: dict[int, Any] = {}
+    head: Any = None
+    texts = 0
+
+    class Log:
+        compaction = rows.get
+
+        def derived(self, ids: Sequence[int]) -> list[Derived]:
+            return [text(each) for each in ids]
+
+    kept = PolicyLine(Log())  # type: ignore[arg-type]
+    for step in steps:
+        shown: Sequence[int] = ()
+        if step is None:
+            head = None if head is None or head.parent is None else rows[head.parent]
+        elif isinstance(step, int):
+            shown = range(step, step + 40)
+        else:
+            policy, count = step
+            content = type("Content", (), {"policy": policy, "state": ""})
+            fields = {
+                "compaction_id": len(rows),
+                "parent": None if head is None else head.compaction_id,
+                "derived_ids": tuple(range(texts, texts + count)),
+                "compaction": content,
+            }
+            texts += count
+            head = rows[len(rows)] = type("Row", (), fields)
+        found = [message.text for message in kept.past_summaries("a", head, shown)]
+        again = PolicyLine(Log()).past_summaries("a", head, shown)  # type: ignore[arg-type]
+        assert found == [message.text for message in again]
 
 
 @pytest.mark.parametrize("policy", [None, ThresholdCompactor(CompactionConfig(auto_compact_threshold=990))])

@@ -26,7 +26,7 @@ from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.background import Job
 from siltstone.session.committing import commit as commit_compaction
 from siltstone.session.core import SessionCore
-from siltstone.session.lineage import past_summaries, written
+from siltstone.session.lineage import written
 from siltstone.session.loading import covered
 from siltstone.session.noting import band_at
 from siltstone.session.range_set import RangeSet
@@ -397,7 +397,7 @@ def attempted(
         )
 
     shown = {item.derived_id for item in read if item.derived_id is not None}
-    past = past_summaries(core.rows, policy.name, state.head, shown)
+    past = core.policy_line.past_summaries(policy.name, state.head, shown)
     trigger = replace(_told(core, state, policy, trigger), past=past)
     return (
         yield from attempt(
@@ -455,7 +455,7 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
     return replace(
         trigger,
         pins=frozenset(state.clock.pins),
-        policy_state=core.policy_states.of(policy.name, state.head),
+        policy_state=core.policy_line.state(policy.name, state.head),
         keeps_substitutes=True,
         reader=MEMORY_GET if core.indexed else "",
         originals=originals,
@@ -489,7 +489,7 @@ def context_of(
         failed_at=clock.failed_at,
         cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl),
         failed_threshold=clock.failed_threshold,
-        policy_state=core.policy_states.of(policy.name, state.head),
+        policy_state=core.policy_line.state(policy.name, state.head),
         turn_start=turn_start,
         settled_tokens=settled,
     )

@@ -273,7 +273,7 @@ class SessionCalls:
         items = state.view.items()
         report: MemoryReport = policy.status(
             [item.message for item in items],
-            core.policy_states.of(policy.name, state.head),
+            core.policy_line.state(policy.name, state.head),
             next_seq=state.end,
             times=[item.created_at / 1000 if item.created_at else None for item in items],
             now=core.milliseconds() / 1000,

@@ -52,7 +52,7 @@ from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
 from siltstone.session.host_list import HostList
 from siltstone.session.knowing import Knowing
-from siltstone.session.lineage import PolicyStates
+from siltstone.session.lineage import PolicyLine
 from siltstone.session.loading import content_of, line_of, load, shown
 from siltstone.session.origin import Origin
 from siltstone.session.range_set import RangeSet
@@ -118,7 +118,7 @@ class SessionCore:
         self.redacting = None if redactor is None else Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
         self.rows: SessionLog = store.open_log(session_id)
-        self.policy_states = PolicyStates(self.rows)
+        self.policy_line = PolicyLine(self.rows)
         self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = threading.RLock()
         self._closed = False

@@ -10,25 +10,29 @@ from siltstone.memory.log import CompactionRow, SessionLog
 from siltstone.messages import Message
 from siltstone.session import rows
 
-__all__ = ["PAST", "PolicyStates", "past_summaries", "written", "written_by_run"]
+__all__ = ["PAST", "PolicyLine", "written", "written_by_run"]
 
 PAST = 64  #: the most earlier summaries that a policy is given
 
 
-class PolicyStates:
-    """The newest state of each policy, worked out once a row: a line only grows, until an undo."""
+class PolicyLine:
+    """The work of each policy on the line of a head: its newest state, and its summaries.
 
-    __slots__ = ("_known", "_log")
+    A line only grows, until an undo. So each row is read once, and what was found is kept.
+    """
+
+    __slots__ = ("_brought", "_log", "_states")
 
     def __init__(self, log: SessionLog) -> None:
         self._log = log
-        self._known: dict[str, tuple[int, State | None]] = {}
+        self._states: dict[str, tuple[int, State | None]] = {}
+        self._brought: dict[str, tuple[int, list[int], int | None]] = {}
 
-    def of(self, policy: str, head: CompactionRow | None) -> State | None:
+    def state(self, policy: str, head: CompactionRow | None) -> State | None:
         """The state that *policy* kept last on the line of *head*; None where it kept nothing."""
         if head is None:
             return None
-        known_id, known = self._known.get(policy, (None, None))
+        known_id, known = self._states.get(policy, (None, None))
         found: State | None = None
         for row in _line(self._log, head):
             if row.compaction_id == known_id:
@@ -37,25 +41,43 @@ class PolicyStates:
             if row.compaction.policy == policy and row.compaction.state:
                 found = json.loads(row.compaction.state)
                 break
-        self._known[policy] = head.compaction_id, found
+        self._states[policy] = head.compaction_id, found
         return found
 
+    def past_summaries(
+        self, policy: str, head: CompactionRow | None, shown: Collection[int]
+    ) -> tuple[Message, ...]:
+        """The newest ``PAST`` summaries that *policy* brought on the line of *head*, oldest first.
 
-def past_summaries(
-    log: SessionLog, policy: str, head: CompactionRow | None, shown: Collection[int]
-) -> tuple[Message, ...]:
-    """The newest ``PAST`` summaries that *policy* brought on the line of *head*, oldest first.
+        Those that the view shows, whose ids are *shown*, are left out, and those that were forgotten.
+        """
+        if head is None:
+            return ()
+        ids = self._not_shown(policy, head, shown)[:PAST]
+        found = [each for each in self._log.derived(ids) if each.kind == "summary" and not each.redacted]
+        return tuple(rows.derived_item(each) for each in reversed(found))
 
-    Those that the view shows, whose ids are *shown*, are left out, and those that were forgotten.
-    """
-    ids: list[int] = []  # the newest first
-    for row in _line(log, head):
-        if row.compaction.policy == policy:
-            ids += [each for each in reversed(row.derived_ids) if each not in shown]
-        if len(ids) >= PAST:
-            break
-    found = [each for each in log.derived(ids) if each.kind == "summary" and not each.redacted]
-    return tuple(rows.derived_item(each) for each in reversed(found[:PAST]))
+    def _not_shown(self, policy: str, head: CompactionRow, shown: Collection[int]) -> list[int]:
+        """The ids of texts that *policy* brought, newest first, without *shown*: ``PAST`` or more, or all.
+
+        The ids that were found are kept with the row from which the reading goes on, so that the next call
+        reads new rows alone.
+        """
+        known_head, known, rest = self._brought.get(policy, (None, [], None))
+        ids: list[int] = []
+        found: list[int] = []
+        row: CompactionRow | None = head
+        while row is not None and len(found) < PAST:
+            if row.compaction_id == known_head:
+                new, parent = known, rest
+            else:
+                is_its = row.compaction.policy == policy
+                new, parent = list(reversed(row.derived_ids)) if is_its else [], row.parent
+            ids += new
+            found += (each for each in new if each not in shown)
+            row = None if parent is None else self._log.compaction(parent)
+        self._brought[policy] = head.compaction_id, ids, None if row is None else row.compaction_id
+        return found
 
 
 def written(log: SessionLog, policy: str, head: CompactionRow | None) -> Iterator[Message]:
