@@ -74,6 +74,7 @@ class StoredEntry:
     created_at: Final[int]
     repaired: Final[bool]
     expires_at: Final[int | None]
+    compaction: Final[int | None]
 
 @final
 class Page:
@@ -308,10 +309,28 @@ class Store:
     def namespace_facts(self, namespace: str, state: str | None) -> list[_Fact]:
         """Facts of every session of the namespace, as :meth:`facts` gives those of one."""
 
-    def salt(self) -> bytes:
-        """What digests of messages are made with: 128 random bits of this store, in hexadecimal."""
+    def salt(self, session: str) -> bytes:
+        """What digests of its messages are made with: 128 random bits, in hexadecimal.
+
+        Those of this store, or of the store that the session was copied from.
+        """
     def forgotten(self, session: str) -> list[tuple[int, bytes]]:
         """Digests of what was forgotten: of a message with its place, of a summary with minus its id."""
+    def restore_marks(
+        self, session: str, salt: bytes, digests: list[tuple[int, bytes]], redacted: list[int]
+    ) -> None:
+        """Gives a session the marks of what was forgotten of it in the store it was copied from.
+
+        Args:
+            session: The session.
+            salt: What the digests were made with; the session's from now on.
+            digests: As :meth:`forgotten` gives them, with the ids of this store.
+            redacted: Ids of derived texts that stand in the place of others.
+
+        Raises:
+            ConfigError: the session has digests of another salt.
+        """
+
     def insert_entries(self, session: str, entries: Sequence[_NewEntry], now: int) -> list[int | None]:
         """Stores and indexes *entries*, all or none.
 

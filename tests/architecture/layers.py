@@ -62,7 +62,7 @@ FAMILIES = {
         "forgetting",
         "forgetting_facts",
     ],
-    "stores": ["preset_files tagged", "database", "memory simple", "hnsw"],
+    "stores": ["copying preset_files tagged", "database", "memory simple", "hnsw"],
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
         "checkpoint checks clip prompts refusal tiered_cut tiered_prompts",
@@ -237,6 +237,7 @@ RUST_FAMILIES = {
         "catch_up fused namespace",
         "rank scope_map",
         "explain store",
+        "restore",
         "cache_writer entries examine facts listing log registry search staging vectors",
         "across forget handle rewrite",
         "recall",

@@ -28,6 +28,7 @@ from siltstone.cli.console import (
     refuse,
     working,
 )
+from siltstone.cli.copying import copy
 from siltstone.cli.demo.run import run
 from siltstone.cli.demo.show import show
 from siltstone.cli.doctor import Diagnosis, examine
@@ -66,6 +67,7 @@ app.command(name="undo")(changing.undo)
 app.command(name="forget")(changing.forget)
 app.command(name="import")(changing.import_transcript)
 app.command(name="export")(looking.export)
+app.command(name="copy")(copy)
 app.command(name="memory-status")(memories.memory_status)
 app.command(name="compact-memories")(memories.compact_memories)
 app.command(name="mcp")(mcp)

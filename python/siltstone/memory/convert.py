@@ -249,6 +249,7 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
         created_at=datetime_from(entry.created_at),
         repaired=entry.repaired,
         expires_at=None if entry.expires_at is None else datetime_from(entry.expires_at),
+        compaction_id=entry.compaction,
     )
 
 

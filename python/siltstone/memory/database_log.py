@@ -189,8 +189,8 @@ class DatabaseLog:
         return self._native.forgotten(self._session_id)
 
     def salt(self) -> bytes:
-        """The salt of these digests: each store has its own."""
-        return self._native.salt()
+        """The salt of these digests: the store's, or that of the store that the session was copied from."""
+        return self._native.salt(self._session_id)
 
     def _checked(self, messages: Sequence[NewMessage], expected: SessionVersion) -> str:
         """Refuses *messages* that are too large; the title for a session that has none."""

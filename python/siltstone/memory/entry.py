@@ -116,6 +116,7 @@ class StoredEntry:
     created_at: datetime
     repaired: bool = False  #: the text had lone surrogates, which became U+FFFD
     expires_at: datetime | None = None  #: from when on it is not found any more, in UTC; None is never
+    compaction_id: int | None = None  #: the compaction that discarded it; None for one that a caller indexed
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,4 +349,7 @@ class SessionLog(Protocol):
         """Forgotten messages and summaries: the place, or minus the id of a summary, and the old digest."""
 
     def salt(self) -> bytes:
-        """The salt of these digests (``canonical_digest``): each store has its own."""
+        """The salt of these digests (``canonical_digest``): each store has its own.
+
+        A session that was copied keeps that of the store it came from.
+        """

@@ -261,6 +261,22 @@ class DatabaseStore(Store):
         )
         return SessionPage(tuple(map(session_info, rows)), next_offset)
 
+    def restore_marks(
+        self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
+    ) -> None:
+        """Gives a session the marks of what was forgotten of it in the store it was copied from.
+
+        Args:
+            session_id: The session.
+            salt: What the digests were made with, of ``SessionLog.salt``; the session's from now on.
+            digests: As ``SessionLog.forgotten`` gives them, with the ids of this store.
+            redacted: Ids of derived texts that stand in the place of others.
+
+        Raises:
+            ConfigError: the session has digests of another salt, which do not compare with these.
+        """
+        self._native.restore_marks(session_id, salt, list(digests), list(redacted))
+
     def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
         """The first session whose settings, a JSON text, have the text *has*, and not *lacks*; and these."""
         return self._native.session_with_settings(has, lacks)

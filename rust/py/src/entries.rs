@@ -60,7 +60,7 @@ pub(crate) struct TargetIn {
 
 class! {
     /// An entry as the store holds it, and the id of its session.
-    StoredEntry(held: (i64, String, NewEntry)) {
+    StoredEntry(held: (i64, String, NewEntry, Option<i64>)) {
         entry_id: i64 = held.0,
         session_id: String = held.1,
         content: String = held.2.text,
@@ -72,6 +72,7 @@ class! {
         created_at: i64 = held.2.created_at,
         repaired: bool = held.2.repaired,
         expires_at: Option<i64> = held.2.expires_at,
+        compaction: Option<i64> = held.3,
     }
 }
 
@@ -129,8 +130,11 @@ impl Page {
             |each: &memory::StoredEntry| now.is_some_and(|now| each.entry.is_expired(now));
         let entries = page.entries.into_iter().filter(|each| !is_gone(each));
         let entries = entries.map(|stored| {
-            let held = (stored.id.0, session_id.to_owned(), stored.entry);
-            Py::new(py, StoredEntry::from(held))
+            let held = (stored.id.0, session_id.to_owned());
+            Py::new(
+                py,
+                StoredEntry::from((held.0, held.1, stored.entry, stored.compaction)),
+            )
         });
         Ok(Self {
             entries: entries.collect::<PyResult<_>>()?,

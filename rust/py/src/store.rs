@@ -363,8 +363,8 @@ impl Store {
         Ok(facts.into_iter().map(fact_out).collect())
     }
 
-    fn salt(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        let salt = self.run(py, memory::Store::salt)?;
+    fn salt(&self, py: Python<'_>, session: Text) -> PyResult<Py<PyBytes>> {
+        let salt = self.run_of(py, &session, memory::Store::salt)?;
         Ok(PyBytes::new(py, salt.as_bytes()).unbind())
     }
 
@@ -373,6 +373,29 @@ impl Store {
         let rows = rows.into_iter();
         let rows = rows.map(|(seq, digest)| (seq, PyBytes::new(py, &digest).unbind()));
         Ok(rows.collect())
+    }
+
+    fn restore_marks(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        salt: PyBackedBytes,
+        digests: Vec<(i64, PyBackedBytes)>,
+        redacted: Vec<i64>,
+    ) -> PyResult<()> {
+        let digests: Vec<(i64, Vec<u8>)> = digests
+            .iter()
+            .map(|(seq, digest)| (*seq, digest.to_vec()))
+            .collect();
+        let salt = String::from_utf8_lossy(&salt).into_owned();
+        self.run_of(py, &session, |store, session| {
+            let marks = memory::Marks {
+                salt: &salt,
+                digests: &digests,
+                redacted: &redacted,
+            };
+            store.restore_marks(session, marks)
+        })
     }
 
     // Entries, and searches of them.
@@ -407,7 +430,7 @@ impl Store {
 
     fn get(&self, py: Python<'_>, entry_id: i64) -> PyResult<StoredEntry> {
         let (stored, session) = self.run(py, |store| store.get(EntryId(entry_id)))?;
-        Ok((stored.id.0, session, stored.entry).into())
+        Ok((stored.id.0, session, stored.entry, stored.compaction).into())
     }
 
     fn entries(
@@ -534,7 +557,7 @@ impl Store {
     fn staged_entries(&self, py: Python<'_>, session: Text) -> PyResult<Vec<StoredEntry>> {
         let waiting = self.run_of(py, &session, memory::Store::staged_entries)?;
         let waiting = waiting.into_iter();
-        let entries = waiting.map(|each| (each.id, session.to_string(), each.entry).into());
+        let entries = waiting.map(|each| (each.id, session.to_string(), each.entry, None).into());
         Ok(entries.collect())
     }
 

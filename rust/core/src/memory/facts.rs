@@ -2,8 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
+use crate::memory::restore::salt_of;
 use crate::memory::store::Store;
-use crate::sqlite::{Fact, NewFact, fact, forgotten, meta, session};
+use crate::sqlite::{Fact, NewFact, fact, forgotten, session};
 
 impl Store {
     /// Writes `facts` of the session in one transaction, each over the one whose id it has. Their ids; none for a
@@ -67,13 +68,17 @@ impl Store {
             .read(|transaction| fact::of_namespace(transaction, namespace, state))
     }
 
-    /// The salt of digests of messages: 128 random bits of this store, as text.
+    /// The salt of digests of the session's messages: 128 random bits as text, of this store, or of the one that the
+    /// session was copied from.
     ///
     /// # Errors
     ///
     /// Those of a read.
-    pub fn salt(&self) -> Result<String> {
-        self.database.meta(meta::SALT)
+    pub fn salt(&self, session: &SessionId) -> Result<String> {
+        self.database.read(|transaction| {
+            let row = session::find_any(transaction, session)?;
+            salt_of(transaction, row.as_ref())
+        })
     }
 
     /// The digests of what was forgotten in the session: of a message with its place, of a summary with its id

@@ -58,6 +58,7 @@ mod rank;
 mod recall;
 mod registry;
 mod required_indexes;
+mod restore;
 mod rewrite;
 mod scope;
 mod scope_map;
@@ -84,6 +85,7 @@ pub use options::{
 };
 pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};
 pub use registry::{after_fork_in_child, after_fork_in_parent, before_fork};
+pub use restore::Marks;
 pub use rewrite::Rewrite;
 pub use scope::IndexSizes;
 pub use search::{Found, Hit};

@@ -258,6 +258,16 @@ pub(crate) fn renew(
     }
 }
 
+/// Marks those texts of the session as ones that stand in the place of others that were forgotten.
+pub(crate) fn mark(transaction: &Transaction<'_>, session: &SessionRow, ids: &[i64]) -> Result<()> {
+    for id in ids {
+        let row = of(transaction, session, *id)?;
+        let raw = row.text.raw.clone();
+        put(transaction, row, &raw, true)?;
+    }
+    Ok(())
+}
+
 fn put(transaction: &Transaction<'_>, row: Derived, raw: &str, redacted: bool) -> Result<()> {
     let row = Derived {
         redacted,

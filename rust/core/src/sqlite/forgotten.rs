@@ -12,6 +12,9 @@ use crate::sqlite::row::Columns;
 
 pub(super) const TABLE: &str = "forgotten";
 
+/// In the place of a message: the row has the session's own salt.
+const SALT: i64 = i64::MIN;
+
 /// Every row, to be checked.
 pub(super) const SELECT_ALL: &str =
     "SELECT session, seq, digest, checksum FROM forgotten ORDER BY session, seq, digest";
@@ -32,12 +35,31 @@ pub(crate) fn add(
     Ok(())
 }
 
+/// What the session's digests are made with, where that is not the salt of the store: it was copied with its own.
+pub(crate) fn own_salt(connection: &Connection, session: i64) -> Result<Option<String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq = ?2",
+    )?;
+    let mut rows = statement.query([session, SALT])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let (_, salt) = read(row)?;
+    Ok(Some(String::from_utf8_lossy(&salt).into_owned()))
+}
+
+/// Gives the session a salt of its own.
+pub(crate) fn set_salt(transaction: &Transaction<'_>, session: i64, salt: &str) -> Result<()> {
+    add(transaction, session, &[(SALT, salt.into())])
+}
+
 /// All that are remembered of the session, in the order of the messages.
 pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<(i64, Vec<u8>)>> {
     let mut statement = connection.prepare_cached(
-        "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 ORDER BY seq, digest",
+        "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq <> ?2
+         ORDER BY seq, digest",
     )?;
-    let mut rows = statement.query([session])?;
+    let mut rows = statement.query([session, SALT])?;
     let mut digests = Vec::new();
     while let Some(row) = rows.next()? {
         digests.push(read(row)?);

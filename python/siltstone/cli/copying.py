@@ -1,0 +1,66 @@
+"""The command ``copy``: everything of a store, into another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from siltstone.cli.console import AsJson, line, print_json, progress, refusals, refuse
+from siltstone.cli.looking import StorePath
+from siltstone.cli.stores import opened
+from siltstone.memory import Limits
+from siltstone.stores import MemoryStore
+from siltstone.stores.copying import Copied, copy_store
+from siltstone.values import asdict
+
+__all__ = ["copy"]
+
+#: What a store may hold may be copied, whatever the limits of who wrote it.
+_WIDEST = Limits(text_bytes=256 << 20)
+
+
+def copy(
+    source: StorePath,
+    target: Annotated[Path, typer.Argument(help="The directory of a store; a new one is made.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy every session of a store into another one.
+
+    Both are compared afterwards. Where a copy was stopped, the same command goes on with it.
+
+    Example: siltstone copy agent-data other-data
+
+    Exit code 1 tells that a session was written to meanwhile, and is not the same: give the command again.
+    A session of the target that has another past is refused.
+    """
+    with (
+        refusals(),
+        opened(source, read_only=True) as here,
+        MemoryStore.open(target, limits=_WIDEST) as there,
+        progress(hidden=as_json) as bar,
+    ):
+        if here.path == there.path:
+            refuse(f"{source} and {target} are the same store")
+        task = bar.add_task("copying", total=None)
+
+        def tell(session: str, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=f"copying session {session!r}")
+
+        copied = copy_store(here, there, progress=tell)
+    if as_json:
+        print_json({"source": str(source), "target": str(target), **asdict(copied)})
+    else:
+        _show(copied, target)
+    raise typer.Exit(1 if copied.differing else 0)
+
+
+def _show(copied: Copied, target: Path) -> None:
+    line(
+        f"{target} has all {copied.sessions:,} sessions, {copied.skipped:,} of them from before: "
+        f"{copied.messages:,} messages, {copied.compactions:,} compactions, {copied.entries:,} entries, "
+        f"{copied.facts:,} facts, {copied.staged:,} batches that wait; all of it was compared"
+        if not copied.differing
+        else f"written to meanwhile, and not the same: {', '.join(map(repr, copied.differing))}"
+    )

@@ -1,0 +1,465 @@
+"""Copies a store into another one, of whatever kind: everything, compared, and where it was stopped before.
+
+A session is replayed through the contract that all stores keep, in the order in which it came about: its
+messages, its rows with the entries that each brought, the entries of callers between them, so that ids ascend
+as they did and equal scores stand in the same order. What is there already must be how the source begins, and
+is not written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, zip_longest
+from typing import Any, Final, Protocol, TypeVar
+
+from siltstone.errors import ConfigError
+from siltstone.knowledge.stored import FactRows
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Entry, SessionInfo, StoredEntry
+from siltstone.memory.log import (
+    CompactionRow,
+    Derived,
+    LogRow,
+    NewCompaction,
+    NewDerived,
+    NewMessage,
+    NewRef,
+    SessionLog,
+    SessionVersion,
+    ViewItem,
+)
+from siltstone.values import asdict, dataclass, replace
+
+__all__ = ["Copied", "CopyableStore", "copy_store"]
+
+_T = TypeVar("_T")
+
+_PAGE: Final = 500  #: rows that are read at once
+_BYTES: Final = 4 << 20  #: of messages or texts that are written at once
+_MESSAGE: Final = tuple(NewMessage.__slots__)
+_ROW: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("view", "derived"))
+_NEW_TEXT: Final = tuple(NewDerived.__slots__)
+_TEXT: Final = (*_NEW_TEXT, "redacted")
+
+
+class CopyableStore(Store, FactRows, Protocol):
+    """What a store must have to be copied: the contract, facts, and the marks of what was forgotten."""
+
+    def staged_entries(self, session_id: str) -> list[StoredEntry]:
+        """The entries of the session's batches that wait, batch by batch."""
+
+    def restore_marks(
+        self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
+    ) -> None:
+        """Gives a session the marks that it had in the store it was copied from."""
+
+
+@dataclass(slots=True)
+class Copied:
+    """What a copy came to: rows that both stores have now, and how many sessions were there before.
+
+    Attributes:
+        sessions: Sessions of the source, all of which the target has.
+        messages: Their messages.
+        compactions: Their compactions and branches, those that were taken back included.
+        entries: Their entries.
+        facts: Their facts and rules.
+        staged: Their batches that wait.
+        skipped: Sessions that the target had already, equal in all.
+        differing: Sessions that are not equal afterwards, because one of the two was written to meanwhile.
+    """
+
+    sessions: int = 0
+    messages: int = 0
+    compactions: int = 0
+    entries: int = 0
+    facts: int = 0
+    staged: int = 0
+    skipped: int = 0
+    differing: tuple[str, ...] = ()
+
+
+def copy_store(
+    source: CopyableStore,
+    target: CopyableStore,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Copied:
+    """Copies every session of *source* into *target*, and compares both when it is done.
+
+    Ids of entries and compactions are the target's own, in the same order. Other sessions of the target stay.
+    One that it has the beginning of, since a copy was stopped, gets the rest. Not copied are tombstones of
+    deleted sessions, batches that were finalized, vectors (an embedder makes them again), and what a preset
+    keeps in files beside a store.
+
+    Args:
+        source: It may be open for reading. Who writes to it meanwhile makes the copy differ.
+        target: It must be open for writing.
+        progress: Called with a session's id, how many messages and entries of the store were dealt with, and
+            how many there are.
+
+    Raises:
+        ConfigError: *target* has a session of the same id that is another one, or one of which the source has
+            forgotten, undone or expired something since it was copied. Sessions before it are whole.
+        SiltstoneError: whatever a read or a write raises: run it again, and it goes on.
+    """
+    done, differing = Copied(), []
+    total = source.stats()
+    rows = total.messages + total.entries
+    behind = 0
+    for info in _sessions(source):
+        name = info.session_id
+
+        def tell(count: int, name: str = name, behind: int = behind) -> None:
+            if progress is not None:
+                progress(name, behind + count, rows)
+
+        was = _figures(source, name)
+        if was == _figures(target, name):
+            done.skipped += 1
+        else:
+            _Session(source, target, name, tell).run()
+            if _figures(source, name) != _figures(target, name):
+                differing.append(name)
+        behind += info.messages + info.entries
+        tell(0, behind=behind)
+        done.sessions += 1
+        done.messages += was["messages"][0]
+        done.compactions += was["rows"][0]
+        done.entries += was["entries"][0]
+        done.facts += was["facts"][0]
+        done.staged += was["staged"][0]
+    done.differing = tuple(differing)
+    return done
+
+
+def _sessions(store: Store) -> Iterator[SessionInfo]:
+    offset: int | None = 0
+    while offset is not None:
+        page = store.sessions(offset=offset, limit=_PAGE)
+        yield from page.sessions
+        offset = page.next_offset
+
+
+def _messages(log: SessionLog, length: int) -> Iterator[LogRow]:
+    for start in range(0, length, _PAGE):
+        yield from log.read(start, min(start + _PAGE, length))
+
+
+def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:
+    """Those that are found, in the order of their ids."""
+    offset: int | None = 0
+    while offset is not None:
+        page = store.entries(session_id, offset=offset, limit=_PAGE)
+        yield from page.entries
+        offset = page.next_offset
+
+
+class _Names:
+    """What rows and texts are called where their ids do not matter: by their place."""
+
+    def __init__(self, log: SessionLog) -> None:
+        self.rows = log.compactions()
+        self.texts = log.derived_after(0)
+        self.places: dict[int | None, int | None] = {None: None}
+        self.places |= {row.compaction_id: place for place, row in enumerate(self.rows)}
+        self.text_places = {text.derived_id: place for place, text in enumerate(self.texts)}
+
+    def row(self, row: CompactionRow) -> dict[str, Any]:
+        """The row without ids."""
+        view = [piece if isinstance(piece, tuple) else [self._piece(piece)] for piece in row.compaction.view]
+        own = {name: getattr(row.compaction, name) for name in _ROW}
+        brought = [self.text_places[each] for each in row.derived_ids]
+        return {**own, "view": view, "derived": brought, "parent": self.places[row.parent]}
+
+    def _piece(self, piece: NewRef | int) -> int:
+        return self.text_places[piece if isinstance(piece, int) else piece.place]
+
+    def text(self, text: Derived) -> dict[str, Any]:
+        """The text without its id."""
+        return {name: getattr(text, name) for name in _TEXT}
+
+    def entry(self, entry: StoredEntry) -> dict[str, Any]:
+        """The entry without its id."""
+        fields = asdict(entry)
+        del fields["entry_id"], fields["session_id"]
+        return {**fields, "compaction_id": self.places[entry.compaction_id]}
+
+    def mark(self, mark: tuple[int, bytes]) -> tuple[int, int, str]:
+        """A digest, with the message, or with the place of the text."""
+        seq, digest = mark
+        return (0, seq, digest.hex()) if seq >= 0 else (1, self.text_places[-seq], digest.hex())
+
+
+def _message(row: LogRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _MESSAGE}
+
+
+def _fact(row: Sequence[Any]) -> tuple[Any, ...]:
+    _, namespace, state, key, body, *_ = row
+    return namespace, state, key, body
+
+
+def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]]:
+    """How many rows of each kind the session has, and a checksum of them without ids."""
+    log = store.open_log(session_id)
+    state, names = log.state(), _Names(log)
+    head = None if state.head is None else state.head.compaction_id
+    session = (state.namespace, state.clock, state.settings, state.next_seq, names.places[head])
+    forgotten = log.forgotten()
+    return {
+        "session": _summed([session]),
+        "messages": _summed(map(_message, _messages(log, state.next_seq))),
+        "rows": _summed(map(names.row, names.rows)),
+        "texts": _summed(map(names.text, names.texts)),
+        "entries": _summed(map(names.entry, _entries(store, session_id))),
+        "facts": _summed(map(_fact, store.facts(session_id))),
+        "staged": _summed((each.token, each.entries) for each in store.stages(session_id)),
+        "marks": _summed(sorted(map(names.mark, forgotten))),
+        "salt": _summed([log.salt().hex()] if forgotten else []),
+    }
+
+
+def _summed(rows: Iterable[object]) -> tuple[int, str]:
+    digest, count = hashlib.blake2b(digest_size=16), 0
+    for row in rows:
+        digest.update(json.dumps(row, default=str, sort_keys=True).encode() + b"\n")
+        count += 1
+    return count, digest.hexdigest()
+
+
+class _Session:
+    """Brings one session of the target to where that of the source is."""
+
+    def __init__(
+        self, source: CopyableStore, target: CopyableStore, name: str, tell: Callable[[int], None]
+    ) -> None:
+        self._source, self._target, self._name, self._tell = source, target, name, tell
+        self._from, self._to = source.open_log(name), target.open_log(name)
+        self._state = self._from.state()
+        self._there = _Names(self._from)
+        self._ids: dict[int | None, int | None] = {None: None}  # of rows: the source's, and the target's
+        self._texts: dict[int, int] = {}
+        self._dealt = 0
+
+    def run(self) -> None:
+        """Does so, step by step; each is one transaction of the target."""
+        if self._to.open(self._state.namespace).deleted:
+            raise self._refused("was deleted there")
+        self._copy_messages()
+        self._copy_rows_and_entries()
+        self._go_back()
+        self._copy_facts()
+        self._copy_batches()
+        self._copy_marks()
+        self._settle()
+
+    def _refused(self, what: str) -> ConfigError:
+        message = f"the target has a session {self._name!r} that is another one: it {what}"
+        return ConfigError(message, field="session", value=self._name)
+
+    def _version(self) -> SessionVersion:
+        version = self._to.version()
+        if version is None:
+            raise self._refused("was deleted")
+        return version
+
+    def _count(self, rows: int) -> None:
+        self._dealt += rows
+        self._tell(self._dealt)
+
+    def _copy_messages(self) -> None:
+        length, have = self._state.next_seq, self._version().next_seq
+        if have > length:
+            raise self._refused(f"has {have} messages, and the source {length}")
+        for here, there in zip(_messages(self._from, have), _messages(self._to, have), strict=True):
+            if _message(here) != _message(there):
+                raise self._refused(f"has another message {here.seq}")
+        self._count(have)
+        rest = (row for start in range(have, length, _PAGE) for row in self._page(start, length))
+        for batch in _batches(rest, lambda row: len(row.raw)):
+            messages = [NewMessage(**_message(row)) for row in batch]
+            self._to.append(messages, expected=self._version(), clock="", write_id=_write_id())
+            self._count(len(batch))
+
+    def _page(self, start: int, length: int) -> list[LogRow]:
+        return self._from.read(start, min(start + _PAGE, length))
+
+    def _copy_rows_and_entries(self) -> None:
+        """Rows and entries in the order of the entries' ids; a row comes when its first entry does."""
+        have = _Names(self._to)
+        if len(have.rows) > len(self._there.rows):
+            raise self._refused(f"has {len(have.rows)} compactions, and the source {len(self._there.rows)}")
+        for here, there in zip(self._there.rows, have.rows, strict=False):
+            texts = zip(here.derived_ids, there.derived_ids, strict=False)
+            if self._there.row(here) != have.row(there):
+                raise self._refused(f"has another compaction in place of {here.compaction_id}")
+            self._ids[here.compaction_id] = there.compaction_id
+            self._texts |= dict(texts)
+        waiting = iter(self._there.rows[len(have.rows) :])
+        late = self._late()
+        for brought_by, entries in groupby(self._new_entries(have), key=lambda entry: entry.compaction_id):
+            if brought_by is None:
+                for batch in _batches(entries, lambda entry: len(entry.content)):
+                    self._target.index(self._name, [_entry(each) for each in batch])
+                    self._count(len(batch))
+            elif brought_by in self._ids:
+                continue  # it came with its row
+            else:
+                brought = [*entries, *late.get(brought_by, ())]
+                for row in waiting:
+                    mine = brought if row.compaction_id == brought_by else []
+                    self._commit(row, mine)
+                    self._count(len(mine))
+                    if row.compaction_id == brought_by:
+                        break
+        for row in waiting:
+            self._commit(row, [])
+
+    def _new_entries(self, have: _Names) -> Iterator[StoredEntry]:
+        """The entries that the target lacks. Those that it has must be the first ones of the source."""
+        theirs = _entries(self._target, self._name)
+        for here, there in zip_longest(_entries(self._source, self._name), theirs):
+            if here is None:
+                raise self._refused(f"has an entry {there.entry_id} more")
+            if there is None:
+                yield here
+            elif self._there.entry(here) != have.entry(there):
+                raise self._refused(f"has another entry in place of {here.entry_id}")
+            else:
+                self._count(1)
+
+    def _late(self) -> dict[int, list[StoredEntry]]:
+        """Entries that were written anew after others of their row, since their ``ttl`` was changed."""
+        seen: set[int] = set()
+        late: dict[int, list[StoredEntry]] = {}
+        for brought_by, entries in groupby(
+            _entries(self._source, self._name), key=lambda entry: entry.compaction_id
+        ):
+            if brought_by is None:
+                continue
+            if brought_by in seen:
+                late.setdefault(brought_by, []).extend(entries)
+            seen.add(brought_by)
+        return late
+
+    def _commit(self, row: CompactionRow, brought: Sequence[StoredEntry]) -> None:
+        texts = self._from.derived(row.derived_ids)
+        places = {text.derived_id: NewRef(place) for place, text in enumerate(texts)}
+
+        def piece(each: ViewItem) -> ViewItem:
+            return each if not isinstance(each, int) else places.get(each) or self._texts[each]
+
+        new = replace(
+            row.compaction,
+            view=tuple(map(piece, row.compaction.view)),
+            derived=tuple(NewDerived(**{name: getattr(each, name) for name in _NEW_TEXT}) for each in texts),
+        )
+        entries = [_entry(each) for each in brought]
+        version, parent = self._version(), self._ids[row.parent]
+        if parent == version.head:
+            receipt = self._to.commit(new, entries, expected=version, clock="", write_id=_write_id())
+        else:
+            receipt = self._to.rewrite(
+                new,
+                [],
+                entries,
+                expected=version,
+                withdrawn=[],
+                parent=parent,
+                clock="",
+                write_id=_write_id(),
+            )
+        self._ids[row.compaction_id] = receipt.compaction_id
+        self._texts |= dict(zip(row.derived_ids, receipt.derived_ids, strict=True))
+
+    def _go_back(self) -> None:
+        """Takes back what was taken back in the source."""
+        wanted = self._ids[None if self._state.head is None else self._state.head.compaction_id]
+        while (version := self._version()).head != wanted:
+            if version.head is None:
+                raise self._refused("stands on another compaction")
+            self._to.undo(expected=version, clock="", write_id=_write_id())
+
+    def _copy_facts(self) -> None:
+        """Facts of the target that have changed in the source take their new form."""
+        here, there = self._source.facts(self._name), self._target.facts(self._name)
+        if [row[3] for row in there] != [row[3] for row in here[: len(there)]]:
+            raise self._refused("has other facts")
+        ids = [row[0] for row in there] + [None] * (len(here) - len(there))
+        known = [_fact(row) for row in there]
+        rows = [
+            (fact_id, row[3], row[2], row[4])
+            for place, (fact_id, row) in enumerate(zip(ids, here, strict=True))
+            if fact_id is None or _fact(row) != known[place]
+        ]
+        for start in range(0, len(rows), _PAGE):
+            self._target.put_facts(self._name, rows[start : start + _PAGE])
+
+    def _copy_batches(self) -> None:
+        """Batches that wait, under the tokens that their hosts have."""
+        have = {each.token for each in self._target.stages(self._name)}
+        entries = iter(self._source.staged_entries(self._name))
+        for batch in self._source.stages(self._name):
+            staged = [_entry(next(entries)) for _ in range(batch.entries)]
+            if batch.token in have:
+                continue
+            token = self._target.stage(self._name, staged, batch.fingerprint)
+            if token != batch.token:
+                self._target.abort(token)
+                raise ConfigError(
+                    f"batch {batch.token} of session {self._name!r} cannot be copied, since it was handed "
+                    "over with entries that are not stored: finalize or abort it first",
+                    field="session",
+                    value=self._name,
+                )
+
+    def _copy_marks(self) -> None:
+        """What was forgotten is known in the target as it was in the source."""
+        marks = [(seq if seq >= 0 else -self._texts[-seq], digest) for seq, digest in self._from.forgotten()]
+        redacted = [self._texts[text.derived_id] for text in self._there.texts if text.redacted]
+        done = {text.derived_id for text in self._to.derived_after(0) if text.redacted}
+        if sorted(marks) != sorted(self._to.forgotten()) or not done.issuperset(redacted):
+            self._target.restore_marks(self._name, self._from.salt(), marks, redacted)
+
+    def _settle(self) -> None:
+        there = self._to.state()
+        if there.settings != self._state.settings:
+            self._to.save_settings(self._state.settings, expected=self._version(), write_id=_write_id())
+        if there.clock != self._state.clock:
+            self._to.save_clock(self._state.clock, expected=self._version(), write_id=_write_id())
+
+
+def _batches(rows: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """*rows* in lists of so many rows or bytes."""
+    batch: list[_T] = []
+    held = 0
+    for row in rows:
+        batch.append(row)
+        held += size(row)
+        if len(batch) == _PAGE or held > _BYTES:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _entry(entry: StoredEntry) -> Entry:
+    """*entry* as it was handed over: what had lone surrogates gets some, and is repaired in the same way."""
+    content = entry.content.replace("\ufffd", "\ud800") if entry.repaired else entry.content
+    return Entry(
+        content,
+        entry.source_range,
+        entry.role,
+        entry.name,
+        entry.kind,
+        entry.created_at,
+        None if entry.expires_at is None else entry.expires_at - entry.created_at,
+    )
+
+
+def _write_id() -> int:
+    return int.from_bytes(os.urandom(8)) >> 1
