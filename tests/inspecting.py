@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,3 +60,20 @@ def figure(page: str, name: str) -> float:
     """The one number of a page that is called *name*."""
     (found,) = set(figures(page, name))
     return found
+
+
+@contextmanager
+def started(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command as a process, and the address that it printed."""
+    command = [sys.executable, "-m", "siltstone", "inspect", str(place), "--no-open", "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            text = ""
+            while not text.endswith("}\n"):
+                line = server.stdout.readline()
+                assert line, "the inspector ended"
+                text += line
+            yield server, json.loads(text)["address"]
+        finally:
+            server.kill()

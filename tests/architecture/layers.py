@@ -91,8 +91,8 @@ FAMILIES = {
     "mcp": ["answers versions", "memory", "server", "serving"],
     "inspector": [
         "access chart subject transcript words",
-        "change condition finding knowing listing live rendering story",
-        "pages",
+        "change changing condition finding knowing listing live rendering story",
+        "exporting pages",
         "app",
         "serving",
     ],

@@ -117,9 +117,9 @@ def test_a_compaction_has_the_figures_of_the_command(place: Path, client: TestCl
         assert figures(page, "summarised_earlier") == [known["summarised_earlier"]] * bool(
             known["summarised_earlier"]
         )
-        rows = re.findall(r'<tr class="item fate-(\w+)" data-seq="(\d+)"', page)
-        assert {int(seq) for kind, seq in rows if kind == "kept"} == {each["seq"] for each in known["kept"]}
-        assert {int(seq) for kind, seq in rows if kind != "kept"} == {
+        rows = re.findall(r'data-seq="(\d+)" data-fate="(\w+)"', page)
+        assert {int(seq) for seq, kind in rows if kind == "kept"} == {each["seq"] for each in known["kept"]}
+        assert {int(seq) for seq, kind in rows if kind != "kept"} == {
             each["seq"] for each in known["summarised"]
         }
 

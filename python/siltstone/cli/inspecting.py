@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from siltstone.cli.console import AsJson, errors, print_json, refusals, refuse
+from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse, working
 from siltstone.cli.looking import StorePath
 from siltstone.cli.stores import find_store
 from siltstone.figures.reading import require_session
@@ -25,21 +25,27 @@ __all__ = ["inspect"]
 def inspect(
     store: StorePath,
     session: Annotated[str | None, typer.Option(help="The session to begin with.")] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Let the page undo, forget, pin and unpin, each after a preview.")
+    ] = False,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; print the address.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="Write all pages into one new file, and serve nothing.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Open a page that shows what a store holds, live.
 
     It shows sessions, each compaction message by message, what searches find and why, facts, and the health
-    of the store. It reads, and changes nothing.
+    of the store. It changes nothing, unless --write allows it.
 
     Example: siltstone inspect agent-data --session chat-1
 
     The page is for this machine: it listens on 127.0.0.1, and the address has a token. Press Ctrl-C to stop.
     """
     try:
-        from siltstone.inspector import Subject, link, serve
+        from siltstone.inspector import Subject, link, serve, write_export
     except ImportError as error:
         refuse(str(error))
     with refusals():
@@ -48,10 +54,18 @@ def inspect(
         def open_store(read_only: bool) -> Store:
             return MemoryStore.open(path, read_only=read_only)
 
-        subject = Subject(str(path), open_store)
+        subject = Subject(str(path), open_store, write=write)
     with subject, refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as place:
         if session is not None:
             require_session(subject.store, session)
+        if export is not None:
+            with working(f"writing {export.name}", hidden=as_json):
+                length = write_export(subject, export, session)
+            if as_json:
+                print_json({"file": str(export), "bytes": length})
+            else:
+                line(f"{length:,} bytes are in {export}: open it in a browser")
+            return
         page = "/" if session is None else link("session", session=session)
 
         def tell(address: str) -> None:

@@ -39,15 +39,14 @@ def score_parts(explain: Mapping[str, Any]) -> Iterator[ScorePart]:
         yield ScorePart(term["term"], term.get("score"), _of_term(term), is_term=True)
     beside = [each for each in explain.get("neighbors", ()) if each["score"] >= _LEAST]
     if beside:
-        said = ", ".join(f"{each['place']:+d} {each['score']:.3f}" for each in beside)
+        said = ", ".join(f"{_place(each['place'])} {each['score']:.3f}" for each in beside)
         yield ScorePart("beside it", sum(each["score"] for each in beside), said)
     for name, value in explain.items():
         if name not in _APART and value is not None and value != _NEUTRAL.get(name):
             known = value if isinstance(value, int | float) else None
             yield ScorePart(name.replace("_", " "), known, "" if known is not None else str(value))
     if explain.get("passages", 1) != 1:
-        place = explain["passage"] + 1
-        yield ScorePart(f"the best of its {explain['passages']} passages: number {place}", None)
+        yield ScorePart(f"passage {explain['passage'] + 1} of {explain['passages']}", None, "fits best")
     if "score" in explain:
         yield ScorePart("score", explain["score"])
 
@@ -58,6 +57,11 @@ def explained(explain: Mapping[str, Any]) -> Iterator[str]:
         figure = f"{part.value:.3f}" if isinstance(part.value, float) else part.value
         shown = "" if figure is None else figure
         yield f"{part.name:<{_NAME}}  {shown:>5}  {part.said}".rstrip()
+
+
+def _place(place: int) -> str:
+    """Where an entry stands, seen from the one that was found."""
+    return f"{abs(place)} {'before' if place < 0 else 'after'}"
 
 
 def _of_term(term: Mapping[str, Any]) -> str:

@@ -12,8 +12,9 @@ with requires("ui", "siltstone inspect"):
 
 from siltstone.inspector.access import Access
 from siltstone.inspector.app import inspector_app
+from siltstone.inspector.exporting import exported, write_export
 from siltstone.inspector.rendering import link
 from siltstone.inspector.serving import serve
 from siltstone.inspector.subject import Subject
 
-__all__ = ["Access", "Subject", "inspector_app", "link", "serve"]
+__all__ = ["Access", "Subject", "exported", "inspector_app", "link", "serve", "write_export"]

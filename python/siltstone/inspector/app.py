@@ -28,10 +28,12 @@ def inspector_app(subject: Subject, access: Access) -> ASGIApp:
         "/search": pages.search,
         "/facts": pages.facts,
         "/health": pages.health,
+        "/change": pages.confirm,
         UNLOCK: pages.unlock,
     }
     routes = [Route(path, pages.guarded(endpoint), methods=["GET"]) for path, endpoint in shown.items()]
     routes += [
+        Route("/change", pages.changed, methods=["POST"]),
         Route("/live", Live(subject).__call__, methods=["GET"]),
         Route("/static/{name}", static, methods=["GET"]),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from itertools import groupby
 
 from siltstone.figures.difference import REASONS, Change, Fate, difference
 from siltstone.inspector.subject import Subject
@@ -13,10 +14,11 @@ from siltstone.session import CompactionRecord
 from siltstone.session.rows import derived_item, message_of
 from siltstone.values import dataclass
 
-__all__ = ["ChangePage", "ChangeRow", "DiffLine", "TextBox", "change_page"]
+__all__ = ["ChangeBlock", "ChangeLine", "ChangePage", "DiffLine", "TextBox", "change_page"]
 
 _SHORT = 150  #: characters of a message that a row shows
 _MOST_LINES = 400  #: lines of a difference that are shown
+_GONE = ("summarised", "left")
 _CALL = re.compile(r"\[(call|result) \S+: ")  #: ids tell nothing here
 
 
@@ -32,7 +34,6 @@ class TextBox:
         level: Of a summary: 1 for one of messages alone.
         is_new: The compaction brought it.
         redacted: Something that it stood for was forgotten.
-        tokens: What it counts, about.
     """
 
     id: int
@@ -45,28 +46,70 @@ class TextBox:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRow:
-    """A line of the three columns.
+class ChangeLine:
+    """A message of the view before, or a summary of it.
 
     Attributes:
-        fate: The message, and what became of it; None for a summary of the view before.
+        fate: The message, and what became of it; None for a summary.
         words: What it says, shortened.
         role: Who speaks.
-        box: Of a summary of the view before: itself.
-        stays: Of such a summary: whether it is in the view after.
-        after: The new texts that stand beside this line in the view after.
-        rows: How many lines these reach over; 0 where a line above has them.
+        decision: One of ``FateKind``, or ``folded in`` for a summary that a new one replaced.
+        shorter: The text that stands in its place now.
         is_pinned: The message is pinned now.
     """
 
     fate: Fate | None
     words: str
     role: str
-    box: TextBox | None = None
-    stays: bool = False
-    after: tuple[TextBox, ...] = ()
-    rows: int = 1
+    decision: str
+    shorter: TextBox | None = None
     is_pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBlock:
+    """A stretch of lines about which the same was decided.
+
+    Attributes:
+        lines: The lines, in order.
+        decision: What was decided about all of them.
+        summaries: The new summaries, beside the first stretch that they stand for.
+    """
+
+    lines: tuple[ChangeLine, ...]
+    decision: str
+    summaries: tuple[TextBox, ...] = ()
+
+    @property
+    def is_gone(self) -> bool:
+        """Nothing of it is in the view after as it was said, or shorter."""
+        return self.decision in _GONE
+
+    @property
+    def messages(self) -> list[Fate]:
+        """Its messages, without summaries."""
+        return [line.fate for line in self.lines if line.fate is not None]
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of its messages."""
+        return sum(fate.row.tokens for fate in self.messages)
+
+    @property
+    def findable(self) -> int:
+        """How many of its messages a search finds."""
+        return sum(fate.is_archived for fate in self.messages)
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Its messages as ranges."""
+        found: list[tuple[int, int]] = []
+        for fate in self.messages:
+            if found and found[-1][1] == fate.seq:
+                found[-1] = (found[-1][0], fate.seq + 1)
+            else:
+                found.append((fate.seq, fate.seq + 1))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +127,7 @@ class ChangePage:
     Attributes:
         change: What it did.
         why: Why it was due, in words; empty where there is no more to say than its name.
-        rows: The three columns, line by line.
+        blocks: The three columns, stretch by stretch.
         number: Its place among the compactions that led to the current view, from 1; None if undone.
         previous: The one before it in the list; None for the first.
         following: The one after it.
@@ -97,7 +140,7 @@ class ChangePage:
 
     change: Change
     why: str
-    rows: tuple[ChangeRow, ...]
+    blocks: tuple[ChangeBlock, ...]
     number: int | None
     previous: CompactionRecord | None
     following: CompactionRecord | None
@@ -129,7 +172,7 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
     return ChangePage(
         change,
         REASONS.get(record.reason, ""),
-        tuple(_rows(change, pins)),
+        tuple(_blocks(change, pins)),
         led.index(record.id) + 1 if record.id in led else None,
         records[place - 1] if place else None,
         records[place + 1] if place + 1 < len(records) else None,
@@ -141,62 +184,42 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
     )
 
 
-def _rows(change: Change, pins: frozenset[int]) -> list[ChangeRow]:
-    """The lines: earlier summaries, then the messages, and the new texts beside what they stand for."""
+def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
+    """The stretches: earlier summaries, then the messages; new summaries beside the first that left."""
     known = {each.derived_id for each in change.before}
     left = {each.derived_id for each in change.after}
     new = [each for each in change.after if each.derived_id not in known]
-    summaries = [_box(each, is_new=True) for each in new if each.kind == "summary"]
     shorter = {each.seq: _box(each, is_new=True) for each in new if each.kind == "substitute"}
-    found = [
-        ChangeRow(None, _words_of(each), "summary", _box(each, is_new=False), each.derived_id in left)
+    lines = [
+        ChangeLine(
+            None, _cut(unmarked(each.raw)), "summary", "kept" if each.derived_id in left else "folded in"
+        )
         for each in change.before
         if each.kind == "summary"
     ]
     for fate in change.fates:
-        box = shorter.get(fate.seq)
-        found.append(
-            ChangeRow(fate, *_words(fate), after=() if box is None else (box,), is_pinned=fate.seq in pins)
+        words, role = _words(fate)
+        lines.append(
+            ChangeLine(fate, words, role, fate.kind, shorter.get(fate.seq), is_pinned=fate.seq in pins)
         )
-    return _beside(found, summaries)
+    waiting = tuple(_box(each, is_new=True) for each in new if each.kind == "summary")
+    found: list[ChangeBlock] = []
+    for decision, stretch in groupby(lines, lambda line: _stretch(line.decision)):
+        block = ChangeBlock(tuple(stretch), decision)
+        if block.is_gone and waiting:
+            block, waiting = ChangeBlock(block.lines, decision, waiting), ()
+        found.append(block)
+    return found if not waiting else [*found, ChangeBlock((), "new", waiting)]
 
 
-def _beside(rows: list[ChangeRow], summaries: list[TextBox]) -> list[ChangeRow]:
-    """*rows* with the new summaries beside the first stretch of lines that left for them."""
-    at, placed = 0, False
-    found: list[ChangeRow] = []
-    while at < len(rows):
-        end = at
-        while end < len(rows) and _left(rows[end]):
-            end += 1
-        if end == at:
-            found.append(rows[at])
-            at += 1
-            continue
-        for place in range(at, end):
-            row = rows[place]
-            after = tuple(summaries) if place == at and not placed else ()
-            found.append(_with(row, after, end - at if place == at else 0))
-        placed, at = True, end
-    return found
-
-
-def _left(row: ChangeRow) -> bool:
-    """Whether nothing of its own stands for it in the view after."""
-    return not row.stays if row.fate is None else row.fate.kind in ("summarised", "left")
-
-
-def _with(row: ChangeRow, after: tuple[TextBox, ...], rows: int) -> ChangeRow:
-    return ChangeRow(row.fate, row.words, row.role, row.box, row.stays, after, rows, row.is_pinned)
+def _stretch(decision: str) -> str:
+    """A summary that was folded in left together with the messages behind it."""
+    return "summarised" if decision == "folded in" else decision
 
 
 def _box(each: Derived, *, is_new: bool) -> TextBox:
     text = unmarked(each.raw) if each.kind == "summary" else in_words(derived_item(each))
     return TextBox(each.derived_id, each.kind, text, each.covers, each.level, is_new, each.redacted)
-
-
-def _words_of(each: Derived) -> str:
-    return _cut(unmarked(each.raw))
 
 
 def _words(fate: Fate) -> tuple[str, str]:

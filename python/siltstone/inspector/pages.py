@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
@@ -18,7 +20,9 @@ from siltstone.errors import (
     StoreCorruptError,
     StoreReplacedError,
 )
+from siltstone.inspector.access import same
 from siltstone.inspector.change import change_page
+from siltstone.inspector.changing import StaleError, asked_of, done, preview
 from siltstone.inspector.condition import condition
 from siltstone.inspector.finding import RANKERS, find
 from siltstone.inspector.knowing import known
@@ -37,6 +41,12 @@ Endpoint = Callable[[Request], Response]
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _MOST = 2**31
+_MOST_FIELDS = 20  #: fields of a form
+_READ_ONLY = (
+    "The inspector was opened for reading. Nothing was changed.",
+    "Start it with --write to undo, forget, pin and unpin.",
+    403,
+)
 
 #: What to do about an error, by its class.
 _ADVICE: tuple[tuple[type[Exception], int, str], ...] = (
@@ -160,6 +170,33 @@ class Pages:
         shown = condition(self._subject, check=request.query_params.get("check") == "1")
         return self._page("health.html", request, title="Health", page="health", shown=shown)
 
+    def confirm(self, request: Request) -> Response:
+        """What a change would do, and the form that does it."""
+        if not self._subject.write:
+            return self.refused(request, *_READ_ONLY)
+        asked = asked_of(request.query_params)
+        _session_id(request)
+        shown = preview(self._subject, asked)
+        return self._of(request, "confirm.html", asked.session_id, page="change", shown=shown)
+
+    def change(self, request: Request, fields: dict[str, str]) -> Response:
+        """Does what a form confirms."""
+        if not self._subject.write:
+            return self.refused(request, *_READ_ONLY)
+        if not same(fields.get("form", ""), self._form):
+            return self.refused(
+                request,
+                "This form is not one that the inspector gave out. Nothing was changed.",
+                "Open the preview anew, and confirm it there.",
+                403,
+            )
+        asked = asked_of(fields)
+        try:
+            shown = done(self._subject, asked, fields.get("name", ""))
+        except StaleError as error:
+            return self.refused(request, _sentence(str(error)), "Look at the preview again.", 409)
+        return self._of(request, "changed.html", asked.session_id, page="change", shown=shown)
+
     def unlock(self, _request: Request) -> Response:
         """What a browser sees that has no cookie: its script hands the token over."""
         known = {"title": "Locked", "page": "unlock", "session": None}
@@ -170,6 +207,19 @@ class Pages:
         return self.refused(
             request, "There is no such page.", "The list of sessions leads to all that there are.", 404
         )
+
+    async def changed(self, request: Request) -> Response:
+        """Reads a form, and does what it confirms."""
+        body = (await request.body()).decode("utf-8", "replace")
+
+        def work(request: Request) -> Response:
+            try:
+                fields = parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            except ValueError as error:
+                raise BadAddressError("The form has more fields than any of the inspector's.") from error
+            return self.change(request, dict(fields))
+
+        return await run_in_threadpool(self.guarded(work), request)
 
     def guarded(self, endpoint: Endpoint) -> Endpoint:
         """*endpoint*, with a page in the place of whatever it raises."""

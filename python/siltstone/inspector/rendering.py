@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from siltstone import __version__
+from siltstone.figures.difference import REASONS
 from siltstone.inspector import words
 from siltstone.messages import well_formed
 
@@ -44,6 +45,7 @@ def _environment() -> Environment:
         moment=words.moment,
         spans=words.range_words,
         share=words.share,
+        reasons=REASONS,
         session_pages=SESSION_PAGES,
         version=__version__,
     )

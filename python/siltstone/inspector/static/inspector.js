@@ -31,6 +31,18 @@
     }, () => { document.getElementById("unlock-said").textContent = "The inspector does not answer: is it still running?"; });
   }
 
+  // An exported file has all pages in one: it shows the one that the address names.
+  const sheets = all(".sheet");
+  const turnTo = () => {
+    const named = decodeURIComponent(location.hash.slice(1));
+    const target = named && document.getElementById(named);
+    const sheet = (target && target.closest(".sheet")) || sheets[0];
+    sheets.forEach((each) => { each.hidden = each !== sheet; });
+    if (target) target.scrollIntoView(); else scrollTo(0, 0);
+    if (target && target.matches(".item")) { target.tabIndex = -1; target.focus({ preventScroll: true }); }
+  };
+  if (sheets.length) { addEventListener("hashchange", turnTo); turnTo(); }
+
   // Times in the reader's zone; what the page said stays in the title.
   const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const today = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
@@ -46,7 +58,7 @@
 
   // The drawing: what stands under the pointer, or under the arrow keys.
   let place = -1;
-  const rows = () => all(".turns tr[data-start]").reverse();
+  const rows = () => all(".sheet:not([hidden]) .turns tr[data-start], body:not([data-page=export]) .turns tr[data-start]").reverse();
   const tell = (plot, index) => {
     const found = rows();
     if (!found.length) return;
@@ -164,7 +176,7 @@
 
   // Keys.
   const step = (by) => {
-    const items = all(".item");
+    const items = all(".item").filter((each) => each.offsetParent !== null);
     if (!items.length) return;
     const at = items.findIndex((each) => each === document.activeElement || each.contains(document.activeElement));
     const next = items[Math.max(0, Math.min(items.length - 1, at < 0 ? (by > 0 ? 0 : items.length - 1) : at + by))];
