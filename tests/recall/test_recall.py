@@ -30,6 +30,7 @@ from siltstone.recall import (
     query_of,
     without_recalled,
 )
+from siltstone.recall.block import safe
 
 NOON = datetime(2026, 2, 10, 14, 31, tzinfo=UTC)
 
@@ -175,6 +176,18 @@ def test_oc_37_hostile_texts_never_leave_their_place(framed: bool) -> None:
         assert found[1][1] == ("2026-02-11 14:31", "user", "an honest text")
         for tag in TAGS:
             assert block.text.count(f"<{tag}") == block.text.count(f"</{tag}>") == 1, text
+
+
+_near_tags = st.lists(
+    st.sampled_from([*"/\\ \t\n\x00\x7f\x1b&-_", "know", "ledge", "Detail", "recalled", "context", "k", "d"]),
+    max_size=9,
+).map("".join)
+
+
+@given(_near_tags)
+def test_plain_letters_are_read_as_all_others_are(behind: str) -> None:
+    """A sign that no tag has, behind it, makes the text one that is not of ASCII alone."""
+    assert safe(f"<{behind}")[:1] == safe(f"<{behind}中")[:1]
 
 
 def test_what_is_no_tag_of_ours_stays_as_it_is() -> None:

@@ -50,6 +50,8 @@ _ANY_SPECIAL: Final = pattern(f"[{re.escape(_SPECIAL)}]")
 _WORD: Final = pattern(r"[^\w-]+")
 #: Letters of other scripts that are drawn as letters of our tags.
 _LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
+#: Of ASCII what nobody sees: blanks and controls.
+_UNSEEN: Final = dict.fromkeys([*range(0x21), 0x7F])
 _BRACKETS: Final = pattern("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
 
 
@@ -182,6 +184,8 @@ def safe(content: str) -> str:
 
 def _names_a_tag(behind: str) -> bool:
     """Whether *behind* begins with the name of a tag, once what nobody sees is taken out."""
+    if behind.isascii():
+        return behind.lower().translate(_UNSEEN).lstrip("/\\").startswith(_TAGS)
     folded = unicodedata.normalize("NFKC", behind).casefold().translate(_LOOK_ALIKES)
     seen = "".join(
         char for char in unicodedata.normalize("NFD", folded)

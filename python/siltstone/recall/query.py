@@ -52,6 +52,8 @@ def _spoken(history: Sequence[Message]) -> Iterator[str]:
 
 def without_prefix(text: str) -> str:
     """*text* without the host's lines at its beginning; only their brackets go where nothing else is."""
+    if "[" not in text and not text[:1].isspace():
+        return text  # as most are
     lines = text.split("\n")
     spoken = (place for place, line in enumerate(lines) if line.strip() and not _PREFIX.match(line))
     first = next(spoken, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
@@ -70,7 +70,7 @@ class Recalling:
 
     def leave_out(self, state: SessionState) -> None:
         """The turn goes on without a block, since its request was refused as too large."""
-        self._recall.leave_out(state.view.messages(), state.version.redactions)
+        self._recall.leave_out(state.view.read(), state.version.redactions)
 
     def text(self, asked: str | Sequence[RawMessage]) -> str:
         """The block for a query, or for the last user messages of a list; empty where there is none."""
@@ -82,8 +82,9 @@ class Recalling:
 
         If recall fails, the request goes out without a block.
         """
+        window = self._core.context_window
         try:
-            block, answer = self._placed(state, prepared)
+            block, changes = self._placed(state, prepared, window)
         except Exception as error:
             _log.exception("nothing was recalled in session %r", self._core.session_id)
             self._told = None
@@ -91,22 +92,25 @@ class Recalling:
             notify(self._core.hooks, failed)
             return replace(prepared, told=(*prepared.told, failed))
         if block is self._told:
-            return answer  # as in the step before
+            return replace(prepared, **changes) if changes else prepared  # as in the step before
         self._told = block
         event = RecallInjected(
             self._core.session_id,
             block.tokens,
-            self._config.cap(self._core.context_window),
+            self._config.cap(window),
             block.knowledge_count,
             block.detail_count,
             block.reason,
         )
         notify(self._core.hooks, event)
-        return replace(answer, told=(*answer.told, event))
+        return replace(prepared, told=(*prepared.told, event), **changes)
 
-    def _placed(self, state: SessionState, prepared: Prepared) -> tuple[RecallBlock, Prepared]:
-        core, window = self._core, self._core.context_window
-        history = state.view.messages()
+    def _placed(
+        self, state: SessionState, prepared: Prepared, window: int | None
+    ) -> tuple[RecallBlock, dict[str, Any]]:
+        """The block of the turn, and what it changes of *prepared*."""
+        core = self._core
+        history = state.view.read()
         if prepared.trimmed:
             history = [each for each in history if not _is_in(each, prepared.trimmed)]
         room = None
@@ -116,7 +120,7 @@ class Recalling:
             history, context_window=window, room=room, version=state.version.redactions
         )
         if not block.text:
-            return block, prepared
+            return block, {}
         if self._written is None or self._written[0] is not block:
             raw = RecalledMessage(block.text)
             self._written = block, raw, _size(state.view, raw)
@@ -124,7 +128,7 @@ class Recalling:
         messages = list(prepared.messages)
         messages.insert(position(history, self._config.placement), raw)
         tokens += prepared.tokens
-        return block, replace(prepared, messages=messages, tokens=tokens, recalled=block.text)
+        return block, {"messages": messages, "tokens": tokens, "recalled": block.text}
 
 
 @runtime_checkable

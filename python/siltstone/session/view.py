@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from itertools import islice
+from typing import overload
 
 from siltstone.compaction.base import RULE_ROLES
 from siltstone.memory.log import NewRef, ViewItem
@@ -128,6 +130,10 @@ class View:
         """The view, as a policy reads it."""
         return [item.message for item in self._items[: self._length]]
 
+    def read(self) -> Sequence[Message]:
+        """The same where they lie: for who looks at a few of many."""
+        return _Messages(self._items, self._length)
+
     def raws(self) -> list[RawMessage]:
         """The view, as a model is sent it: the caller's own objects, in a new list."""
         return self._raws[: self._length]
@@ -175,6 +181,37 @@ class View:
         ids = iter(derived_ids)
         items = [replace(item, derived_id=next(ids)) if _is_new(item) else item for item in self.items()]
         return View(self._rule, items)
+
+
+class _Messages(Sequence[Message]):
+    """The messages of the first items of a list that only grows."""
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: list[Item], length: int) -> None:
+        self._items, self._length = items, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Message]:
+        return (item.message for item in islice(self._items, self._length))
+
+    def __reversed__(self) -> Iterator[Message]:
+        items = self._items
+        return (items[place].message for place in range(self._length - 1, -1, -1))
+
+    @overload
+    def __getitem__(self, place: int) -> Message: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Message]: ...
+    def __getitem__(self, place: int | slice) -> Message | list[Message]:
+        if isinstance(place, int) and 0 <= place < self._length:
+            return self._items[place].message
+        places = range(self._length)[place]
+        if isinstance(places, int):
+            return self._items[places].message
+        return [self._items[each].message for each in places]
 
 
 def view_items(items: Sequence[Item]) -> tuple[tuple[ViewItem, ...], list[Item]]:
