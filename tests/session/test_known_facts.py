@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-from conversations import small
-from siltstone import MemoryStore, Session
+from conversations import assistant, small, user
+from siltstone import Compacted, MemoryStore, Session
 from siltstone.knowledge import KnowledgeConfig
 from storing import sql
 
@@ -52,3 +53,19 @@ def test_facts_are_read_where_the_note_of_their_changes_is_damaged(tmp_path: Pat
         assert len(session.facts("API port")) == 1
         session.save("The API is on port 4000")
         assert len(session.facts("API port")) == 2
+
+
+def test_facts_of_messages_do_not_take_the_places_of_what_was_saved(tmp_path: Path) -> None:
+    names = ("Falcon", "Heron", "Osprey", "Walrus", "Otter", "Zebra")
+    said = [f"Remember that {name} has the API port 3000." for name in names]
+    said += [f"What of step {number}?" for number in range(8)]
+    with opened(tmp_path, knowledge=KnowledgeConfig(knowledge_extraction=False)) as session:
+        for text in said:
+            session.append(user(f"{text} {'pad ' * 30}"), assistant("Done. " * 20))
+        assert isinstance(session.compact(), Compacted)
+        assert len(session.facts("api port")) == 6
+        other = "and Bob why its port and the lock of the laboratory differ " + "from the others " * 20
+        saved = session.save(f"Ask Ann for the key of the API, {other}")
+        assert session.facts("api port")[-1] == saved, "the others fit better, and stand in messages"
+        hits = json.loads(session.memory_search.call({"query": "api port", "limit": 3}))
+        assert hits[0]["content"] == saved.content

@@ -343,6 +343,16 @@ def test_a_long_hit_is_cut_to_what_was_asked(tmp_path: Path) -> None:
         assert estimate_tokens(block, "blocks") <= 1_600
 
 
+def test_a_long_hit_is_cut_to_the_end_of_a_query_that_is_long_itself(tmp_path: Path) -> None:
+    with opened(tmp_path) as one:
+        one.append(user("gravel and sand " * 600 + EVIDENCE + " silt and clay" * 600), assistant("read"))
+        for turn in turns(8):
+            one.append(*turn)
+            one.prepare(recall=False)
+        block = one.recall("gravel and sand " * 300 + f"{QUESTION} " * 120)
+        assert EVIDENCE in block
+
+
 def test_a_short_follow_up_is_asked_with_what_was_asked_before(session: Session) -> None:
     session.append(user(QUESTION), assistant("let me see"), user("and?"))
     assert EVIDENCE in session.prepare().recalled

@@ -343,9 +343,9 @@ def test_recall_brings_what_was_left_out_of_this_request_alone(tmp_path: Path):
             session.append({"role": "user", "content": "Where near the old mill nests the falcon?"})
             prepared = session.prepare()
             session.append({"role": "assistant", "content": f"Wait {number}. " + "y" * 4_800})
-        blocks = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
+        [place] = [at for at, raw in enumerate(prepared.messages) if isinstance(raw, RecalledMessage)]
         assert 0 in numbers(prepared)
-        assert len(blocks) == 1
+        assert prepared.messages[place + 1 :] == prepared.history[-1:], "it stands before the question"
         assert "Falkenburg" in prepared.recalled
         assert prepared.tokens <= WINDOW
     with MemoryStore.open(tmp_path) as store:

@@ -209,10 +209,11 @@ def saved_hits(
     asked = set(tokens(query))
     least = None if since is None else milliseconds(since)
     most = None if until is None else milliseconds(until)
-    is_filtered = not (least is most is None)
     hits: list[SearchHit] = []
-    found = find_facts(known(core), query, MAX_FACTS if is_filtered else limit, as_of=core.milliseconds())
-    for fact, _ in found:
+    # All that fit, since those below are left out: better ones must not take the places of the rest.
+    for fact, _ in find_facts(known(core), query, MAX_FACTS, as_of=core.milliseconds()):
+        if len(hits) == limit:
+            break
         if fact.session_id == core.session_id and fact.source_ranges:
             continue  # the message that it is of is found, or in context
         if not ((least is None or fact.created_at >= least) and (most is None or fact.created_at < most)):
@@ -220,7 +221,7 @@ def saved_hits(
         share = len(asked & set(tokens(f"{fact.content} {fact.context}"))) / len(asked)
         place = SourceRange(core.next_seq, core.next_seq)
         hits.append(SearchHit(fact.content, share, place, 0, "memory", datetime_from(fact.created_at)))
-    return hits[:limit]
+    return hits
 
 
 def history(core: SessionCore, fact_id: str) -> list[Fact]:

@@ -97,7 +97,6 @@ def rewrite(
         clock=clock,
         stored=clock,
         own_end=version.next_seq,
-        host=state.host,
     )
     core.pending = None
     return receipt

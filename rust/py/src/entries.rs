@@ -99,7 +99,7 @@ class! {
 }
 
 class! {
-    /// What was forgotten.
+    /// The numbers of what was forgotten.
     Forgotten(forgotten: memory::Forgotten) {
         sessions: i64 = forgotten.sessions,
         messages: i64 = forgotten.messages,
@@ -145,7 +145,7 @@ impl Page {
 }
 
 impl TargetIn {
-    /// What is to be forgotten, of a session whose id is one.
+    /// The target as the core takes it; refuses a session id that is out of bounds.
     pub(crate) fn checked(self) -> CoreResult<Target> {
         let texts = |texts: Vec<(i64, Text)>| {
             let texts = texts.into_iter().map(|(id, raw)| (id, raw.into()));

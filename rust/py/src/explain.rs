@@ -1,4 +1,4 @@
-//! How the score of a hit came about, as it crosses the wall.
+//! Explanations of scores, as dicts of Python.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};

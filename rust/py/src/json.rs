@@ -13,7 +13,7 @@ use siltstone_core::json::{Node, Tree, digest_of, size_of};
 use crate::error::guard_attached;
 use crate::text::{exactly, utf8};
 
-/// How deep a value may be nested; one that contains itself is deeper.
+/// The deepest nesting of a value; a value that contains itself is deeper.
 const MAX_DEPTH: usize = 1000;
 
 /// Bytes and code points of `json.dumps(value, ensure_ascii=False, separators=(",", ":"))`.
@@ -28,7 +28,7 @@ pub(crate) fn json_size(value: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
 /// Bytes of one digest.
 const DIGEST: usize = 16;
 
-/// One digest after the other: of each of `values` as the JSON text that `json_size` measures.
+/// The digests of `values`, one after the other, each of the JSON text that `json_size` measures.
 #[pyfunction]
 pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
     guard_attached(values.py(), || {

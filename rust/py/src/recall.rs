@@ -18,7 +18,7 @@ type DetailIn = (Text, f64, Text, i64, i64);
 /// unit, divisor, whether it is rounded up, the least.
 type MeasureIn = (String, i64, bool, i64);
 
-/// Which messages of a session have left its context, or are shown in part.
+/// The messages of a session that have left its context, or are shown in part.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct RecallContext(InContext);
 
@@ -31,7 +31,7 @@ impl RecallContext {
     }
 }
 
-/// A block of what was recalled, and what came of the ranking.
+/// A block of recalled context, and figures of the ranking.
 #[pyclass(frozen, get_all, module = "siltstone._native")]
 pub(crate) struct Recalled {
     text: String,
@@ -46,14 +46,14 @@ pub(crate) struct Recalled {
     damaged: usize,
 }
 
-/// What a block may hold, and how it is written.
+/// The bounds and the form of a block.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct BlockOptions {
     cap: i64,
     known: i64,
     count: Py<PyAny>,
     measure: Option<SizeRule>,
-    /// Of the query and a text and so many tokens the part that fits best.
+    /// A function of the query, a text and a number of tokens: the part of the text that fits best.
     excerpt: Option<Py<PyAny>>,
     is_framed: bool,
     cut: bool,
@@ -83,7 +83,7 @@ impl BlockOptions {
     }
 }
 
-/// What a session recalls for a query.
+/// A query of a recall, and its conditions.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct RecallQuery {
     session: Text,

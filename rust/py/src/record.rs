@@ -8,7 +8,7 @@ pub(crate) fn values<T>(rows: Vec<In<T>>) -> Vec<T> {
     rows.into_iter().map(|row| row.0).collect()
 }
 
-/// How a type of the core is read: its fields, as what each is read, and where its attribute has another name, that.
+/// Reads a type of the core from an object of Python: each field from the attribute of its name, as the given type.
 macro_rules! reads {
     ($inner:ident { $($field:ident: $read:ty,)+ }) => {
         impl<'py> pyo3::FromPyObject<'_, 'py> for $crate::record::In<$inner> {

@@ -1,4 +1,4 @@
-//! Searches of a `Store`: what may be asked of one, and what it finds.
+//! Searches of a `Store`: their options and their results.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ use crate::error::{guard_short, to_exception};
 use crate::explain::explanation_out;
 use crate::text::Text;
 
-/// What may be asked of a search: made once of what a store does by default, and of each search's own.
+/// The options of a search: a store has its defaults, and each search may override them.
 #[pyclass(frozen, module = "siltstone._native")]
 #[derive(Clone)]
 pub(crate) struct SearchOptions {
@@ -156,7 +156,7 @@ pub(crate) struct Hit {
     session_id: Option<String>,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[pyclass(frozen, get_all, module = "siltstone._native")]
 pub(crate) struct Found {
     hits: Vec<Py<Hit>>,

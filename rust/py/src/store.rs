@@ -30,7 +30,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// What `work` makes of the store, with the interpreter released.
+    /// Runs `work` on the store, with the interpreter released.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -39,7 +39,7 @@ impl Store {
         guard(py, || work(&*self.handle.store()?))
     }
 
-    /// The same, of a session of it.
+    /// The same for work on a session.
     pub(crate) fn run_of<T: Send>(
         &self,
         py: Python<'_>,
@@ -49,7 +49,7 @@ impl Store {
         self.run(py, |store| work(store, &session_id(session)?))
     }
 
-    /// The same, where the answer is the version that the session has then.
+    /// The same for a write, whose answer is the new version of the session.
     fn write(
         &self,
         py: Python<'_>,

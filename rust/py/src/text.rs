@@ -92,7 +92,7 @@ pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
     map_strings(texts, Text::from_py)
 }
 
-/// What `convert` makes of each str of a list; the `TypeError` for anything else says where it stands.
+/// Converts each str of a list by `convert`; the `TypeError` for another value names its place.
 pub(crate) fn map_strings<T>(
     texts: &Bound<'_, PyList>,
     convert: impl Fn(&Bound<'_, PyString>) -> PyResult<T>,
@@ -119,7 +119,7 @@ pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, [u8]>>
     Ok(Cow::Owned(encode(text, "utf-8")?.as_bytes().to_vec()))
 }
 
-/// What `read` makes of it.
+/// Calls `read` with the UTF-8 of a str.
 pub(crate) fn with_bytes<T>(
     text: &Bound<'_, PyString>,
     read: impl FnOnce(&[u8]) -> T,

@@ -16,7 +16,7 @@ pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     })
 }
 
-/// What stands between white space, its ASCII letters in lower case.
+/// The words between white space, their ASCII letters in lower case.
 #[pyfunction]
 pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     guard(py, || Ok(tokenize::whitespace::words(&text).collect()))

@@ -1,4 +1,4 @@
-//! Which cache file is valid? The database keeps the checksum of at most one file for each session.
+//! The valid cache files: the database keeps the checksum of at most one file for each session.
 //!
 //! The row is written after the file, in a transaction that sees the state which the file holds. So a database
 //! that has the row was in that state, and every later change shows in the row of the session: a file either
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use crate::error::Result;
 use crate::sqlite::meta;
 
-/// What the keys of these rows in `meta` begin with; the key of the session follows.
+/// The beginning of the keys of these rows in `meta`; the key of the session follows.
 const PREFIX: &str = "postings-";
 /// Above all keys that begin so.
 const ABOVE: &str = "postings.";

@@ -13,7 +13,7 @@ use crate::sqlite::{
 /// A fault of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of damage it is, a word that does not change: `checksum`, `count`, `head` …
+    /// The kind of damage, a word that does not change: `checksum`, `count`, `head` …
     pub code: &'static str,
     /// The table it was found in, empty where that is not known.
     pub table: &'static str,
@@ -74,7 +74,7 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
     }
 }
 
-/// What the check keeps of an entry: its text may be long.
+/// The part of an entry that the check keeps: its text may be long.
 pub(super) struct Entry {
     pub(super) id: EntryId,
     pub(super) session: i64,
@@ -116,7 +116,7 @@ impl Check {
         self.found(code, table, id, error.to_string());
     }
 
-    /// What SQLite says of its pages, and of rows that refer to others.
+    /// The findings of SQLite's own checks: of pages, and of rows that refer to others.
     fn pages(&mut self, connection: &Connection) {
         let problems = || -> rusqlite::Result<Vec<String>> {
             let mut statement = connection.prepare("PRAGMA integrity_check")?;

@@ -160,7 +160,7 @@ impl Check {
         }
     }
 
-    /// What a compaction brought is there only as long as the view stands on it.
+    /// The entries of a compaction are there only as long as the view stands on it.
     fn origins(&mut self, row: &SessionRow, views: &[&Compaction], texts: &[&Entry]) {
         let parents: HashMap<i64, Option<i64>> =
             views.iter().map(|view| (view.id, view.parent)).collect();

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Field, Result};
 pub(super) struct Checksum(Xxh3);
 
 impl Checksum {
-    /// Of a row of `table`, its columns to follow in the order of the schema.
+    /// The checksum of a row of `table`; its columns follow in the order of the schema.
     pub(super) fn of(table: &str) -> Self {
         Self(Xxh3::new()).text(table)
     }

@@ -27,7 +27,7 @@ macro_rules! select {
 /// Every row, to be checked.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// What a compaction did, and what it left.
+/// The content of a compaction: its ranges, its view and its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionBody {
     /// The policy's name.
@@ -62,7 +62,7 @@ pub struct CompactionBody {
 /// A compaction on its way into the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewCompaction {
-    /// What it did, and what it leaves.
+    /// Its content.
     pub body: CompactionBody,
     /// The texts that it brings.
     pub derived: Vec<NewDerived>,
@@ -79,7 +79,7 @@ pub struct Compaction {
     pub parent: Option<i64>,
     /// The derived texts that it brought.
     pub derived: Vec<i64>,
-    /// What was committed.
+    /// Its content.
     pub body: CompactionBody,
 }
 

@@ -1,4 +1,4 @@
-//! How is the file opened, so that a commit survives a power cut?
+//! Opens the file so that a commit survives a power cut.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-/// How long a write waits for another process that is writing.
+/// The time that a write waits for another process that is writing.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pages that a connection keeps in memory.

@@ -29,7 +29,7 @@ macro_rules! select {
 /// Every row, to be checked, with its digest at the end.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// What a derived text is.
+/// The kinds of derived texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DerivedKind {
     /// The content of a message that sums others up.
@@ -72,7 +72,7 @@ impl DerivedKind {
 /// A derived text on its way into the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewDerived {
-    /// What it is.
+    /// Its kind.
     pub kind: DerivedKind,
     /// The message that a substitute stands in for.
     pub seq: Option<i64>,
@@ -84,7 +84,7 @@ pub struct NewDerived {
     pub covers: String,
     /// A summary's text, or a substitute's message as JSON.
     pub raw: String,
-    /// How a substitute's message is to be read.
+    /// The dialect of a substitute's message.
     pub dialect: String,
 }
 
@@ -99,7 +99,7 @@ pub struct Derived {
     pub redacted: bool,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// What was written.
+    /// The text.
     pub text: NewDerived,
 }
 

@@ -1,4 +1,4 @@
-//! What can be found again: the entries of a session.
+//! The entries of a session, which searches find.
 
 use hashbrown::HashMap;
 use rusqlite::{CachedStatement, Connection, Row, Transaction, params};
@@ -30,19 +30,19 @@ pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 /// An entry on its way into the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewEntry {
-    /// What is indexed and given back.
+    /// Its text, which is indexed and given back.
     pub text: String,
     /// Whether the text had lone surrogates, which became U+FFFD.
     pub repaired: bool,
     /// The first message it came from.
     pub start: i64,
-    /// One past the last message it came from.
+    /// The end of the messages it came from, exclusive.
     pub end: i64,
-    /// Who said it.
+    /// The role of the speaker.
     pub role: String,
     /// The speaker's or the tool's name.
     pub name: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: String,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
@@ -69,11 +69,11 @@ pub struct StoredEntry {
     pub session: i64,
     /// The compaction that discarded it; None for one that a caller indexed.
     pub compaction: Option<i64>,
-    /// What was inserted.
+    /// The entry.
     pub entry: NewEntry,
 }
 
-/// What a row of a list turned out to be.
+/// A row of a list: an entry, or damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     /// An entry.
@@ -161,11 +161,17 @@ pub(crate) fn insert(
                     Twin::Left(before) => before.and(compaction),
                     _ => compaction,
                 };
-                let entry = NewEntry {
-                    expires_at: end,
-                    ..(*entry).clone()
+                let later; // the entry, where another one of the batch says when it expires
+                let entry = if entry.expires_at == end {
+                    *entry
+                } else {
+                    later = NewEntry {
+                        expires_at: end,
+                        ..(*entry).clone()
+                    };
+                    &later
                 };
-                write(transaction, next, session.id, compaction, &entry)?;
+                write(transaction, next, session.id, compaction, entry)?;
                 let id = next;
                 next = EntryId(id.0 + 1);
                 Placed {

@@ -1,4 +1,4 @@
-//! What was forgotten leaves the file, and the log beside it, while others read and write.
+//! Takes forgotten bytes out of the file, and out of the log beside it, while others read and write.
 
 use std::thread;
 use std::time::{Duration, Instant};

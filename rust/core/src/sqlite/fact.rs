@@ -1,4 +1,4 @@
-//! What is known of a session or of its namespace, in the caller's own form.
+//! The rows of facts of a session or its namespace, in the caller's own form.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -28,11 +28,11 @@ pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 pub struct NewFact {
     /// The fact that it takes the place of; None for a new one.
     pub id: Option<i64>,
-    /// What the caller looks it up by.
+    /// The caller's key.
     pub key: String,
-    /// What became of it.
+    /// Its state.
     pub state: String,
-    /// What it says, as JSON.
+    /// Its body, as JSON.
     pub body: String,
     /// The body that the replaced fact must still have; None for any.
     pub was: Option<String>,
@@ -47,11 +47,11 @@ pub struct Fact {
     pub(crate) session: i64,
     /// The namespace of that session.
     pub namespace: String,
-    /// What became of it.
+    /// Its state.
     pub state: String,
-    /// What the caller looks it up by.
+    /// The caller's key.
     pub key: String,
-    /// What it says, as JSON.
+    /// Its body, as JSON.
     pub body: String,
     /// When it was first written: milliseconds since 1970, UTC.
     pub created_at: i64,

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Result;
 use crate::sqlite::session::{self, SessionRow};
 
-/// What a store, or one session of it, holds.
+/// The counts of a store, or of one session of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Sessions with a message or an entry.
@@ -22,7 +22,7 @@ pub struct Counts {
     pub staged: i64,
 }
 
-/// Of all sessions.
+/// The counts of all sessions.
 pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
     let mut counts = Counts {
         text_bytes: connection
@@ -46,7 +46,7 @@ pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
     Ok(counts)
 }
 
-/// Of one session.
+/// The counts of one session.
 pub(crate) fn of_session(connection: &Connection, row: &SessionRow) -> Result<Counts> {
     let mut statement = connection.prepare_cached(
         "SELECT (SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry WHERE session = ?1),

@@ -38,7 +38,7 @@ pub struct NewMessage {
     pub raw: String,
     /// Its role.
     pub role: String,
-    /// How `raw` is to be read.
+    /// The dialect of `raw`.
     pub dialect: String,
     /// Where it came from.
     pub provenance: String,
@@ -55,7 +55,7 @@ pub struct Message {
     pub seq: i64,
     /// The caller's id of the call that brought it.
     pub write_id: i64,
-    /// What was appended.
+    /// The message.
     pub message: NewMessage,
 }
 

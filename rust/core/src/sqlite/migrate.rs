@@ -155,7 +155,7 @@ fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     rows.collect()
 }
 
-/// What the first `steps` steps make.
+/// The schema that the first `steps` steps make.
 fn expected_shape(steps: usize) -> Result<Vec<(String, String)>> {
     let scratch = Connection::open_in_memory()?;
     scratch.pragma_update(None, "foreign_keys", false)?;

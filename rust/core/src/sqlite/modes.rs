@@ -21,7 +21,7 @@ pub(crate) fn make_directory(directory: &Path, mode: Option<u32>) -> io::Result<
     make_one(directory, mode | searched)
 }
 
-/// What the files beside `file` may be used for: the same.
+/// The permissions of `file`, which the files beside it get as well.
 pub(crate) fn mode_of(file: &Path) -> Option<u32> {
     file.metadata().ok().and_then(|metadata| bits(&metadata))
 }

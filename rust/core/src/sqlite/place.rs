@@ -41,14 +41,14 @@ pub(super) struct Content {
     progress: i64,
 }
 
-/// What was last seen of a store's file.
+/// The state of a store's file when it was last looked at.
 #[derive(Debug, Default)]
 struct Seen {
     /// The store's own mark; None where its row has a wrong checksum.
     lineage: Option<String>,
     /// When the file was written; None where it is to be looked at again.
     written: Option<Written>,
-    /// What it held then, without the log; None where that was not known, or it had no mark yet.
+    /// Its content then, without the log; None if that was not known, or it had no mark yet.
     content: Option<Content>,
     /// The log beside it that the connections have open; None where there was none yet.
     log: Option<Identity>,
@@ -195,7 +195,7 @@ impl Place {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// What the file holds, without the log beside it; None for one without a mark.
+    /// The content of the file, without the log beside it; None for a file without a mark.
     fn read(&self) -> Result<Option<Content>> {
         const PAUSE: Duration = Duration::from_millis(5);
         let look = || content(&connection::immutable(&self.file)?);
@@ -225,7 +225,7 @@ impl Place {
     }
 }
 
-/// What a connection to the file alone finds in it. None for a file without a mark.
+/// The content of the file by a connection to it alone; None for a file without a mark.
 pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
     let tables: i64 = connection.query_row(
         "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('meta', 'session')",

@@ -1,4 +1,4 @@
-//! The connections that read a file: one for each who reads at the moment, so that nobody waits for who reads long.
+//! The connections that read a file: one for each reader at the moment, so that nobody waits for a long read.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,7 +15,7 @@ const IDLE: usize = 4;
 /// Connections that are open at most. Who comes then waits for the first that is free.
 const MOST: usize = 32;
 
-/// How a connection is opened.
+/// A function that opens a connection.
 pub(super) type Open = fn(&Path) -> rusqlite::Result<Connection>;
 
 /// The connections of one file that read.
@@ -43,7 +43,7 @@ struct Lease<'readers> {
 }
 
 impl Readers {
-    /// Those of `file`, of which `first` is open.
+    /// The readers of `file`, of which `first` is open.
     pub(super) fn new(file: &Path, open: Open, first: Connection) -> Self {
         Self {
             file: file.to_owned(),
@@ -110,7 +110,7 @@ impl Drop for Lease<'_> {
             if pool.generation == self.generation && pool.idle.len() < IDLE {
                 pool.idle.extend(self.connection.take());
             }
-            // Who closes all of them may count on it that this one is closed.
+            // `close` waits for this one: it is closed before it counts as given back.
             if pool.generation != self.generation {
                 connection::leave(self.connection.take());
             }

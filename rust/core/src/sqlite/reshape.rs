@@ -419,7 +419,7 @@ fn staged_entries(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What an entry and one that waits have in common, but for the text, which comes last.
+/// The common columns of an entry and a waiting entry, without the text, which comes last.
 fn old_entry(old: &mut Old<'_>) -> Result<NewEntry> {
     Ok(NewEntry {
         start: old.integer()?,

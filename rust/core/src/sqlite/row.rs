@@ -1,4 +1,4 @@
-//! How is a column read, so that a wrong one names its table and row?
+//! Reads columns; the error of a wrong column names its table and row.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;

@@ -3,7 +3,7 @@
 /// Says whose database it is: `stne` in the header of the file (`PRAGMA application_id`).
 pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 
-/// What each version adds to the one before, the first to an empty database. A step that was released is
+/// The step from each version to the next, the first from an empty database. A step that was released is
 /// never changed: a store of version n is what the first n steps make.
 ///
 /// The fourth step creates tables that existed before; [`RESHAPED`] are their names. A store with rows in them renames

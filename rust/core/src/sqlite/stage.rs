@@ -30,7 +30,7 @@ macro_rules! select {
 /// Every row, to be checked.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// What became of a batch.
+/// The states of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Its entries wait, and nobody finds them.
@@ -48,13 +48,13 @@ pub struct Stage {
     pub(crate) id: i64,
     /// The key of its session.
     pub(crate) session: i64,
-    /// What the host keeps of it.
+    /// Its token, which the host keeps.
     pub token: String,
     /// The host's own name for it.
     pub fingerprint: String,
     /// A digest of its content.
     digest: i64,
-    /// What became of it.
+    /// Its state.
     pub state: State,
     /// How many entries were handed over.
     pub size: i64,
@@ -173,7 +173,7 @@ pub(crate) fn waiting(connection: &Connection, session: Option<i64>) -> Result<V
     Ok(stages)
 }
 
-/// What waits of a batch: the place of each in it, and the entry.
+/// The waiting entries of a batch, each with its place in it.
 pub(crate) fn entries(connection: &Connection, stage: &Stage) -> Result<Vec<(usize, NewEntry)>> {
     let found = staged::of(connection, stage.id)?;
     if i64::try_from(found.len()).is_ok_and(|found| found == stage.held) {

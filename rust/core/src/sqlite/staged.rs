@@ -32,7 +32,7 @@ pub struct StagedEntry {
     /// The key of its batch.
     pub(crate) stage: i64,
     pub(super) place: i64,
-    /// What was handed over.
+    /// The entry.
     pub entry: NewEntry,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn insert(
     Ok(held)
 }
 
-/// What waits of the batch with that key, in its order.
+/// The waiting entries of the batch with that key, in its order.
 pub(super) fn of(connection: &Connection, stage: i64) -> Result<Vec<StagedEntry>> {
     let mut statement = connection.prepare_cached(select!("WHERE stage = ?1 ORDER BY place"))?;
     let mut rows = statement.query([stage])?;

@@ -83,7 +83,7 @@ fn look(log: &Path) -> std::io::Result<Option<Damage>> {
     Ok(None)
 }
 
-/// What a log says of itself.
+/// The header of a log.
 struct Header {
     big_endian: bool,
     page: usize,
@@ -128,7 +128,7 @@ impl Header {
     }
 }
 
-/// What of a frame the next one is judged by.
+/// The running checksum after a frame, from which the next frame's follows.
 #[derive(Default)]
 struct Seen {
     sum: [u32; 2],

@@ -1,4 +1,4 @@
-//! What is read of messages in Python: their outline, and the text that a summariser reads.
+//! Readings of messages of Python: their outline, and the text for a summariser.
 
 mod history;
 mod render;

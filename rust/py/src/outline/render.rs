@@ -1,4 +1,4 @@
-//! What a summariser reads of messages, as far as the core reads them.
+//! The text of messages for a summariser, as far as the core reads them.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
