@@ -112,19 +112,26 @@ class Pages:
         view = request.query_params.get("view")
         if view is not None:
             n = None if view == "now" else _number(request, "view", 0)
-            shown = view_page(session, n)
+            shown = view_page(log, n, start := _number(request, "start", 0), start + PAGE)
             return self._of(
-                request, "view.html", session_id, page="log", shown=shown, view=n, records=records
+                request,
+                "view.html",
+                session_id,
+                page="log",
+                shown=shown,
+                view=n,
+                step=PAGE,
+                records=records,
             )
         end = log.state().next_seq
         start = _number(request, "start", max(0, (end - 1) // PAGE * PAGE))
         start = min(start, max(0, end - 1))
-        shown = log_page(log, start, start + PAGE)
+        messages = log_page(log, start, start + PAGE)
         return self._of(
             request,
             "log.html",
             session_id,
-            shown=shown,
+            shown=messages,
             start=start,
             end=end,
             step=PAGE,

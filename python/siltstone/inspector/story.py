@@ -59,7 +59,7 @@ def story(
     """The story of a session."""
     session = subject.session(session_id)
     log = subject.store.open_log(session_id)
-    turns, marks = told(log)
+    turns, marks = subject.kept(session_id, "turns", log.version(), lambda: told(log))
     learned = session.context_window
     rule = tokens.rule(RULE)
     view = read_history(session.history())

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Self
+from typing import Self, TypeVar, cast
 
 from siltstone.errors import SiltstoneError
 from siltstone.figures.reading import all_sessions, require_session
@@ -16,6 +16,7 @@ from siltstone.session import Session
 
 __all__ = ["Subject"]
 
+T = TypeVar("T")
 _MOST = 8  #: sessions that are held open
 
 
@@ -33,6 +34,7 @@ class Subject:
         self.store = open_store(True)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._infos: dict[str, SessionInfo] = {}
+        self._kept: OrderedDict[tuple[str, str], tuple[object, object]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -63,6 +65,19 @@ class Subject:
         if held is not None:
             with suppress(SiltstoneError):
                 held.close()
+
+    def kept(self, session_id: str, what: str, version: object, make: Callable[[], T]) -> T:
+        """What *make* gives, as long as the session is at *version*."""
+        with self._lock:
+            known = self._kept.get((session_id, what))
+        if known is not None and known[0] == version:
+            return cast("T", known[1])
+        made = make()
+        with self._lock:
+            self._kept[session_id, what] = (version, made)
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+        return made
 
     def info(self, session_id: str) -> SessionInfo | None:
         """What the list of sessions tells of one."""

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from siltstone.errors import SiltstoneError, StoreCorruptError
+from siltstone.errors import ConfigError, SiltstoneError, StoreCorruptError
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
-from siltstone.messages import Message, Part, decode, read_history, summary_level
-from siltstone.session import Session
+from siltstone.messages import Message, Part, decode, summary_level
+from siltstone.session.branches import UNDO
 from siltstone.session.clock import CompactionClock
-from siltstone.session.rows import message_of
+from siltstone.session.rows import derived_item, message_of
 from siltstone.values import dataclass, replace
 
-__all__ = ["PAGE", "Places", "Shown", "ShownPart", "log_page", "one_message", "places", "shown", "view_page"]
+__all__ = [
+    "PAGE",
+    "Places",
+    "Shown",
+    "ShownPart",
+    "ViewPage",
+    "log_page",
+    "one_message",
+    "places",
+    "shown",
+    "view_page",
+]
 
 PAGE = 100  #: messages of a page
 SHORT = 700  #: characters of a text that are shown before it is unfolded
@@ -90,6 +101,15 @@ class Shown:
     level: int = 0
     covers: tuple[tuple[int, int], ...] = ()
     damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPage:
+    """A part of a view: its messages, how many the view has, and where the part begins."""
+
+    messages: tuple[Shown, ...]
+    length: int
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +224,52 @@ def one_message(log: SessionLog, seq: int) -> tuple[Shown, str] | None:
     return _located(of_row(row, len(row.raw)), known), raw
 
 
-def view_page(session: Session, n: int | None, most: int = MOST) -> list[Shown]:
-    """The view that the *n*-th compaction left; None for the view as it is now."""
-    raws = session.history() if n is None else session.view_at(n)
-    return [shown(message, most) for message in read_history(raws)]
+def view_page(log: SessionLog, n: int | None, start: int, end: int, most: int = MOST) -> ViewPage:
+    """A part of the view that the *n*-th compaction left; for 0 of the history that the first one read.
+
+    Args:
+        log: The log of the session.
+        n: Which view, as ``Session.view_at`` counts them; None for the view as it is now.
+        start: The first message of the part, by its place in the view.
+        end: One past its last.
+        most: Characters of a text at most.
+
+    Raises:
+        ConfigError: there is no such view.
+    """
+    state = log.state()
+    led = (
+        [] if state.head is None else [row for row in _line(log, state.head) if row.compaction.reason != UNDO]
+    )
+    if n is not None and n > len(led):
+        raise ConfigError(
+            f"the session has {len(led)} views that a compaction left, not {n}", field="view", value=n
+        )
+    if n is None:
+        head = None if state.head is None else state.head.compaction
+        pieces = [] if head is None else [*head.view]
+        pieces.append((0 if head is None else head.next_seq, state.next_seq))
+    elif n == 0:
+        pieces = [(0, led[0].compaction.next_seq if led else state.next_seq)]
+    else:
+        pieces = [*led[n - 1].compaction.view]
+    places_of = [place for piece in pieces for place in _places(piece)]
+    known = places(log)
+    found = [_located(each, known) for place in places_of[start:end] for each in _at(log, place, most)]
+    return ViewPage(tuple(found), len(places_of), start)
+
+
+def _places(piece: object) -> Iterable[int]:
+    """The messages of a piece of a view by their numbers; a derived text by minus its id."""
+    if isinstance(piece, tuple):
+        return range(*piece)
+    return (-piece,) if isinstance(piece, int) else ()
+
+
+def _at(log: SessionLog, place: int, most: int) -> Iterable[Shown]:
+    if place >= 0:
+        return _rows(log, place, place + 1, most)
+    return [shown(derived_item(each), most) for each in log.derived([-place])]
 
 
 def shown(message: Message, most: int = MOST) -> Shown:
