@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
@@ -23,6 +23,7 @@ __all__ = [
     "SessionVersion",
     "UndoReceipt",
     "ViewItem",
+    "ancestors",
 ]
 
 
@@ -353,3 +354,11 @@ class SessionLog(Protocol):
 
         A session that was copied keeps that of the store it came from.
         """
+
+
+def ancestors(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:
+    """*head* and the rows that led to it, the newest first, each read when it is asked for."""
+    row = head
+    while row is not None:
+        yield row
+        row = None if row.parent is None else log.compaction(row.parent)

@@ -12,9 +12,9 @@ the one that is undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, ViewItem
+from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, ViewItem, ancestors
 from siltstone.session.loading import shown, with_live_objects
 from siltstone.session.range_set import RangeSet, common, minus, union, within
 from siltstone.session.state import SessionState
@@ -53,7 +53,7 @@ def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
     """The step to a view of *retained*, what a host's list and the session have in common."""
     withdrawn: list[CompactionRow] = []
     base: NewCompaction | None = None
-    for row in _chain(log, state.head):
+    for row in ancestors(log, state.head):
         if not minus(stood_for(log, row.compaction), retained):
             base = row.compaction
             break
@@ -64,7 +64,7 @@ def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
 def undo(log: SessionLog, state: SessionState) -> Step | None:
     """The step back over the last compaction or branch; None where there is none."""
     gone: list[CompactionRow] = []
-    for row in _chain(log, state.head):
+    for row in ancestors(log, state.head):
         gone.append(row)
         if row.compaction.reason != UNDO:
             break
@@ -110,14 +110,6 @@ def row_of(
 def live(view: View, items: Sequence[Item]) -> list[Item]:
     """*items* with the caller's own objects, as far as *view* has them."""
     return with_live_objects(view.items(), items)
-
-
-def _chain(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:
-    """The rows that led to the current view, the newest first, each read when it is asked for."""
-    row = head
-    while row is not None:
-        yield row
-        row = None if row.parent is None else log.compaction(row.parent)
 
 
 def stood_for(log: SessionLog, row: NewCompaction) -> RangeSet:

@@ -38,6 +38,7 @@ from siltstone.memory.log import (
     NewMessage,
     NewRef,
     SessionLog,
+    ancestors,
 )
 from siltstone.messages.json_text import dump
 from siltstone.session.range_set import RangeSet, minus, union
@@ -101,7 +102,7 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
             yield Record("message", session_id, body)
     told: set[int] = set()
     before: RangeSet = ()
-    for compaction in _line(log, state.head):
+    for compaction in reversed(list(ancestors(log, state.head))):
         yield Record("compaction", session_id, _compaction_body(log, compaction))
         covers = union(compaction.compaction.covers)
         for span in minus(covers, before):
@@ -367,15 +368,6 @@ class _SessionImport:
 
 
 _PLAIN: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("covers", "view", "derived"))
-
-
-def _line(log: SessionLog, head: CompactionRow | None) -> list[CompactionRow]:
-    """The rows that led to the current view, oldest first."""
-    line: list[CompactionRow] = []
-    while head is not None:
-        line.append(head)
-        head = None if head.parent is None else log.compaction(head.parent)
-    return line[::-1]
 
 
 def _compaction_body(log: SessionLog, row: CompactionRow) -> dict[str, Any]:

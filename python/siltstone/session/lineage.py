@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 
 from siltstone.compaction.base import State
-from siltstone.memory.log import CompactionRow, SessionLog
+from siltstone.memory.log import CompactionRow, SessionLog, ancestors
 from siltstone.messages import Message
 from siltstone.session import rows
 
@@ -34,7 +34,7 @@ class PolicyLine:
             return None
         known_id, known = self._states.get(policy, (None, None))
         found: State | None = None
-        for row in _line(self._log, head):
+        for row in ancestors(self._log, head):
             if row.compaction_id == known_id:
                 found = known
                 break
@@ -85,7 +85,7 @@ def written(log: SessionLog, policy: str, head: CompactionRow | None) -> Iterato
 
     Those that were forgotten are left out. A row is read when somebody asks for what it brought.
     """
-    for row in _line(log, head):
+    for row in ancestors(log, head):
         if row.compaction.policy == policy:
             yield from reversed(_summaries(log, row))
 
@@ -96,7 +96,7 @@ def written_by_run(
     """The state and the summaries of each compaction by *policy* on the line of *head*, oldest first."""
     found = [
         (json.loads(row.compaction.state) if row.compaction.state else None, _summaries(log, row))
-        for row in _line(log, head)
+        for row in ancestors(log, head)
         if row.compaction.policy == policy
     ]
     return found[::-1]
@@ -106,10 +106,3 @@ def _summaries(log: SessionLog, row: CompactionRow) -> list[Message]:
     """The summaries that *row* brought, in order, but for those that were forgotten."""
     found = log.derived(row.derived_ids)
     return [rows.derived_item(each) for each in found if each.kind == "summary" and not each.redacted]
-
-
-def _line(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:
-    row = head
-    while row is not None:
-        yield row
-        row = None if row.parent is None else log.compaction(row.parent)
