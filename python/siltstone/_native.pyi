@@ -29,7 +29,7 @@ __all__ = [
     "HashedTfIndex",
     "Hit",
     "Hnsw",
-    "KnownTexts",
+    "KnownMessages",
     "Leaving",
     "LogRow",
     "LogState",
@@ -149,10 +149,14 @@ def condense(text: str, earlier: list[tuple[str, str]]) -> str:
     """
 
 @final
-class KnownTexts:
-    """The terms of the texts that were asked about last, 32 MB at most. Safe to use from many threads."""
+class KnownMessages:
+    """What was read of the messages of the last list, 32 MB of terms at most. Safe to use from many threads.
 
-    def __new__(cls) -> KnownTexts: ...
+    A message is known by the texts and numbers that it is made of, which are held: one that was changed in
+    its place is another one.
+    """
+
+    def __new__(cls) -> KnownMessages: ...
 
 @final
 class Loose:
@@ -182,7 +186,7 @@ class Loose:
     def texts(self) -> list[str]:
         """What each group says that says anything, the one that begins first before the others."""
 
-    def by_relevance(self, query: str, k1: float, b: float, known: KnownTexts | None) -> Leaving:
+    def by_relevance(self, query: str, k1: float, b: float) -> Leaving:
         """Ordered by BM25 of their texts, as those of :func:`bm25_scores`: the lowest score leaves first.
 
         The oldest of equal scores is the first; those without a text come last, by time.
@@ -191,7 +195,6 @@ class Loose:
             query: What they are measured by.
             k1: As in :func:`bm25_scores`.
             b: As in :func:`bm25_scores`.
-            known: What is known of texts, and will be.
 
         Raises:
             ConfigError: *k1* or *b* is out of its bounds.
@@ -208,16 +211,32 @@ class Loose:
 class Leaving:
     """Groups in the order in which they leave."""
 
-    def until(self, sums: Sequence[int], most: int, spared: int | None) -> tuple[list[int], int]:
+    @staticmethod
+    def of_known(
+        known: KnownMessages,
+        outline: Outline,
+        raws: list[Any],
+        fixed: list[int],
+        shown: Callable[[int], str],
+        held: tuple[str, Callable[[int], bool]],
+        query: str,
+        k1: float,
+        b: float,
+    ) -> Leaving:
+        """As :meth:`Loose.by_relevance` of a :class:`Loose` of the same; nothing known is read again."""
+
+    def until(
+        self, units: tuple[str, list[int]] | list[int], most: int, spared: int | None
+    ) -> tuple[list[int], int]:
         """The positions that leave until *most* units are left, ascending, and the units that are left.
 
         Args:
-            sums: The units of the first 0, 1, 2 … messages.
+            units: The units of the first 0, 1, 2 … messages; or what :meth:`Outline.sums` is asked for them.
             most: The most units that may be left; below 0 all leave.
             spared: The position of a message whose group stays.
 
         Raises:
-            ValueError: *sums* is not of this history.
+            ValueError: *units* are not of this history.
         """
 
 def parted(raws: list[Any], gone: list[int]) -> tuple[list[Any], list[Any]]:
@@ -314,6 +333,8 @@ class Outline:
             the tool's name.
         opens_turn: Called with the position of each message that the core reads and in which a user's
             words stand beside results: whether they open a turn.
+        known: What was read of another list, and will be of this one; nothing known is read again. The two
+            functions have to answer as they did.
     """
 
     def __new__(
@@ -323,6 +344,7 @@ class Outline:
             [int], tuple[str, str, bool, bool, bool, int, list[tuple[str, str | None, str | None]]]
         ],
         opens_turn: Callable[[int], bool],
+        known: KnownMessages | None = None,
     ) -> Outline: ...
     def __len__(self) -> int: ...
     # Positions, ascending: of the messages that were left to Python, that carry rules, that are summaries,
@@ -366,6 +388,13 @@ class Outline:
 
         Raises:
             ValueError: *measure* is none of these, or *odd* has another length.
+        """
+
+    def total(self, measure: str, odd: list[int]) -> int:
+        """The last of :meth:`sums`.
+
+        Raises:
+            ValueError: as there.
         """
 
 def begins_alike(values: list[Any], objects: list[Any], digests: bytes | None = None) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,15 +109,27 @@ LEGACY = (
 
 @BOTH
 @pytest.mark.parametrize("pair", [tuple(exchange("t", "r")), ANTHROPIC, RESPONSES, LEGACY])
-@pytest.mark.parametrize("relevant", [0, 1])
-def test_oc_06_calls_and_results_leave_together(config: SmartTrimConfig, pair: Any, relevant: int):
-    raws = [*pair, *talk(8), *exchange("last", "out"), user("weather again")]
-    result = smart_trim(raws, 1, config)
-    stays = kept(result, raws)
-    assert 0 not in stays
-    assert 1 not in stays
-    assert broken_tool_groups(list(result.retained)) == 0
-    assert relevant in (0, 1)
+@pytest.mark.parametrize("relevant", ["call", "result"])
+def test_oc_06_calls_and_results_leave_together(config: SmartTrimConfig, pair: Any, relevant: str):
+    """Whichever of the two the question asks for, and however much has to leave."""
+    call, result = copy.deepcopy(pair)
+    if relevant == "call":
+        text = json.dumps(call).replace("src/t.py", "kettle").replace('"{}"', '"{\\"q\\": \\"kettle\\"}"')
+        call = json.loads(text.replace('"input": {}', '"input": {"q": "kettle"}'))
+        assert "kettle" in json.dumps(call)
+    else:
+        result = json.loads(json.dumps(result).replace('"r"', '"kettle"'))
+    raws = [*talk(1), call, result, *talk(8), *exchange("last", "out"), user("And now?")]
+    config, pairs = replace(config, query="Where is the kettle?"), set()
+    for limit in range(1, tokens(raws, config), 7):
+        trimmed = smart_trim(raws, limit, config)
+        stays = kept(trimmed, raws)
+        assert (1 in stays) == (2 in stays)
+        assert broken_tool_groups(list(trimmed.retained)) == 0
+        pairs.add(1 in stays)
+        if 1 not in stays:
+            assert {0, 3, 4, 5, 6}.isdisjoint(stays), "what has none of the question's words left before"
+    assert pairs == {True, False}
 
 
 @BOTH
@@ -139,8 +153,6 @@ def test_oc_08_an_empty_list(config: SmartTrimConfig):
 def test_oc_09_a_second_trim_finds_nothing_to_do(
     config: SmartTrimConfig, count: int, limit: int, recent: int
 ):
-    from dataclasses import replace
-
     config = replace(config, protected_recent=recent)
     raws = talk(count, "alpha", 5)
     once = smart_trim(raws, limit, config)
@@ -227,6 +239,8 @@ def test_oc_19_a_query_under_three_characters_skips_the_trim(config: SmartTrimCo
     result = smart_trim(raws, 1, config)
     assert not result.did_trim
     assert result.reason == "query_too_short"
+    longer = [*raws[:-1], user("abc")]
+    assert smart_trim(longer, 1, config).did_trim, "three characters are enough"
     outcome = Play(SmartTrim(), window=16_000)
     outcome.append(*(assistant(filler(900)) for _ in range(60)), user(query))
     assert isinstance(outcome.boundary(), Skipped)
@@ -246,6 +260,7 @@ def test_oc_70_the_safe_limit(window: int, limit: int):
 def test_oc_70_a_share_gives_the_reserve_and_an_explicit_reserve_wins():
     assert SmartTrimConfig(max_history_share=0.7).safe_limit(16_000) == 16_000 - 4_800 - 1_600
     assert SmartTrimConfig(max_history_share=0.7, reserve_tokens=100).safe_limit(16_000) == 14_300
+    assert SmartTrimConfig().safe_limit(4_445) == 1, "4,445 less 4,000 and 444"
 
 
 @pytest.mark.parametrize("window", [4_000, 4_444])

@@ -122,6 +122,7 @@ def test_ru_08_a_pinned_message_survives_and_fewer_than_3_move():
     session.pins = {1}
     outcome = session.compact()
     assert isinstance(outcome, Compacted)
+    assert outcome.covers == ((0, 1), (2, 3))
     assert shown(session.view) == ["S", "1", "3", "4", "5"]
 
 

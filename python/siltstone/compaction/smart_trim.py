@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
@@ -14,7 +15,7 @@ from siltstone.documented import bm25, tokens
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history
-from siltstone.messages.outline import KnownTexts, Leaving, Loose, parted
+from siltstone.messages.outline import KnownMessages, Leaving, Loose, parted
 from siltstone.tokens import TokenRule, rule
 from siltstone.values import dataclass, replace
 
@@ -59,14 +60,14 @@ class SmartTrim:
     A second trim finds nothing to do. What is protected may still be over the limit: then it is for
     another policy, or for the emergency net.
 
-    The hashes of the words that it was shown last are kept, 32 MB of them at most: the next trim of the same
-    conversation reads what is new.
+    What it has read of the messages that it was shown last is kept, beside their texts: the next trim of the
+    same conversation reads what is new, or was changed. It is 32 MB of hashes of words at most.
     """
 
     def __init__(self, config: SmartTrimConfig | None = None) -> None:
         self.config = config or SmartTrimConfig()
         self._token_rule = rule(self.config.estimator)
-        self._known = KnownTexts()
+        self._known = KnownMessages()
 
     def __reduce__(self) -> tuple[type[SmartTrim], tuple[SmartTrimConfig]]:
         return type(self), (self.config,)
@@ -160,12 +161,12 @@ class SmartTrim:
     def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
         """Trims a list of *messages* to *safe_limit* tokens, without a session. It is not changed.
 
-        As ``smart_trim``; in a list that has grown since the last call, what is new is read alone.
+        As ``smart_trim``; of a list that has grown since the last call, what is new or changed is read alone.
 
         Raises:
             InvalidMessageError: one of *messages* is not a message.
         """
-        read = History(messages)
+        read = History(messages, known=self._known)
         run = _Trim(read, self.config, self._token_rule, safe_limit, Trigger("manual"), self._known)
         return run.trimmed(messages)
 
@@ -218,22 +219,22 @@ class _Trim:
         token_rule: TokenRule,
         limit: int,
         trigger: Trigger,
-        known: KnownTexts | None,
+        known: KnownMessages | None,
     ) -> None:
         self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
         self._trigger, self._known = trigger, known
-        self._sums = read.sums(token_rule)
+        self._units = read.units(token_rule)
 
     @property
     def tokens(self) -> int:
         """The whole history."""
-        return self._rule.tokens(self._sums[-1])
+        return self._rule.tokens(self._units)
 
     def reason(self) -> str:
         """Why nothing is to be trimmed; empty where something is."""
         if self.tokens <= self._limit:
             return "within_limit"
-        if len(self._query().strip()) < self._config.shortest_query:
+        if len(self._query.strip()) < self._config.shortest_query:
             return "query_too_short"
         return ""
 
@@ -265,21 +266,25 @@ class _Trim:
         """The groups that may leave, in the order in which they do: those without a text last."""
         read = self._read
         recalled = RECALLED[0], lambda at: _is_recalled(read.raws[at])
-        loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
+        about = read.outline, read.raws, list(self._protected()), self._rendered, recalled
         if self._config.documented:
-            return loose.by_scores(bm25(self._query(), [tokens(text) for text in loose.texts()]))
-        return loose.by_relevance(self._query(), _K1, _B, self._known)
+            loose = Loose(*about)
+            return loose.by_scores(bm25(self._query, [tokens(text) for text in loose.texts()]))
+        if self._known is None:
+            return Loose(*about).by_relevance(self._query, _K1, _B)
+        return Leaving.of_known(self._known, *about, self._query, _K1, _B)
 
     def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
         """The positions of as many as have to leave, ascending; and the tokens that are left.
 
         The group that has *spared* stays.
         """
-        units = range(self._sums[-1] + 1)
+        units = range(self._units + 1)
         most = bisect_right(units, target, key=self._rule.tokens) - 1
-        gone, left = ranked.until(self._sums, most, spared)
+        gone, left = ranked.until(self._read.units_of_each(self._rule), most, spared)
         return gone, self._rule.tokens(left)
 
+    @cached_property
     def _query(self) -> str:
         return recent_query(self._read) if self._config.query is None else self._config.query
 

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, overload
 
 from siltstone._native import (
-    KnownTexts,
+    KnownMessages,
     Leaving,
     Loose,
     Outline,
@@ -37,7 +37,7 @@ from siltstone.messages.turns import RequestRule, is_request, opens_turn
 
 __all__ = [
     "History",
-    "KnownTexts",
+    "KnownMessages",
     "Leaving",
     "Loose",
     "Measure",
@@ -53,6 +53,9 @@ Span: TypeAlias = tuple[int, int]
 """A half-open range of positions in a history."""
 
 TieRow: TypeAlias = tuple[str, str | None, str | None]
+CoreUnits: TypeAlias = tuple[str, list[int]]
+"""The name of a measure of the core, and the units of each message that it does not read."""
+
 LineRow: TypeAlias = tuple[str, str, bool, bool, bool, int, list[TieRow]]
 
 
@@ -77,6 +80,8 @@ class History(Sequence[Message]):
         raws: The caller's messages.
         first_seq: The number of the first.
         rule: Which text beside tool results is a request.
+        known: What was read of the list before, with the same rule: of what is in it as it was, nothing is
+            read again. It knows this one afterwards.
 
     Attributes:
         raws: The same, in a list of its own.
@@ -89,7 +94,12 @@ class History(Sequence[Message]):
     """
 
     def __init__(
-        self, raws: Iterable[RawMessage], *, first_seq: int = 0, rule: RequestRule = is_request
+        self,
+        raws: Iterable[RawMessage],
+        *,
+        first_seq: int = 0,
+        rule: RequestRule = is_request,
+        known: KnownMessages | None = None,
     ) -> None:
         self.raws: list[RawMessage] = list(raws)
         self.rule = rule
@@ -99,7 +109,7 @@ class History(Sequence[Message]):
         self._reader = SummaryReader(self.raws, self._numbers)
         self._numbered = 0  # positions that have their numbers
         self._runs: list[tuple[int, int]] = []  # the position where a run of numbers begins, and its first
-        self.outline = Outline(self.raws, self._describe, self._opens_turn)
+        self.outline = Outline(self.raws, self._describe, self._opens_turn, known)
         self._number(len(self.raws))
 
     @classmethod
@@ -159,18 +169,28 @@ class History(Sequence[Message]):
         known = self._sums.get(id(rule))
         if known is not None:
             return known[1]
-        sums: Sequence[int]
-        if rule.measure is None:
-            sums = list(accumulate(map(rule.units, self), initial=0))
-        else:
-            odd = [rule.units(self._at(position)) for position in self.outline.odd]
-            sums = self.outline.sums(rule.measure, odd)
+        units = self.units_of_each(rule)
+        sums = self.outline.sums(*units) if isinstance(units, tuple) else units
         self._sums[id(rule)] = rule, sums
         return sums
 
     def units(self, rule: Measure) -> int:
         """All of it, by *rule*."""
-        return self.sums(rule)[-1]
+        known = self._sums.get(id(rule))
+        if known is not None:
+            return known[1][-1]
+        if rule.measure is None:
+            return self.sums(rule)[-1]
+        return self.outline.total(rule.measure, self._odd_units(rule))
+
+    def units_of_each(self, rule: Measure) -> CoreUnits | list[int]:
+        """What the core needs for the units of each message by *rule*: of a rule of one's own their sums."""
+        if rule.measure is None:
+            return list(accumulate(map(rule.units, self), initial=0))
+        return rule.measure, self._odd_units(rule)
+
+    def _odd_units(self, rule: Measure) -> list[int]:
+        return [rule.units(self._at(position)) for position in self.outline.odd]
 
     def positions_of(self, seqs: Iterable[int]) -> list[int]:
         """Where the messages with the numbers *seqs* stand, summaries left out."""

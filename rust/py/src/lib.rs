@@ -59,7 +59,7 @@ mod _native {
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]
     use crate::outline::{
-        KnownTexts, Leaving, Loose, Outline, parted, render_messages, rendered_tokens,
+        KnownMessages, Leaving, Loose, Outline, parted, render_messages, rendered_tokens,
     };
     #[pymodule_export]
     use crate::reading::{best_window, condense, matching_lines};

@@ -82,10 +82,11 @@ struct Date {
 }
 
 impl Analyser {
-    /// Adds the hashes of the terms of `text`, read as English, to `terms`, in order.
-    pub(super) fn read_all(&mut self, text: &str, terms: &mut Vec<u64>) {
-        self.read(text, terms);
+    /// Adds the hashes of the terms of `text`, read as English, to `terms`, in order; whether they say something.
+    pub(super) fn read_all(&mut self, text: &str, terms: &mut Vec<u64>) -> bool {
+        let says = self.read(text, terms);
         self.shrink_after(text);
+        says
     }
 
     /// Adds the hashes of the terms of `text`, in the language that it is of, to `terms`, in order, and those of
@@ -175,13 +176,16 @@ impl Analyser {
         &self.date.insert(date).terms
     }
 
-    fn read(&mut self, text: &str, terms: &mut Vec<u64>) {
+    /// Whether the text says something.
+    fn read(&mut self, text: &str, terms: &mut Vec<u64>) -> bool {
         let before = terms.len();
         self.find(Language::English, text, Found::new(terms, None, false));
-        if terms.len() == before {
-            // Nothing that says anything: then what says nothing is a term as well.
+        let says = terms.len() > before;
+        if !says {
+            // Then what says nothing is a term as well.
             self.find(Language::English, text, Found::new(terms, None, true));
         }
+        says
     }
 
     /// Gives back what a text took that was much longer than others are.

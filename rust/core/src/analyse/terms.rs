@@ -85,13 +85,15 @@ pub fn alternatives(text: &str, languages: Languages) -> Vec<Alternatives> {
 #[must_use]
 pub fn terms(text: &str) -> Vec<u64> {
     let mut found = Vec::new();
-    terms_into(text, &mut found);
+    let _ = terms_into(text, &mut found);
     found
 }
 
 /// Adds the hashes of the terms of `text` to `found`, in order: for those who read many texts.
-pub fn terms_into(text: &str, found: &mut Vec<u64>) {
-    with_kept(|analyser| analyser.read_all(text, found));
+///
+/// Whether they say something: where none does, they are those that say nothing.
+pub fn terms_into(text: &str, found: &mut Vec<u64>) -> bool {
+    with_kept(|analyser| analyser.read_all(text, found))
 }
 
 /// What `read` makes of the hashes of the terms of `text`, in ascending order: for those who count them.

@@ -25,7 +25,7 @@ mod speakers;
 mod terms;
 
 pub use index::Bm25Index;
-pub use known::KnownTexts;
+pub use known::KnownTerms;
 pub use lexical::LexicalIndex;
 pub use neighbours::{Neighbor, Why};
 pub use once::scores;

@@ -17,6 +17,9 @@ const WORTH_A_THREAD: usize = 256 * 1024;
 /// Threads at most: more of them wait for memory.
 const MOST_THREADS: usize = 8;
 
+/// Terms that are looked at together.
+const AT_ONCE: usize = 32;
+
 /// How telling each of `texts` is of `query`, 0 to 1: what an index of these texts would score them.
 ///
 /// Each text is read once, and of its terms those alone are kept that the query has, so it takes a fraction
@@ -40,7 +43,7 @@ where
         for text in texts {
             terms.clear();
             analyse::terms_into(text, &mut terms);
-            tally.add(&terms);
+            tally.add([&*terms]);
         }
         tally
     });
@@ -119,12 +122,24 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds a text by its terms.
-    pub(super) fn add(&mut self, terms: &[u64]) {
+    /// Adds a text by its terms, in pieces.
+    pub(super) fn add<'t>(&mut self, pieces: impl IntoIterator<Item = &'t [u64]>) {
         let Sought { hint, places } = self.sought;
         self.met.clear();
-        let may_be = terms.iter().filter(|&&term| hint.has(term));
-        self.met.extend(may_be.filter_map(|term| places.get(term)));
+        let mut length = 0;
+        for terms in pieces {
+            for some in terms.chunks(AT_ONCE) {
+                // Written whether it may be one or not, which nobody can guess.
+                let (mut likely, mut count) = ([0; AT_ONCE], 0);
+                for &term in some {
+                    likely[count % AT_ONCE] = term;
+                    count += usize::from(hint.has(term));
+                }
+                let met = likely[..count].iter();
+                self.met.extend(met.filter_map(|term| places.get(term)));
+            }
+            length += terms.len() as u64;
+        }
         self.met.sort_unstable();
         for run in self.met.chunk_by(|one, other| one == other) {
             self.df[run[0] as usize] += 1;
@@ -132,7 +147,7 @@ impl<'a> Tally<'a> {
             self.counts.push((run[0], tf));
         }
         self.ends.push(self.counts.len());
-        self.lengths.push(terms.len() as u64);
+        self.lengths.push(length);
     }
 
     /// The length and the counts of each text.

@@ -141,7 +141,7 @@ impl Groups {
         positions.filter(is_loose).map(|(at, _)| at).collect()
     }
 
-    pub(super) fn members(&self, root: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn members(&self, root: usize) -> impl Iterator<Item = usize> + Clone {
         std::iter::successors(Some(root), |&position| {
             Some(self.next[position]).filter(|&next| next != NONE)
         })

@@ -1,9 +1,11 @@
 //! A history in outline: who speaks, what belongs together, and how large each message is.
 
+use std::mem;
+
 use super::groups::Groups;
 use super::keys::Keys;
 use super::lines::{Line, Lines, Tie};
-use super::measure::{Measure, Units, measured};
+use super::measure::{Measure, Measured, Units, measured};
 use super::turns::{Turn, Turns};
 use super::value::Value;
 
@@ -32,6 +34,75 @@ pub trait Other {
     fn opens_turn(&mut self, position: usize) -> Result<bool, Self::Error>;
 }
 
+/// An outline in the making: messages are added in their order.
+#[derive(Debug, Default)]
+pub struct Sketch {
+    lines: Lines,
+    units: Vec<Units>,
+    others: Vec<usize>,
+    /// Those of the message at hand; kept for their capacity.
+    ties: Vec<Tie>,
+}
+
+impl Sketch {
+    /// Room for `count` messages.
+    #[must_use]
+    pub fn with_capacity(count: usize) -> Self {
+        Self {
+            lines: Lines::with_capacity(count),
+            units: Vec::with_capacity(count),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a message; `other` tells what this reader does not read. `None`: it was asked.
+    ///
+    /// # Errors
+    ///
+    /// Those of `other`.
+    pub fn add<V: Value, O: Other>(
+        &mut self,
+        message: &V,
+        keys: &mut Keys,
+        other: &mut O,
+    ) -> Result<Option<(Measured, &[Tie])>, O::Error> {
+        let (position, mut ties) = (self.lines.len(), mem::take(&mut self.ties));
+        ties.clear();
+        let read = measured(message, keys, &mut ties);
+        let was_asked = read.is_none_or(|read| read.has_words_beside_results);
+        if let Some(mut read) = read {
+            if read.has_words_beside_results {
+                read.line.opens_turn = other.opens_turn(position)?;
+            }
+            self.push(&read, &ties);
+        } else {
+            ties.clear();
+            let line = other.describe(position, keys, &mut ties)?;
+            self.others.push(position);
+            self.lines.push(line, &ties);
+            self.units.push(Units::default());
+        }
+        self.ties = ties;
+        Ok(read.filter(|_| !was_asked).map(|read| (read, &*self.ties)))
+    }
+
+    /// Adds a message that was read before, with its ties.
+    pub fn push(&mut self, read: &Measured, ties: &[Tie]) {
+        self.lines.push(read.line, ties);
+        self.units.push(read.units);
+    }
+
+    /// The outline of what was added. `keys` is how many keys the ties have.
+    #[must_use]
+    pub fn outline(self, keys: usize) -> Outline {
+        Outline {
+            units: self.units,
+            others: self.others,
+            ..Outline::new(self.lines, keys)
+        }
+    }
+}
+
 /// A history in outline. Positions are those of its messages, from 0; a position beyond them has nothing.
 #[derive(Debug)]
 pub struct Outline {
@@ -52,31 +123,11 @@ impl Outline {
         messages: impl ExactSizeIterator<Item = Result<V, O::Error>>,
         other: &mut O,
     ) -> Result<Self, O::Error> {
-        let (mut lines, mut keys) = (Lines::with_capacity(messages.len()), Keys::default());
-        let (mut units, mut others) = (Vec::with_capacity(messages.len()), Vec::new());
-        let mut ties = Vec::new();
-        for (position, message) in messages.enumerate() {
-            ties.clear();
-            if let Some(mut read) = measured(&message?, &mut keys, &mut ties) {
-                if read.has_words_beside_results {
-                    read.line.opens_turn = other.opens_turn(position)?;
-                }
-                lines.push(read.line, &ties);
-                units.push(read.units);
-            } else {
-                ties.clear();
-                others.push(position);
-                let line = other.describe(position, &mut keys, &mut ties)?;
-                lines.push(line, &ties);
-                units.push(Units::default());
-            }
+        let (mut sketch, mut keys) = (Sketch::with_capacity(messages.len()), Keys::default());
+        for message in messages {
+            sketch.add(&message?, &mut keys, other)?;
         }
-        let outline = Self::new(lines, keys.count());
-        Ok(Self {
-            units,
-            others,
-            ..outline
-        })
+        Ok(sketch.outline(keys.count()))
     }
 
     /// The outline of `lines`, without sizes. `keys` is how many keys their ties have.
@@ -120,16 +171,29 @@ impl Outline {
     /// `others` has those of each message that the caller described.
     #[must_use]
     pub fn sums(&self, measure: Measure, others: &[usize]) -> Vec<usize> {
-        let mut given = self.others.iter().zip(others).peekable();
         let mut sums = Vec::with_capacity(self.units.len() + 1);
         let mut total = 0_usize;
         sums.push(total);
-        for (position, units) in self.units.iter().enumerate() {
-            let own = given.next_if(|&(&other, _)| other == position);
-            total = total.saturating_add(own.map_or_else(|| units.by(measure), |(_, &own)| own));
-            sums.push(total);
-        }
+        sums.extend(self.units(measure, others).map(|units| {
+            total = total.saturating_add(units);
+            total
+        }));
         sums
+    }
+
+    /// The last of [`sums`](Self::sums).
+    #[must_use]
+    pub fn total(&self, measure: Measure, others: &[usize]) -> usize {
+        self.units(measure, others).fold(0, usize::saturating_add)
+    }
+
+    /// The units of each message.
+    fn units(&self, measure: Measure, others: &[usize]) -> impl Iterator<Item = usize> {
+        let mut given = self.others.iter().zip(others).peekable();
+        self.units.iter().enumerate().map(move |(position, units)| {
+            let own = given.next_if(|&(&other, _)| other == position);
+            own.map_or_else(|| units.by(measure), |(_, &own)| own)
+        })
     }
 
     /// The messages.
@@ -175,7 +239,7 @@ impl Outline {
     }
 
     /// The positions of the group whose first message stands at `first`, ascending.
-    pub fn members(&self, first: usize) -> impl Iterator<Item = usize> {
+    pub fn members(&self, first: usize) -> impl Iterator<Item = usize> + Clone {
         self.groups.members(first)
     }
 

@@ -17,7 +17,7 @@ mod render;
 mod turns;
 mod value;
 
-pub use history::{Other, Outline};
+pub use history::{Other, Outline, Sketch};
 pub use keys::{Key, Keys};
 pub use lines::{Line, Lines, Provenance, Role, Tie};
 pub use measure::{Measure, Measured, Units, measured};

@@ -7,6 +7,7 @@ use siltstone_core::outline::{
     Keys, Line, Measure, Other, Outline as Inner, Provenance, Role, Tie,
 };
 
+use super::known::KnownMessages;
 use super::value::Plain;
 use crate::error::guard_attached;
 use crate::text::with_bytes;
@@ -29,64 +30,78 @@ type LineIn<'py> = (
 );
 
 #[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct Outline(pub(super) Inner);
+pub(crate) struct Outline {
+    pub(super) inner: Inner,
+    /// The state of a memory that its messages were read with; 0 for none.
+    pub(super) stamp: u64,
+}
 
 #[pymethods]
 impl Outline {
     #[new]
+    #[pyo3(signature = (raws, describe, opens_turn, known=None))]
     fn new(
         raws: &Bound<'_, PyList>,
         describe: &Bound<'_, PyAny>,
         opens_turn: &Bound<'_, PyAny>,
+        known: Option<&KnownMessages>,
     ) -> PyResult<Self> {
         guard_attached(raws.py(), || {
-            let messages = (0..raws.len()).map(|position| raws.get_item(position).map(Plain));
             let mut other = Described {
                 describe,
                 opens_turn,
             };
-            Inner::read(messages, &mut other).map(Self)
+            if let Some(known) = known {
+                let mut memory = known.take();
+                let inner = memory.outline(raws, &mut other)?;
+                let stamp = memory.stamp();
+                known.put(memory);
+                return Ok(Self { inner, stamp });
+            }
+            let messages = (0..raws.len()).map(|position| raws.get_item(position).map(Plain));
+            let inner = Inner::read(messages, &mut other)?;
+            Ok(Self { inner, stamp: 0 })
         })
     }
 
     fn __len__(&self) -> usize {
-        self.0.lines().len()
+        self.inner.lines().len()
     }
 
     #[getter]
     fn odd(&self) -> Vec<usize> {
-        self.0.others().to_vec()
+        self.inner.others().to_vec()
     }
 
     #[getter]
     fn rules(&self) -> Vec<usize> {
-        self.0.positions(|line| line.role.is_rule())
+        self.inner.positions(|line| line.role.is_rule())
     }
 
     #[getter]
     fn summaries(&self) -> Vec<usize> {
-        self.0
+        self.inner
             .positions(|line| line.provenance == Provenance::Summary)
     }
 
     #[getter]
     fn unoriginal(&self) -> Vec<usize> {
-        self.0
+        self.inner
             .positions(|line| line.provenance != Provenance::Original)
     }
 
     #[getter]
     fn requests(&self) -> Vec<usize> {
-        self.0.turns().iter().map(|turn| turn.request).collect()
+        self.inner.turns().iter().map(|turn| turn.request).collect()
     }
 
     #[getter]
     fn turn_count(&self) -> usize {
-        self.0.turns().len()
+        self.inner.turns().len()
     }
 
     fn turn(&self, number: usize) -> PyResult<(usize, usize, usize)> {
-        let turns = self.0.turns();
+        let turns = self.inner.turns();
         let turn = turns.get(number).ok_or_else(|| {
             let count = turns.len();
             PyValueError::new_err(format!("turn must be < {count}, got {number}"))
@@ -96,43 +111,76 @@ impl Outline {
 
     #[getter]
     fn in_flight(&self) -> bool {
-        self.0.in_flight()
+        self.inner.in_flight()
     }
 
     #[getter]
     fn pending(&self) -> Vec<usize> {
-        self.0.pending()
+        self.inner.pending()
     }
 
     fn group_ending_at(&self, position: usize) -> Option<Vec<usize>> {
-        self.0.group_ending_at(position)
+        self.inner.group_ending_at(position)
     }
 
     fn last_bound(&self) -> Vec<usize> {
-        self.0.last_bound()
+        self.inner.last_bound()
     }
 
     fn closed(&self, kept: Vec<usize>) -> Vec<(usize, usize)> {
-        self.0.closed(kept)
+        self.inner.closed(kept)
     }
 
     fn breaks(&self, spans: Vec<(usize, usize)>) -> Vec<usize> {
-        self.0.breaks(spans)
+        self.inner.breaks(spans)
     }
 
     fn parts(&self, start: usize, end: usize) -> usize {
-        self.0.parts(start, end)
+        self.inner.parts(start, end)
     }
 
     fn sums(&self, measure: &str, odd: Vec<usize>) -> PyResult<Vec<usize>> {
-        let (needed, given) = (self.0.others().len(), odd.len());
+        self.checked(measure, &odd)
+            .map(|measure| self.inner.sums(measure, &odd))
+    }
+
+    fn total(&self, measure: &str, odd: Vec<usize>) -> PyResult<usize> {
+        self.checked(measure, &odd)
+            .map(|measure| self.inner.total(measure, &odd))
+    }
+}
+
+impl Outline {
+    /// The measure of that name, where `odd` has the units that it does not know.
+    fn checked(&self, measure: &str, odd: &[usize]) -> PyResult<Measure> {
+        let (needed, given) = (self.inner.others().len(), odd.len());
         if given != needed {
             return Err(PyValueError::new_err(format!(
                 "odd must have a number for each of the {needed} odd messages, got {given}"
             )));
         }
-        Ok(self.0.sums(measure_in(measure)?, &odd))
+        measure_in(measure)
     }
+
+    /// The units of the first 0, 1, 2 … messages.
+    pub(super) fn sums_of(&self, units: UnitsIn) -> PyResult<Vec<usize>> {
+        let sums = match units {
+            UnitsIn::Measured(measure, odd) => self.sums(&measure, odd)?,
+            UnitsIn::Sums(sums) => sums,
+        };
+        if sums.len() == self.inner.lines().len() + 1 {
+            Ok(sums)
+        } else {
+            Err(PyValueError::new_err("units must be those of the outline"))
+        }
+    }
+}
+
+/// The units of messages: by a measure, those of odd messages given; or all of them, added up.
+#[derive(FromPyObject)]
+pub(super) enum UnitsIn {
+    Measured(String, Vec<usize>),
+    Sums(Vec<usize>),
 }
 
 /// Messages that are read in Python.

@@ -1,10 +1,12 @@
 //! Readings of messages of Python: their outline, and the text for a summariser.
 
 mod history;
+mod known;
 mod render;
 mod trim;
 mod value;
 
 pub(crate) use self::history::Outline;
+pub(crate) use self::known::KnownMessages;
 pub(crate) use self::render::{render_messages, rendered_tokens};
-pub(crate) use self::trim::{KnownTexts, Leaving, Loose, parted};
+pub(crate) use self::trim::{Leaving, Loose, parted};

@@ -1,30 +1,21 @@
 //! What may leave a history, and in which order: by how little it has to do with a question.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use siltstone_core::bm25::{Bm25Params, KnownTexts as Known, Query, scores};
-use siltstone_core::outline::{Field, Rendering};
+use siltstone_core::bm25::{Bm25Params, KnownTerms, Query, scores};
+use siltstone_core::outline::{Field, Outline as Inner, Rendering};
 
-use super::history::Outline;
-use super::value::{Plain, name};
+use super::history::{Outline, UnitsIn};
+use super::known::KnownMessages;
+use super::value::{Plain, is_space, name};
 use crate::error::{guard, guard_attached};
 use crate::text::{Text, exactly};
 
-/// The terms of texts that were asked about last; safe to use from many threads, one after the other.
-#[pyclass(frozen, module = "siltstone._native")]
-#[derive(Default)]
-pub(crate) struct KnownTexts(Mutex<Known>);
-
-#[pymethods]
-impl KnownTexts {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-}
+/// A text, and what is called with the position of each request that may begin with it: whether its group stays.
+type Held<'py> = (Text, Bound<'py, PyAny>);
 
 /// The groups of a history that may leave it, and what they say.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -45,34 +36,19 @@ impl Loose {
         raws: &Bound<'_, PyList>,
         fixed: Vec<usize>,
         shown: &Bound<'_, PyAny>,
-        held: (Text, Bound<'_, PyAny>),
+        held: Held<'_>,
     ) -> PyResult<Self> {
-        let (history, (opening, is_held)) = (&outline.get().0, held);
-        if raws.len() != history.lines().len() {
-            return Err(PyValueError::new_err("raws must be those of the outline"));
-        }
         guard_attached(raws.py(), || {
-            let groups = history.loose(fixed);
+            let history = &outline.get().inner;
+            let mut reader = Reader::of(outline, raws, shown)?;
+            let groups = reader.loose(history, fixed, &held)?;
             let mut loose = Self {
                 outline: outline.clone().unbind(),
                 speaking: Vec::with_capacity(groups.len()),
                 blank: Vec::new(),
                 texts: Vec::with_capacity(groups.len()),
             };
-            let mut reader = Reader::new(raws, shown);
-            let mut is_request = vec![false; raws.len()];
-            for turn in history.turns() {
-                is_request[turn.request] = true;
-            }
             for first in groups {
-                let mut requests = history.members(first).filter(|&at| is_request[at]);
-                let is_held = |at| -> PyResult<bool> {
-                    let may_be = reader.may_begin(at, &opening)?;
-                    Ok(may_be && is_held.call1((at,))?.extract()?)
-                };
-                if requests.try_fold(false, |held, at| is_held(at).map(|is| held | is))? {
-                    continue;
-                }
                 let text = reader.group(history.members(first))?;
                 if text.chars().all(is_space) {
                     loose.blank.push(first);
@@ -93,23 +69,10 @@ impl Loose {
         self.texts.iter().map(|text| &**text).collect()
     }
 
-    fn by_relevance(
-        &self,
-        py: Python<'_>,
-        query: Text,
-        k1: f64,
-        b: f64,
-        known: Option<&KnownTexts>,
-    ) -> PyResult<Leaving> {
+    fn by_relevance(&self, py: Python<'_>, query: Text, k1: f64, b: f64) -> PyResult<Leaving> {
         let scores = guard(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
-            Ok(match known {
-                Some(known) => {
-                    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-                    known.scores(&self.texts, &query, params)
-                }
-                None => scores(&self.texts, &query, params),
-            })
+            Ok(scores(&self.texts, &query, params))
         })?;
         Ok(self.leaving(py, &scores))
     }
@@ -126,16 +89,19 @@ impl Loose {
 }
 
 impl Loose {
-    /// The lowest score leaves first, the oldest of equal ones; what has no text leaves last.
     fn leaving(&self, py: Python<'_>, scores: &[f64]) -> Leaving {
-        let mut order: Vec<(f64, usize)> =
-            scores.iter().copied().zip(self.speaking.clone()).collect();
-        order.sort_unstable_by(|one, next| one.0.total_cmp(&next.0).then(one.1.cmp(&next.1)));
-        let order = order.into_iter().map(|(_, first)| first);
-        Leaving {
-            outline: self.outline.clone_ref(py),
-            order: order.chain(self.blank.iter().copied()).collect(),
-        }
+        Leaving::of(self.outline.bind(py), scores, &self.speaking, &self.blank)
+    }
+}
+
+/// A number that is in the order of all scores, as `total_cmp` has it.
+fn rank(score: f64) -> u64 {
+    let bits = score.to_bits();
+    let negative = bits >> (u64::BITS - 1) == 1;
+    if negative {
+        !bits
+    } else {
+        bits | 1 << (u64::BITS - 1)
     }
 }
 
@@ -146,20 +112,88 @@ pub(crate) struct Leaving {
     order: Vec<usize>,
 }
 
+impl Leaving {
+    /// The lowest of `scores`, which are those of `speaking`, leaves first, the oldest of equal ones; what has no
+    /// text leaves last.
+    fn of(
+        outline: &Bound<'_, Outline>,
+        scores: &[f64],
+        speaking: &[usize],
+        blank: &[usize],
+    ) -> Self {
+        let ranks = scores.iter().map(|&score| rank(score));
+        let mut order: Vec<(u64, usize)> = ranks.zip(speaking.iter().copied()).collect();
+        order.sort_unstable();
+        let order = order.into_iter().map(|(_, first)| first);
+        Self {
+            outline: outline.clone().unbind(),
+            order: order.chain(blank.iter().copied()).collect(),
+        }
+    }
+}
+
 #[pymethods]
 impl Leaving {
-    /// The positions that leave, ascending, and what is left in the units of `sums`.
+    /// As `Loose.by_relevance` orders the groups that may leave.
+    #[staticmethod]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of `Loose` and of its order"
+    )]
+    fn of_known(
+        known: &KnownMessages,
+        outline: &Bound<'_, Outline>,
+        raws: &Bound<'_, PyList>,
+        fixed: Vec<usize>,
+        shown: &Bound<'_, PyAny>,
+        held: Held<'_>,
+        query: Text,
+        k1: f64,
+        b: f64,
+    ) -> PyResult<Self> {
+        let (py, history, (opening, is_held)) = (raws.py(), &outline.get().inner, held);
+        let mut reader = Reader::of(outline, raws, shown)?;
+        let mut memory = known.take();
+        let groups = guard_attached(py, || {
+            if !memory.is_of(outline.get().stamp) {
+                memory.follow(raws)?;
+            }
+            let groups = history.loose(fixed);
+            let members = groups.iter().flat_map(|&first| history.members(first));
+            memory.learn(py, members, &opening, |at| {
+                Ok((reader.message(at)?, reader.may_begin(at, &opening)?))
+            })?;
+            let may_be = |at| Ok(memory.said(at).is_some_and(|said| said.may_be_held));
+            without_held(history, groups, &is_held, may_be)
+        })?;
+        let (scores, speaking, blank) = guard(py, || {
+            let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
+            let is_blank = |&first: &usize| {
+                let mut members = history.members(first);
+                members.all(|at| memory.said(at).is_none_or(|said| said.is_blank))
+            };
+            let (blank, speaking): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_blank);
+            let texts = speaking.iter().map(|&first| {
+                let said = history.members(first).filter_map(|at| memory.said(at));
+                said.map(|said| &said.terms)
+            });
+            let scores = KnownTerms::scores(texts, &query, params);
+            Ok((scores, speaking, blank))
+        })?;
+        known.put(memory);
+        Ok(Self::of(outline, &scores, &speaking, &blank))
+    }
+
+    /// The positions that leave, ascending, and what is left.
     fn until(
         &self,
         py: Python<'_>,
-        sums: Vec<usize>,
+        units: UnitsIn,
         most: i64,
         spared: Option<usize>,
     ) -> PyResult<(Vec<usize>, usize)> {
-        let history = &self.outline.get().0;
-        if sums.len() != history.lines().len() + 1 {
-            return Err(PyValueError::new_err("sums must be those of the outline"));
-        }
+        let outline = self.outline.get();
+        let (history, sums) = (&outline.inner, outline.sums_of(units)?);
         guard_attached(py, || {
             let most = usize::try_from(most).ok();
             let mut left = sums.last().copied().unwrap_or_default();
@@ -190,40 +224,66 @@ struct Reader<'a, 'py> {
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
-    fn new(raws: &'a Bound<'py, PyList>, shown: &'a Bound<'py, PyAny>) -> Self {
-        Self {
+    /// One of the messages of an outline.
+    fn of(
+        outline: &Bound<'py, Outline>,
+        raws: &'a Bound<'py, PyList>,
+        shown: &'a Bound<'py, PyAny>,
+    ) -> PyResult<Self> {
+        if raws.len() != outline.get().inner.lines().len() {
+            return Err(PyValueError::new_err("raws must be those of the outline"));
+        }
+        Ok(Self {
             raws,
             shown,
             rendering: Rendering::default(),
-        }
+        })
+    }
+
+    /// The groups that may leave, by their first positions: those without `fixed`, and without a request that is
+    /// held.
+    fn loose(
+        &self,
+        history: &Inner,
+        fixed: Vec<usize>,
+        (opening, is_held): &Held<'py>,
+    ) -> PyResult<Vec<usize>> {
+        let may_be = |at| self.may_begin(at, opening);
+        without_held(history, history.loose(fixed), is_held, may_be)
     }
 
     /// Whether a message begins with `opening`, as far as the core can tell.
     fn may_begin(&self, at: usize, opening: &str) -> PyResult<bool> {
         let said = plainly_said(&self.raws.get_item(at)?);
         let text = said.as_ref().and_then(|said| said.to_str().ok());
-        Ok(text.is_none_or(|text| text.trim_start_matches(is_space).starts_with(opening)))
+        Ok(text.is_none_or(|text| begins(text, opening)))
     }
 
     /// What the messages of a group say, each on lines of its own.
     fn group(&mut self, mut members: impl Iterator<Item = usize>) -> PyResult<Text> {
-        let Some(first) = members.next() else {
-            return Ok(Text::Repaired(String::new()));
+        let text = match members.next() {
+            Some(first) => self.message(first)?,
+            None => Text::Repaired(String::new()),
         };
-        let raw = self.raws.get_item(first)?;
-        if let Some(said) = plainly_said(&raw) {
-            return Text::from_py(&said); // such a message is a group of its own
+        let mut rest = members.peekable();
+        if rest.peek().is_none() {
+            return Ok(text); // most groups are one message
         }
-        let mut text = self.one(first, raw)?;
-        for at in members {
+        let mut text = String::from(text);
+        for at in rest {
             text.push('\n');
-            let raw = self.raws.get_item(at)?;
-            match plainly_said(&raw) {
-                Some(said) => text.push_str(&Text::from_py(&said)?),
-                None => text.push_str(&self.one(at, raw)?),
-            }
+            text.push_str(&self.message(at)?);
         }
         Ok(Text::Repaired(text))
+    }
+
+    /// What a message says.
+    fn message(&mut self, at: usize) -> PyResult<Text> {
+        let raw = self.raws.get_item(at)?;
+        match plainly_said(&raw) {
+            Some(said) => Text::from_py(&said),
+            None => self.one(at, raw).map(Text::Repaired),
+        }
     }
 
     /// What a message says without who says it.
@@ -252,9 +312,28 @@ fn plainly_said<'py>(raw: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
     exactly::<PyString>(&field(Field::Content)?).cloned()
 }
 
-/// Whether Python calls it space.
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '\u{1C}'..='\u{1F}')
+/// `groups` without those that have a request that `is_held` holds, of those that `may_be` held.
+fn without_held(
+    history: &Inner,
+    mut groups: Vec<usize>,
+    is_held: &Bound<'_, PyAny>,
+    may_be: impl Fn(usize) -> PyResult<bool>,
+) -> PyResult<Vec<usize>> {
+    let mut held = HashSet::new();
+    for request in history.turns().iter().map(|turn| turn.request) {
+        if may_be(request)? && is_held.call1((request,))?.extract()? {
+            held.insert(request);
+        }
+    }
+    if !held.is_empty() {
+        groups.retain(|&first| !history.members(first).any(|at| held.contains(&at)));
+    }
+    Ok(groups)
+}
+
+/// Whether a text begins with `opening`, space before it apart.
+fn begins(text: &str, opening: &str) -> bool {
+    text.trim_start_matches(is_space).starts_with(opening)
 }
 
 /// The messages that are not at one of `gone`, which ascend, and those that are.

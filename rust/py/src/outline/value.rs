@@ -133,6 +133,11 @@ pub(super) fn name(py: Python<'_>, field: Field) -> &Bound<'_, PyString> {
     names[field as usize].bind(py)
 }
 
+/// Whether Python calls it space.
+pub(super) fn is_space(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{1C}'..='\u{1F}')
+}
+
 /// `null`, `true`, `false`, a finite float or an int of 64 bits, as JSON.
 fn literal(value: &Bound<'_, PyAny>) -> Option<Cow<'static, str>> {
     if value.is_none() {
