@@ -84,6 +84,15 @@ def test_oc_44_overlap_is_jaccard_of_lower_cased_words() -> None:
         ("API on port 3000", "Metrics now on port 9090", "ADD"),
         ("API is written in Rust", "CLI is written in Rust", "ADD"),
         ("Use PostgreSQL for storage", "The cache is warmed at start", "ADD"),
+        # Three words of five are the same; two of four are not, and the subject is: it has changed.
+        ("granite basalt chalk marble", "granite basalt chalk flint", "NONE"),
+        ("granite basalt chalk", "granite basalt flint", "SUPERSEDE"),
+        # One word of four is near; one of five is not.
+        ("granite basalt", "granite chalk flint", "SUPERSEDE"),
+        ("granite basalt chalk", "granite marble slate", "ADD"),
+        # 33 characters are more than 1.2 times 27; 30 are not more than 1.2 times 25.
+        ("granite basalt chalk marble", "granite basalt chalk marble slate", "UPDATE"),
+        ("granite basalt chalk marl", "granite basalt chalk marl silt", "NONE"),
     ],
 )
 def test_oc_45_what_a_new_fact_does(old: str, new: str, action: str) -> None:
@@ -115,6 +124,18 @@ def test_oc_48_of_a_contradiction_inside_one_batch_the_later_fact_holds() -> Non
     learned = learn(store, [config("API runs on port 3000"), config("API runs on port 4000")])
     assert active(store) == ["API runs on port 4000"]
     assert (len(learned.added), len(learned.superseded)) == (2, 1)
+
+
+def test_oc_48_what_was_said_before_and_is_read_late_is_history_at_once() -> None:
+    store = store_of(config("API runs on port 4000", source_ranges=((8, 9),), created_at=2_000))
+    learned = learn(store, [config("API runs on port 3000", source_ranges=((2, 3), (7, 8)))])
+    assert active(store) == ["API runs on port 4000"]
+    assert (len(learned.added), len(learned.superseded)) == (1, 1)
+    late = next(fact for fact in store.facts() if fact.content == "API runs on port 3000")
+    assert late.superseded_at == 2_000
+    # A part of it was said after the known one: it is the change.
+    learn(store, [config("API runs on port 5000", source_ranges=((7, 9),))])
+    assert active(store) == ["API runs on port 5000"]
 
 
 def test_a_reversal_in_the_same_words_is_a_change() -> None:

@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siltstone.errors import InvalidEntryError
+from siltstone.knowledge.topics import entities_of, has_entity, named
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore, SimpleMemoryStore
+from siltstone.stores.tagged import Tags
 from storing import contents
 
 WORDS = ["silt", "river", "delta", "kettle", "slow"]
@@ -195,6 +197,28 @@ def test_a_rare_entity_is_found_behind_a_thousand_better_hits(tmp_path: Path) ->
             (hit,) = store.search("a", "silt river", 3, entity="person:Ann")
             assert hit.source_range == (1_500, 1_501)
             assert store.search("a", "silt river", 3, topic="payment") == []
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Dr. Ann", "Dr. Bo", "person:", ":", "$5", "Ann", "amount", " ", "silt"]), max_size=6
+    )
+)
+def test_a_text_has_the_entities_that_are_told_of_it_and_no_other(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    found = named(entities_of(text))
+    for wanted in (
+        "Ann",
+        "person:Ann",
+        "amount:$5",
+        "$5",
+        "person:",
+        ":",
+        "Dr. Ann",
+        "person:Bo",
+        "stock:Ann",
+    ):
+        assert Tags(None, wanted).are_of(text) == has_entity(found, wanted)
 
 
 def test_a_topic_is_one_of_the_table_and_an_explanation_names_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple, Self
 
 from siltstone.errors import InvalidEntryError
@@ -43,9 +44,12 @@ class Tags(NamedTuple):
         """Whether *text* has them."""
         from siltstone.knowledge.topics import entities_of, has_entity, named, topics_of
 
-        if self.topic is not None and self.topic not in topics_of(text):
-            return False
-        return self.entity is None or has_entity(named(entities_of(text)), self.entity)
+        if self.entity is not None:
+            name = self.entity.partition(":")[2] or self.entity
+            # An entity is a stretch of its text, so most texts need not be read for theirs.
+            if name not in text or not has_entity(named(entities_of(text)), self.entity):
+                return False
+        return self.topic is None or self.topic in topics_of(text)
 
     def first(self, find: Callable[[int], list[SearchHit]], most: int) -> list[SearchHit]:
         """The first *most* hits that have them, of those that *find* gives, which takes how many.
@@ -56,7 +60,7 @@ class Tags(NamedTuple):
         asked = max(LEAST, FIRST * most)
         while True:
             hits = find(asked)
-            kept = [hit for hit in hits if self.are_of(hit.content)]
-            if len(kept) >= most or len(hits) < asked:
-                return kept[:most]
+            kept = list(islice((hit for hit in hits if self.are_of(hit.content)), most))
+            if len(kept) == most or len(hits) < asked:
+                return kept
             asked *= MORE
