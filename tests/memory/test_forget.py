@@ -21,6 +21,8 @@ from siltstone.errors import (
     StoreConflictError,
 )
 from siltstone.memory import Entry, Store
+from siltstone.memory.database_log import DatabaseLog
+from siltstone.memory.log import LogRow
 from siltstone.messages import FORGOTTEN, broken_tool_groups, tombstone
 from siltstone.testing import ScriptedModel
 from storing import compaction, contents, database, elsewhere, entries, message
@@ -375,3 +377,19 @@ def test_a_tombstone_says_nothing_and_keeps_calls_and_results_together() -> None
     assert tombstone({"role": "assistant", "refusal": SECRET}) == {
         "role": "assistant", "content": FORGOTTEN,
     }  # fmt: skip
+
+
+def test_a_forget_reads_messages_that_stand_side_by_side_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary_log(store, "a").append([message() for _ in range(2_000)], expected_next=0, cadence="")
+    reads: list[int] = []
+    read = DatabaseLog.read
+
+    def counted(self: DatabaseLog, start: int, end: int) -> list[LogRow]:
+        reads.append(end - start)
+        return read(self, start, end)
+
+    monkeypatch.setattr(DatabaseLog, "read", counted)
+    assert store.forget(session_id="a", start=0, end=1_999, dry_run=True).messages == 1_999
+    assert len(reads) < 10

@@ -241,7 +241,8 @@ def _of_session(
         sources.update(range(start, min(end, length)))
     messages, digests, kept = _messages(log, length, sources, criteria)
     derived = log.derived([each for row in log.compactions() for each in row.derived_ids])
-    meant = {row.derived_id: _replacement(row, dict(messages)) for row in derived if criteria.summary(row)}
+    tombstones = dict(messages)
+    meant = {row.derived_id: _replacement(row, tombstones) for row in derived if criteria.summary(row)}
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
     # What a damaged entry says cannot be believed, so it may be what is meant.
     damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
@@ -256,7 +257,8 @@ def _of_session(
     ]
     expected = (len(digests), len(leaving) + len(dropped), len(replaced))
     known = [(seq, digest) for seq, digest in digests if digest]
-    known += [_digest_of(row, log.salt()) for row in replaced]
+    salt = log.salt() if replaced else b""
+    known += [_digest_of(row, salt) for row in replaced]
     kept_rows = (row for row in _rows(log, length if seqs else 0) if not _has((row.seq, row.seq + 1), seqs))
     title = request_among(kept_rows)
     target = Target(session_id, messages, ids[0], ids[1], list(meant.items()), digests=known, title=title)
@@ -304,8 +306,7 @@ def _messages(
     messages = [(seq, encode(held[seq])) for seq in sorted(chosen)]
     kept = {value for seq in chosen for _, value in identifiers(held[seq])} - set(names.values())
     salt, digests = log.salt(), list[tuple[int, bytes]]()
-    for seq, raw in messages:
-        (row,) = log.read(seq, seq + 1)
+    for row, (seq, raw) in zip(_read(log, sorted(chosen)), messages, strict=True):
         if row.provenance != "placeholder" or row.raw != raw:
             digests.append((seq, _digest(row, salt)))
     return messages, digests, {each for each in kept if criteria.text is None or criteria.text in each}
@@ -331,6 +332,15 @@ def _pages(store: Store, session_id: str) -> Iterator[Page]:
         page = store.entries(session_id, offset=offset, limit=_PAGE, expired=True)
         yield page
         offset = page.next_offset
+
+
+def _read(log: SessionLog, seqs: Sequence[int]) -> Iterator[LogRow]:
+    """The messages *seqs*, which ascend: those that stand side by side in one read."""
+    start = 0
+    for at in range(1, len(seqs) + 1):
+        if at == len(seqs) or seqs[at] != seqs[at - 1] + 1 or at - start == _PAGE:
+            yield from log.read(seqs[start], seqs[at - 1] + 1)
+            start = at
 
 
 def _rows(log: SessionLog, length: int) -> Iterator[LogRow]:
