@@ -92,6 +92,33 @@ def test_small_results_excluded_tools_and_skills_stay_and_so_does_what_saves_lit
     assert shorter([user("Go."), *call("a", ROWS)], Trigger("manual", keeps_substitutes=True)) == {}
 
 
+def test_the_bounds_of_what_is_touched_are_exact():
+    result = call("a", ROWS)
+    size = BLOCKS.count([read_message(result[1], 0)])
+    found = shorter([user("Go."), *result], least_tokens=size)
+    assert list(found) == [2]
+    assert shorter([user("Go."), *result], least_tokens=size + 1) == {}
+    left = BLOCKS.count([read_message(call("a", found[2])[1], 0)])
+    saved = (size - left) / size
+    assert shorter([user("Go."), *result], min_saving=saved) == found
+    assert shorter([user("Go."), *result], min_saving=saved + 0.001) == {}
+    twice = [user("Go."), *call("a", CODE), assistant("Seen."), *call("b", CODE)]
+    assert list(shorter(twice, seen_bytes=len(CODE))) == [5]
+    assert shorter(twice, seen_bytes=len(CODE) - 1) == {}
+
+
+def test_of_a_result_of_two_texts_the_one_that_has_no_structure_stays_as_it_is():
+    plain = " ".join(f"w{n * n * 7919 % 10007}" for n in range(150))
+    blocks = [{"type": "text", "text": ROWS}, {"type": "text", "text": plain}]
+    history, result = outcome([user("Go."), *call("a", blocks)], CompressToolOutput(), trigger=READ)
+    assert not isinstance(result, Skip)
+    (made,) = result.substitutes
+    inner = made.message.raw["content"][0]["content"]  # type: ignore[index, call-overload]
+    assert inner[0]["text"].startswith("[compressed; ")
+    assert inner[1] == blocks[1]
+    assert_lawful(history, result)
+
+
 def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
     context = CompactionContext(0, estimated_history_tokens=10, context_window=1_000)
     chain = Chain(ClearToolResults(), CompressToolOutput(), ThresholdCompactor())

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacting import Raw, assistant, exchange, filler, system, user
+from compacting import Raw, assistant, exchange, filler, run, system, user
 from playing import Play, shown
 from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
-from siltstone.compaction import Trigger, smart_trim
+from siltstone.compaction import CompactionContext, Trigger, smart_trim
 from siltstone.compaction.query import recent_query, without_prefixes
 from siltstone.index.bm25 import bm25_scores
 from siltstone.messages import History, SummaryMessage, broken_tool_groups
@@ -135,10 +135,12 @@ def test_oc_06_calls_and_results_leave_together(config: SmartTrimConfig, pair: A
 @BOTH
 def test_oc_07_a_recalled_block_is_not_trimmed_and_a_quotation_of_its_marker_is(config: SmartTrimConfig):
     quoted = user(f"What does {BLOCK} mean? {filler(30)}")
-    raws = [user(BLOCK), quoted, *talk(10)]
+    twice = user(f"{BLOCK}\n{BLOCK}")
+    raws = [user(BLOCK), quoted, twice, *talk(10)]
     result = smart_trim(raws, 1, config)
     assert raws[0] not in result.trimmed
     assert quoted in result.trimmed
+    assert twice in result.trimmed, "a block of ours stands alone"
 
 
 @BOTH
@@ -165,7 +167,8 @@ def test_oc_09_a_second_trim_finds_nothing_to_do(
 def test_oc_10_exactly_at_the_limit_nothing_is_trimmed(config: SmartTrimConfig):
     raws = talk(20)
     size = tokens(raws, config)
-    assert not smart_trim(raws, size, config).did_trim
+    at_the_limit = smart_trim(raws, size, config)
+    assert (at_the_limit.did_trim, at_the_limit.reason) == (False, "within_limit")
     assert smart_trim(raws, size - 1, config).did_trim
 
 
@@ -269,6 +272,42 @@ def test_oc_70_no_room_is_refused_with_the_numbers(window: int):
         SmartTrimConfig().safe_limit(window)
     with pytest.raises(ConfigError):
         SmartTrim().check_overhead(0, window)
+
+
+def test_a_trim_is_due_above_the_safe_limit_with_what_is_sent_beside_the_history():
+    policy, context = SmartTrim(), CompactionContext(0, context_window=16_000)
+    assert policy.should_compact(replace(context, estimated_history_tokens=10_400)) is None
+    beside = replace(context, estimated_history_tokens=10_000, reserved_tokens=400)
+    assert policy.should_compact(beside) is None
+    due = policy.should_compact(replace(beside, reserved_tokens=401))
+    assert due is not None
+    assert (due.tokens, due.threshold, due.reserved_tokens) == (10_401, 10_400, 401)
+
+
+def test_what_is_sent_beside_the_history_makes_its_limit_lower():
+    raws = talk(120, words=60)
+    trigger = Trigger("history_tokens", "trim", context_window=16_000, reserved_tokens=4_000)
+    _, result = run(raws, SmartTrim(), trigger=trigger)
+    left = SmartTrim().token_rule.count(result.messages)
+    one = tokens(raws[:1], SmartTrimConfig())
+    assert 5_120 - 2 * one < left <= 5_120, "0.8 of 10,400 less 4,000"
+
+
+@pytest.mark.parametrize("rules", [[], [system("Rules.")]])
+def test_where_the_user_has_opened_the_history_the_user_opens_what_stays(rules: list[Raw]):
+    raws = [*rules, *talk(200, words=60)]
+    first = len(rules)
+    raws[first + 11] = assistant(f"The kettle is on. {filler(60)}")
+    policy = SmartTrim(SmartTrimConfig(query="Where is the kettle?"))
+    trigger = Trigger("history_tokens", "trim", context_window=16_000)
+    history, result = run(raws, policy, trigger=trigger)
+    places = [history.index(message) for message in result.messages]
+    assert places[: first + 2] == [*range(first), first + 10, first + 11], "the request before the answer"
+    assert policy.token_rule.count(result.messages) <= 10_400
+    opened = [*rules, assistant("Hello."), *raws[first + 1 :]]
+    history, result = run(opened, policy, trigger=trigger)
+    places = [history.index(message) for message in result.messages]
+    assert places[first] == first + 11, "a history that an answer has opened may go on so"
 
 
 def test_an_overhead_that_fills_the_safe_limit_is_refused():
