@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -161,6 +162,15 @@ def test_a_search_has_the_scores_of_the_command(place: Path, client: TestClient)
             assert f">{term['term']}</th>" in page
     assert "Nothing that left the context" in shown(client, "/search?session=work&q=zzzzz")
     shown(client, "/search?session=work&q=question&ranker=dense", 404)
+
+
+def test_the_block_that_recall_would_place_is_that_of_the_session(place: Path, client: TestClient) -> None:
+    with Session.open(place, "work", preset=None, recall=True) as session:
+        block = session.recall("What of question 3?")
+    page = html.unescape(shown(client, "/search?session=work&q=What+of+question+3%3F"))
+    assert block
+    assert [line for line in block.splitlines() if line not in page] == []
+    assert "Nothing would be placed" in shown(client, "/search?session=work&q=zzzzz")
 
 
 def test_facts_are_those_of_the_command(place: Path, client: TestClient) -> None:

@@ -185,27 +185,26 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
 
 
 def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
-    """The stretches: earlier summaries, then the messages; new summaries beside the first that left."""
+    """The stretches of the view before, in its order; new summaries beside the first that left."""
     known = {each.derived_id for each in change.before}
     left = {each.derived_id for each in change.after}
     new = [each for each in change.after if each.derived_id not in known]
     shorter = {each.seq: _box(each, is_new=True) for each in new if each.kind == "substitute"}
-    lines = [
-        ChangeLine(
-            None, _cut(unmarked(each.raw)), "summary", "kept" if each.derived_id in left else "folded in"
-        )
-        for each in change.before
-        if each.kind == "summary"
-    ]
+    lines: list[tuple[int, ChangeLine]] = []
+    for each in change.before:
+        if each.kind == "summary":  # it stands where the first message stood that it stands for
+            decision = "kept" if each.derived_id in left else "folded in"
+            line = ChangeLine(None, _cut(unmarked(each.raw)), "summary", decision)
+            lines.append((each.covers[0][0] if each.covers else -1, line))
     for fate in change.fates:
         words, role = _words(fate)
-        lines.append(
-            ChangeLine(fate, words, role, fate.kind, shorter.get(fate.seq), is_pinned=fate.seq in pins)
-        )
+        box, is_pinned = shorter.get(fate.seq), fate.seq in pins
+        lines.append((fate.seq, ChangeLine(fate, words, role, fate.kind, box, is_pinned=is_pinned)))
+    lines.sort(key=lambda each: each[0])
     waiting = tuple(_box(each, is_new=True) for each in new if each.kind == "summary")
     found: list[ChangeBlock] = []
-    for decision, stretch in groupby(lines, lambda line: _stretch(line.decision)):
-        block = ChangeBlock(tuple(stretch), decision)
+    for decision, stretch in groupby(lines, lambda each: _stretch(each[1].decision)):
+        block = ChangeBlock(tuple(line for _, line in stretch), decision)
         if block.is_gone and waiting:
             block, waiting = ChangeBlock(block.lines, decision, waiting), ()
         found.append(block)

@@ -15,6 +15,7 @@ __all__ = ["Chart", "ChartMark", "Tick", "chart"]
 _HIGH = 1_000  #: units from the floor to the top
 _ROOM = 1.08  #: what is drawn has so much room above it
 _LABELS = 4  #: labels of an axis, about
+_NEAR = 0.08  #: of the height: two labels that are nearer lie on one another
 _MOST = 1_200  #: corners of a line: more are not seen
 
 
@@ -85,7 +86,7 @@ def chart(turns: Sequence[TurnTokens], marks: Sequence[Mark], window: int | None
         f"0,{_HIGH} {points} {x(corners[-1][0])},{_HIGH}",
         tuple(ChartMark(mark, x(mark.seq), y(mark.tokens_before), y(mark.tokens_after)) for mark in marks),
         tuple(Tick(x(value), value) for value in _steps(end)),
-        tuple(Tick(y(value), value) for value in _steps(most)),
+        tuple(Tick(y(value), value) for value in _steps(most) if _is_free(value, window, most)),
         None if window is None else y(window),
     )
 
@@ -119,6 +120,11 @@ def _thinned(corners: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _tokens(corner: tuple[int, int]) -> int:
     return corner[1]
+
+
+def _is_free(value: int, window: int | None, most: int) -> bool:
+    """Whether a label has room beside that of the window."""
+    return window is None or value == window or abs(value - window) > most * _NEAR
 
 
 def _steps(most: int) -> Iterable[int]:

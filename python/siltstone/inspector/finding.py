@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
+from siltstone import tokens
 from siltstone.errors import ConfigError
 from siltstone.figures.scores import ScorePart, score_parts
 from siltstone.inspector.subject import Subject
 from siltstone.memory import Ranker, SearchHit
 from siltstone.messages import well_formed
+from siltstone.session import Session
 from siltstone.tools.budget import best_part
 from siltstone.values import dataclass
 
@@ -18,6 +20,7 @@ __all__ = ["RANKERS", "Found", "ShownHit", "find"]
 RANKERS = tuple(ranker for ranker in get_args(Ranker) if ranker not in ("dense", "fused"))
 _SHORT = 160  #: tokens of a hit before it is unfolded
 MOST_HITS = 50
+RULE = "blocks"  #: how a block is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,26 @@ class ShownHit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of a query."""
+    """What was found of a query.
+
+    Attributes:
+        query: The query.
+        ranker: How hits were scored.
+        limit: How many there may be.
+        scope: The session, or its namespace.
+        hits: The hits, the best first.
+        recalled: The block that recall with its defaults would place before the model for this query now;
+            empty for none.
+        recalled_tokens: What it counts.
+    """
 
     query: str
     ranker: str
     limit: int
     scope: str
     hits: tuple[ShownHit, ...]
+    recalled: str
+    recalled_tokens: int
 
 
 def find(
@@ -83,7 +99,15 @@ def find(
         if asked.strip()
         else []
     )
-    return Found(query, ranker, limit, scope, tuple(_shown(hit, asked) for hit in hits))
+    block = _recalled(subject, session_id, asked) if asked.strip() else ""
+    counted = tokens.rule(RULE).count_text(block)
+    return Found(query, ranker, limit, scope, tuple(_shown(hit, asked) for hit in hits), block, counted)
+
+
+def _recalled(subject: Subject, session_id: str, query: str) -> str:
+    """What would be recalled now: a session with recall is opened for reading, asked, and closed."""
+    with Session.open(None, session_id, memory=subject.store, preset=None, recall=True) as session:
+        return session.recall(query)
 
 
 def _shown(hit: SearchHit, query: str) -> ShownHit:

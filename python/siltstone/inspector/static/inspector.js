@@ -133,7 +133,7 @@
       body.dataset.updates = String(Number(body.dataset.updates || 0) + 1);
     } catch { /* the stream tells when the inspector is there again */ }
     // A page that takes long is asked for less often, so that who looks takes little from who works.
-    const rest = Math.min(4000, 3 * (performance.now() - began));
+    const rest = Math.min(650, 9 * (performance.now() - began));
     setTimeout(() => { busy = false; if (again) { again = false; refresh(); } }, rest);
   };
   const listen = () => {

@@ -1,0 +1,126 @@
+"""What an agent waits while somebody looks at its session in a browser, and how soon a page shows its words.
+
+Rounds with and without take turns: an agent appends, prepares and appends, with a pause as of a fast model.
+"beside" is an inspector and a Chromium that shows the timeline, live. A page counts as showing a message when
+its text is in the log that the browser has.
+
+    python benches/felt/inspector.py [--rounds 4] [--turns 300]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from siltstone import CompactionConfig, Session, ThresholdCompactor
+
+PAUSE = 0.02  # seconds of a model that answers at once
+SHOWN = 20  # messages whose way to the page is measured
+
+
+def main() -> None:
+    """Prints what each side took, and how long a page took to follow."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--turns", type=int, default=300)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as session:
+        rounds(session, 0, 50)  # what is made at the first call is made
+        sides: dict[str, list[list[float]]] = {"alone": [], "beside": []}
+        for place in range(asked.rounds):
+            sides["alone"].append(rounds(session, place, asked.turns))
+            with watched(Path(folder), "session"):
+                sides["beside"].append(rounds(session, place, asked.turns))
+        for name, found in sides.items():
+            half, most = best(found, 0.5), best(found, 0.99)
+            print(f"{name:<7} p50 {half:.2f} ms, p99 {most:.2f} ms, best of {len(found)}")
+        pairs = [at(b, 0.99) / at(a, 0.99) for a, b in zip(sides["alone"], sides["beside"], strict=True)]
+        said = ", ".join(f"{pair:.2f}" for pair in pairs)
+        print(f"p99 beside / alone: {said}; median {statistics.median(pairs):.2f}")
+        with watched(Path(folder), "log") as driver:
+            ways = [shown_after(driver, session, number) for number in range(SHOWN)]
+        half, most = statistics.median(ways) * 1000, max(ways) * 1000
+        print(f"a message shows after {half:.0f} ms, {most:.0f} ms at most")
+
+
+def opened(folder: Path) -> Session:
+    """A session with a policy that compacts now and then."""
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=6_000))
+    return Session.open(folder, "agent", policy=policy, context_window=8_000)
+
+
+def rounds(session: Session, place: int, turns: int) -> list[float]:
+    """The milliseconds of each turn that were ours."""
+    took = []
+    for turn in range(turns):
+        began = time.perf_counter()
+        session.append({"role": "user", "content": f"Question {place}.{turn}: " + "what of the valve? " * 20})
+        session.prepare()
+        session.append({"role": "assistant", "content": f"Answer {turn}: " + "it holds. " * 40})
+        took.append((time.perf_counter() - began) * 1000)
+        time.sleep(PAUSE)
+    return took
+
+
+@contextmanager
+def watched(folder: Path, page: str) -> Iterator[webdriver.Chrome]:
+    """An inspector, and a browser that shows a page of the session."""
+    command = [sys.executable, "-m", "siltstone", "inspect", str(folder), "--no-open", "--json"]
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        text = ""
+        while not text.endswith("}\n"):
+            text += server.stdout.readline()
+        base, _, token = json.loads(text)["address"].partition("/#")
+        driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        try:
+            driver.get(f"{base}/{page}?session=agent#{token}")
+            while not driver.execute_script("return Boolean(document.querySelector('.live.on'))"):
+                time.sleep(0.05)
+            time.sleep(1)  # what is made at the first look is made
+            yield driver
+        finally:
+            driver.quit()
+            server.terminate()
+
+
+def shown_after(driver: webdriver.Chrome, session: Session, number: int) -> float:
+    """Seconds from the end of an append to its text on the page."""
+    words = f"marker {number} of this round"
+    session.append({"role": "user", "content": words})
+    began = time.perf_counter()
+    while not driver.execute_script("return document.body.textContent.includes(arguments[0])", words):
+        time.sleep(0.01)
+    took = time.perf_counter() - began
+    time.sleep(0.5)
+    return took
+
+
+def at(took: list[float], share: float) -> float:
+    """The value below which *share* of them are."""
+    return sorted(took)[min(len(took) - 1, int(share * len(took)))]
+
+
+def best(found: list[list[float]], share: float) -> float:
+    """The least of the rounds."""
+    return min(at(took, share) for took in found)
+
+
+if __name__ == "__main__":
+    main()
