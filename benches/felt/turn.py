@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import statistics
 import sys
@@ -18,7 +19,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from isolation import entries, opened, said, text
 from siltstone import (
@@ -35,6 +38,8 @@ WRITERS = (1, 8, 32)
 APPENDS = 20  # of each writer
 ENTRIES = 60_000
 LONG = 20_000  # messages of one compaction
+PROCESSES, OF_A_PROCESS = 8, 100  # appends of each
+OTHERS = bytearray(64 << 20)  # more than the caches of a processor hold
 
 
 class Figures(list[tuple[str, list[float], float]]):
@@ -98,9 +103,15 @@ def writers(path: Path) -> None:
             print(f"| durable appends a second, {count} threads: {rate:.0f} | | | |", flush=True)
 
 
+def flush() -> None:
+    """Empties the processor's caches, as what a host does between two turns."""
+    OTHERS[:] = bytes(len(OTHERS))
+
+
 def calls(found: Figures, path: Path, rounds: int) -> None:
-    """A session that is not async, and one that is."""
+    """What a turn makes of calls, each again and again, and all of them once with cold caches."""
     message = {"role": "user", "content": "and then?"}
+    asked = json.dumps({"query": "which entry is it?"})
     with MemoryStore.open(path / "calls") as store, opened(store, "small") as session:
         store.index("small", entries(0, 600))
         session.append(*said(0, 100))
@@ -108,42 +119,139 @@ def calls(found: Figures, path: Path, rounds: int) -> None:
         found.take(
             "search, 600 entries", rounds * 20, lambda _: store.search("small", "which entry is it?", limit=5)
         )
+        session.memory_search.call(asked)
+        found.take("the tool call, 600 entries", rounds * 20, lambda _: session.memory_search.call(asked))
+    with MemoryStore.open(path / "cold") as store, opened(store, "small") as session:
+        store.index("small", entries(0, 1_000))
+        session.append(*said(0, 100))
+        session.memory_search.call(asked)
+        spent = list[float]()
+        for _ in range(rounds * 4):
+            total = 0.0
+            for call in (
+                partial(session.append, message), session.prepare, partial(session.memory_search.call, asked)
+            ):  # fmt: skip
+                flush()
+                begin = time.perf_counter()
+                call()
+                total += (time.perf_counter() - begin) * 1e3
+            spent.append(total)
+        told("a cold turn, 1,000 entries: append, prepare, the tool call", spent)
 
-    async def asynchronous() -> None:
+
+def told(name: str, spent: list[float]) -> None:
+    """A row of the table."""
+    spent.sort()
+    print(f"| {name} | {statistics.median(spent):.3f} | {spent[int(len(spent) * 0.99)]:.3f} | |", flush=True)
+
+
+def asynchronous(path: Path, rounds: int) -> None:
+    """An ``AsyncSession`` beside a ``Session``, the calls in turn."""
+    message = {"role": "user", "content": "and then?"}
+
+    async def both() -> None:
         with MemoryStore.open(path / "async") as store:
+            plain = opened(store, "plain")
             session = await AsyncSession.open(
-                None, "small", memory=store, policy=ThresholdCompactor(), model=lambda _: "What was said.",
+                None, "async", memory=store, policy=ThresholdCompactor(), model=lambda _: "What was said.",
                 context_window=100_000_000,
             )  # fmt: skip
+            plain.append(*said(0, 100))
             await session.append(*said(0, 100))
-            for name, call in (
-                ("AsyncSession: append, one message", lambda: session.append(message)),
-                ("AsyncSession: idle prepare, 100 messages", session.prepare),
+            for name, call, twin in (
+                ("append, one message", partial(plain.append, message), partial(session.append, message)),
+                ("idle prepare, 100 messages", plain.prepare, session.prepare),
             ):
-                spent = list[float]()
+                call()
+                await twin()
+                spent: tuple[list[float], list[float]] = ([], [])
                 for _ in range(rounds * 4):
                     begin = time.perf_counter()
-                    await call()
-                    spent.append((time.perf_counter() - begin) * 1e3)
-                spent.sort()
-                print(f"| {name} | {statistics.median(spent):.3f} | {spent[int(len(spent) * 0.99)]:.3f} | |")
+                    call()
+                    middle = time.perf_counter()
+                    await twin()
+                    spent[0].append((middle - begin) * 1e3)
+                    spent[1].append((time.perf_counter() - middle) * 1e3)
+                told(f"Session: {name}", spent[0])
+                told(f"AsyncSession: {name}", spent[1])
             await session.close()
+            plain.close()
 
-    asyncio.run(asynchronous())
+    asyncio.run(both())
+
+
+def long_config() -> CompactionConfig:
+    return CompactionConfig(auto_compact_threshold=400, recent_turn_budget=1, max_summary_tokens=40)
 
 
 def compaction(found: Figures, path: Path) -> None:
     """One of many messages, with a model that answers at once."""
-    config = CompactionConfig(auto_compact_threshold=400, recent_turn_budget=1, max_summary_tokens=40)
+    options: dict[str, Any] = {
+        "policy": ThresholdCompactor(long_config()), "model": lambda _: "What was said.",
+        "context_window": 100_000_000,
+    }  # fmt: skip
     with MemoryStore.open(path / "compaction") as store:
-        session = Session.open(
-            None, "long", memory=store, policy=ThresholdCompactor(config), model=lambda _: "What was said.",
-            context_window=100_000_000,
-        )  # fmt: skip
-        for first in range(0, LONG, 5_000):
-            session.append(*said(first, 5_000))
-        found.take(f"a compaction of {LONG:,} messages", 1, lambda _: session.compact())
-        session.close()
+        with Session.open(None, "long", memory=store, **options) as session:
+            for first in range(0, LONG, 5_000):
+                session.append(*said(first, 5_000))
+            found.take(f"a compaction of {LONG:,} messages", 1, lambda _: session.compact())
+
+        async def lag() -> None:
+            session = await AsyncSession.open(None, "async", memory=store, **options)
+            for first in range(0, LONG, 5_000):
+                await session.append(*said(first, 5_000))
+            task = asyncio.ensure_future(session.compact())
+            lags = list[float]()
+            while not task.done():
+                begin = time.perf_counter()
+                await asyncio.sleep(0.001)
+                lags.append((time.perf_counter() - begin) * 1e3 - 1)
+            await task
+            lags.sort()
+            print(
+                f"| longest lag of the event loop meanwhile | {lags[-1]:.3f} | | |\n"
+                f"| p99 of it | {lags[int(len(lags) * 0.99)]:.3f} | | |", flush=True,
+            )  # fmt: skip
+            await session.close()
+
+        asyncio.run(lag())
+
+
+def appending(path: Path, name: str, answer: Any) -> None:
+    """What one of several processes does: appends to a session of its own, and says how long each took."""
+    with MemoryStore.open(path) as store, opened(store, name) as session:
+        answer.send(None)
+        answer.recv()  # all are ready
+        spent = list[float]()
+        for _ in range(OF_A_PROCESS):
+            begin = time.perf_counter()
+            session.append({"role": "user", "content": "and then?"})
+            spent.append((time.perf_counter() - begin) * 1e3)
+        answer.send(spent)
+
+
+def processes(path: Path) -> None:
+    """Durable appends of processes, each to a session of its own of one store."""
+    context = multiprocessing.get_context("spawn")
+    for count in (1, PROCESSES):
+        held = []
+        for number in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=appending, args=(path / f"{count} processes", str(number), theirs)
+            )
+            process.start()
+            ours.recv()
+            held.append((process, ours))
+        for _, ours in held:
+            ours.send(None)
+        spent = [each for _, ours in held for each in ours.recv()]
+        for process, _ in held:
+            process.join()
+            if process.exitcode:
+                raise SystemExit("a process that appends has failed")
+        told(f"append, {count} processes", spent)
+        print(f"| the longest of them | {spent[-1]:.3f} | | |", flush=True)
 
 
 def forgetting(found: Figures, path: Path) -> None:
@@ -172,7 +280,9 @@ def main() -> int:
         path = Path(directory)
         lists(found, path, asked.rounds)
         calls(found, path, asked.rounds)
+        asynchronous(path, asked.rounds)
         writers(path)
+        processes(path)
         compaction(found, path)
         forgetting(found, path)
     return 0

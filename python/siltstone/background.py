@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["MOST_THREADS", "TooManyThreads", "started"]
 
@@ -39,6 +41,8 @@ def started(function: Callable[[Any], Any], argument: object, name: str) -> Futu
     Raises:
         TooManyThreads: ``MOST_THREADS`` calls are under way.
     """
+    from concurrent.futures import Future  # with logging, which takes a tenth of a start
+
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     context = copy_context()

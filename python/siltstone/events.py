@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from siltstone import watching
+from siltstone.logs import log as _log
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
@@ -40,8 +40,6 @@ __all__ = [
     "WindowLearned",
     "notify",
 ]
-
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

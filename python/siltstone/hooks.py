@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from concurrent.futures import Future
 from math import inf
 from types import CoroutineType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.background import started
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.values import dataclass
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["HOOK_TIMEOUT", "NO_GUARDS", "Guards", "Guidance", "HookCall", "HookError", "ask", "ask_async"]
 

@@ -6,12 +6,12 @@ from it (``Session.recover``).
 
 from __future__ import annotations
 
-import logging
 import re
 from functools import cache
 from typing import Final
 
 from siltstone.errors import ConfigError
+from siltstone.logs import log as _log
 from siltstone.patterns import pattern
 from siltstone.values import dataclass
 
@@ -21,7 +21,6 @@ UNKNOWN_WINDOW: Final = 200_000  #: tokens that are taken for a model that the t
 
 _TABLE: Final = "windows.tsv"
 _DATED: Final = pattern(r"-(?:latest|\d{4}-\d{2}-\d{2}|\d{8})$")  # of one version of a model
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

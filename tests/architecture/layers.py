@@ -14,7 +14,7 @@ from architecture.rust_paths import Use
 
 # Python: a room imports rooms of lower floors, and itself.
 FLOORS = {
-    "coroutines": 0, "patterns": 0, "values": 0, "watching": 0,
+    "coroutines": 0, "logs": 0, "patterns": 0, "values": 0, "watching": 0,
     "errors": 1, "extras": 1, "html": 1, "late": 1, "usage": 1, "windows": 2, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "background": 1, "events": 2,
     "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,12 +19,12 @@ from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
+from siltstone.logs import log as _log
 from siltstone.values import dataclass
 
 __all__ = ["Archived", "ContextArchive", "Said"]
 
 _DAY_MS: Final = 86_400_000
-_log = logging.getLogger("siltstone")
 
 Embed = Callable[[str], Sequence[float]]
 

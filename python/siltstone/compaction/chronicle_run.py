@@ -6,7 +6,6 @@ that stands in view is made of it anew each time, without a model.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -38,6 +37,7 @@ from siltstone.compaction.tiered_config import LEAST_SUMMARY, TieredConfig
 from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, EARLIER_NOTE, ROLLUP_NOTE
 from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.llm import Flow
+from siltstone.logs import log as _log
 from siltstone.messages import Message, opens_turn, summary_level, unmarked
 from siltstone.values import dataclass, replace
 
@@ -46,8 +46,6 @@ __all__ = ["LEAST_MATERIAL", "ChronicleRun", "checkpoints_of", "view_budget"]
 LEAST_MATERIAL: Final = 128  # tokens: a checkpoint of less would say no less
 CONTEXT: Final = 3  # checkpoints that a summariser is shown, so that the story goes on
 SHARES: Final = 6  # so many checkpoints have room in view side by side, with their summaries
-
-_log = logging.getLogger("siltstone")
 
 
 def view_budget(config: TieredConfig, window: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,14 +15,13 @@ from siltstone.compaction.tiered_prompts import META_NOTE
 from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.compaction.tiered_stack import Layer, Stack
 from siltstone.llm import Flow
+from siltstone.logs import log as _log
 from siltstone.messages import Message, summary_level
 from siltstone.values import dataclass, replace
 
 __all__ = ["RollingRun"]
 
 SUSPECT: Final = (1_000, 16)  # tokens: of so many a summary of less than so few is suspect
-
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -20,6 +19,7 @@ from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, CHECKPOINT_PROM
 from siltstone.compaction.tiered_run import EMERGENCY, FORK, Extract
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
+from siltstone.logs import log as _log
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
 
@@ -31,8 +31,6 @@ WRITTEN_LATER: Final = (
     "Something in the chronicle of this session was forgotten. It is shown anew with the next checkpoint; "
     "the tool chronicle lists and opens what is left of it."
 )
-
-_log = logging.getLogger("siltstone")
 
 
 class TieredCompactor:

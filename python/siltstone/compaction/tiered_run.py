@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from siltstone.compaction.tiered_prompts import FORK_MARKER, OVERFLOW_MARKER
 from siltstone.compaction.tiered_stack import live_start
 from siltstone.errors import ModelError
 from siltstone.llm import CompletionRequest, Flow
+from siltstone.logs import log as _log
 from siltstone.messages import History, Message, RawMessage, as_history, groups
 from siltstone.tokens import TokenRule
 
@@ -32,8 +32,6 @@ Extract = Callable[[Sequence[RawMessage]], Any]
 EMERGENCY: Final = "emergency"
 FORK: Final = "fork"
 LEAST_OF_OVERFLOW: Final = 4  # messages: of fewer an overflow takes nothing
-
-_log = logging.getLogger("siltstone")
 
 
 class TieredWorker(Protocol):

@@ -6,7 +6,6 @@ the two writes the same messages again: the archive keeps each text of a session
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
+from siltstone.logs import log as _log
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.session.loading import content_of, line_of
@@ -28,7 +28,6 @@ __all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
 
 _PAGE: Final = 500
 _FIRST_PAGE: Final = 64  #: entries, the newest, that are looked at first for what the files lack
-_log = logging.getLogger("siltstone")
 _open: WeakValueDictionary[str, ContextArchive] = WeakValueDictionary()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_open.clear)  # a thread that a fork does not have may hold its lock

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from contextvars import copy_context
 from functools import partial
@@ -11,11 +10,10 @@ from siltstone import llm
 from siltstone.errors import ModelError
 from siltstone.hooks import HookError
 from siltstone.llm import Models
+from siltstone.logs import log as _log
 from siltstone.session.background import Background, Job
 
 __all__ = ["BackgroundThread", "drive"]
-
-_log = logging.getLogger("siltstone")
 
 
 class BackgroundThread:

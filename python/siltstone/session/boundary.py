@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreCon
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
+from siltstone.logs import log as _log
 from siltstone.messages import Message, opens_turn, read_message, validate_history
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.background import Job
@@ -54,7 +54,6 @@ __all__ = [
     "within_window",
 ]
 
-_log = logging.getLogger("siltstone")
 
 RESCUES = 8  #: of one boundary, while other threads go on appending
 

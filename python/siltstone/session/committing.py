@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from siltstone import watching
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed, notify
+from siltstone.logs import log as _log
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
 from siltstone.messages import Message
 from siltstone.session import rows
@@ -25,8 +25,6 @@ from siltstone.session.view import Item, View, view_items
 from siltstone.values import dataclass, replace
 
 __all__ = ["Entering", "commit", "inject", "stale"]
-
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

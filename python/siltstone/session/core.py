@@ -7,7 +7,6 @@ one; a write that had become durable is taken in by the next call, which knows i
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -35,6 +34,7 @@ from siltstone.events import (
 )
 from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.knowledge import KnowledgeConfig
+from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.log import (
     CompactionRow,
@@ -78,7 +78,6 @@ DEFAULT_RULE = "blocks"  #: how a session without a policy counts
 CACHE_TTL = 300.0  #: seconds for which providers keep a prefix, where nobody says another time
 
 T = TypeVar("T")
-_log = logging.getLogger("siltstone")
 
 
 class SessionCore:

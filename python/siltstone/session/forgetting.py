@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -10,6 +9,7 @@ from typing import TypedDict, Unpack
 from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
+from siltstone.logs import log as _log
 from siltstone.memory.entry import ForgetReport
 from siltstone.memory.log import Derived
 from siltstone.session.archiving import write_anew
@@ -21,8 +21,6 @@ from siltstone.values import replace
 __all__ = ["Criteria", "forgetting"]
 
 REACH = 16  #: so many undos lead to a summary that says what is left
-
-_log = logging.getLogger("siltstone")
 
 
 class Criteria(TypedDict, total=False):

@@ -7,7 +7,6 @@ or neither; then the next one reads the text again.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -42,6 +41,7 @@ from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.hybrid import MAX_RESULTS
 from siltstone.knowledge.topics import has_entity, named
 from siltstone.llm import Steps, ToolCall
+from siltstone.logs import log as _log
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
@@ -74,7 +74,6 @@ __all__ = [
     "saved_hits",
 ]
 
-_log = logging.getLogger("siltstone")
 
 MOST: Final = 2_000  #: messages that are read by patterns in one go: a session that was long when it began
 BATCH: Final = 8 * PIECE  #: characters that a model reads before it is noted

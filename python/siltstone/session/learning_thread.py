@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from concurrent.futures import Future
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone import llm
 from siltstone.background import TooManyThreads, started
 from siltstone.errors import StoreError
 from siltstone.knowledge import Learned
 from siltstone.llm import Models
+from siltstone.logs import log as _log
 from siltstone.session.calls import SessionCalls
 from siltstone.session.learning import extraction
 from siltstone.session.slot import Claim
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 __all__ = ["CLOSING_SECONDS", "LearningThread"]
 
 CLOSING_SECONDS: Final = 10.0  #: that a session which is closed waits
-
-_log = logging.getLogger("siltstone")
 
 
 class LearningThread:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
+from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.entry import SearchScope, StoredEntry
@@ -43,8 +43,6 @@ __all__ = ["Recalling"]
 
 PAGE = 1_000  #: sessions of a namespace that are listed at once
 MOST_QUERY = 4_000  #: characters of a query, the newest: what a user pastes is seldom what is asked
-
-_log = logging.getLogger("siltstone")
 
 
 class Recalling:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
 from siltstone.events import Hook, MemoryExpired, notify
+from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
 from siltstone.recall.base import MAX_EVICTION_DAYS
@@ -19,7 +19,6 @@ __all__ = ["Retention", "only_new", "retain"]
 _SPELLED: Final = {"maxSegments": "max_segments", "evictionDays": "eviction_days"}
 _PAGE: Final = 1_000
 _FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no datetime is before it
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
+from siltstone.logs import log as _log
+
 __all__ = ["cached_tokens", "input_tokens"]
 
-_log = logging.getLogger("siltstone")
 
 # Anthropic's input_tokens leave out what was read from or written to its cache; OpenAI's do not.
 _SUMMED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

@@ -33,13 +33,15 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreStats,
 )
-from siltstone.memory.forgetting import REPLACEMENT, Criteria, Target, plan
-from siltstone.memory.forgetting_facts import FactRow, facts_alone, with_facts
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.sayings import Sayings
 from siltstone.memory.vectors import Vectors
 from siltstone.values import replace
+
+if TYPE_CHECKING:
+    from siltstone.memory.forgetting import Target
+    from siltstone.memory.forgetting_facts import FactRow
 
 if TYPE_CHECKING:
     from siltstone.session import Session, StoreOptions
@@ -157,6 +159,9 @@ class DatabaseStore(Store):
             return self._forget_facts(
                 fact_ids, session_id, dry_run, (entry_ids, start, end, name, before, text)
             )
+        from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan  # few sessions forget
+        from siltstone.memory.forgetting_facts import with_facts
+
         criteria = Criteria.of(
             entry_ids=entry_ids,
             session_id=session_id,
@@ -191,6 +196,9 @@ class DatabaseStore(Store):
                 field="fact_ids",
                 value=fact_ids,
             )
+        from siltstone.memory.forgetting import REPLACEMENT
+        from siltstone.memory.forgetting_facts import facts_alone
+
         sessions = self._names() if session_id is None else [session_id]
         chosen = facts_alone(self, sessions, fact_ids)
         if dry_run:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from siltstone.errors import StoreError, StoreIoError
+from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["deleted", "forgotten"]
 
 PAGE = 1_000  #: entries that are read at once
-
-_log = logging.getLogger("siltstone")
 
 
 def forgotten(store: Store, directory: str, session_ids: Iterable[str]) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from siltstone.errors import ConversionLossError, InvalidMessageError
+from siltstone.logs import log as _log
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Neutral, Result, Text
 from siltstone.messages.conversion.reading import READERS, is_plain
 from siltstone.messages.conversion.writing import WRITERS
@@ -16,8 +16,6 @@ from siltstone.messages.read import detect, validate
 from siltstone.values import dataclass, replace
 
 __all__ = ["Converted", "Loss", "convert"]
-
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,24 @@
+"""The logger of siltstone. ``logging`` is imported with the first record: it takes a tenth of a start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["log"]
+
+
+class _Late:
+    """Stands in the place of the logger."""
+
+    def __getattr__(self, name: str) -> Any:
+        import logging
+
+        return getattr(logging.getLogger("siltstone"), name)
+
+
+if TYPE_CHECKING:
+    import logging
+
+    log: logging.Logger
+else:
+    log = _Late()
