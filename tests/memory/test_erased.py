@@ -6,6 +6,7 @@ import json
 import os
 import random
 import struct
+import threading
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -152,3 +153,49 @@ def test_no_piece_of_what_was_forgotten_is_in_a_file(tmp_path: Path, kind: str, 
     assert found_in(tmp_path, sorted(gone)) == []
     assert compacted > 0
     assert erased > 3
+
+
+def test_no_piece_is_left_where_others_write_meanwhile(tmp_path: Path) -> None:
+    """Rows move from page to page while pages are overwritten; what is forgotten moves with none of them."""
+    chance = random.Random(7)
+    secrets = [f"{chance.getrandbits(160):040x}" for _ in range(24)]
+    names = [f"session {number}" for number in range(8)]
+    is_done = threading.Event()
+    failed = list[BaseException]()
+
+    def write(own: list[Session], mine: random.Random) -> None:
+        try:
+            while not is_done.is_set():
+                texts = ["mud " * mine.choice((1, 40, 400, 1_500)) + str(mine.random()) for _ in range(8)]
+                session = mine.choice(own)
+                store.index(session.session_id, [Entry(text) for text in texts])
+                session.append(*(user(text) for text in texts))
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    with MemoryStore.open(tmp_path) as store:
+        sessions = [Session.open(None, name, memory=store, policy=None) for name in names]
+        for secret in secrets:
+            for session in sessions:
+                session.append(user("silt " * chance.choice((1, 30, 300)) + secret))
+        threads = [
+            threading.Thread(target=write, args=(sessions[part::2], random.Random(part))) for part in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        gone = list[str]()
+        for secret in secrets[::6]:
+            report = store.forget(text=secret)
+            assert report.erased, report.remaining
+            assert report.messages == len(sessions)
+            gone.append(secret)
+            assert found_in(tmp_path, gone) == []
+        is_done.set()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        for session in sessions:
+            session.close()
+        assert store.check() == []
+        assert found_in(tmp_path, gone) == []

@@ -65,13 +65,14 @@ impl Store {
             let Some(stored) = entry::get(transaction, id)? else {
                 return Ok(None);
             };
-            let name = session::name(transaction, stored.session)?.ok_or_else(|| {
+            let owner = session::by_key(transaction, stored.session)?.ok_or_else(|| {
                 let message = format!("entry {id} belongs to no session");
                 Error::new(ErrorKind::StoreCorrupt, message)
                     .with("table", "entry")
                     .with("id", id.0)
             })?;
-            Ok(Some((stored, name)))
+            // Rows of a session that was deleted may be there for a while.
+            Ok((!owner.dropped).then_some((stored, owner.name)))
         })?;
         found.ok_or_else(|| {
             let message = format!("the store has no entry {id}");
@@ -130,6 +131,8 @@ impl Store {
 
     /// Deletes the session: its entries, its log, its compactions. Returns the number of its entries.
     ///
+    /// One transaction deletes it; its rows are then taken some at a time, so that nobody waits for all of them.
+    ///
     /// A tombstone stays: later writes to it are accepted, and nothing of them is kept. A session that never wrote
     /// leaves no tombstone.
     ///
@@ -154,6 +157,9 @@ impl Store {
         };
         self.scopes.leave_namespace(&namespace, id);
         self.caches.remove(id, None);
+        // The session is deleted, whatever becomes of this: what is left is taken by who opens the store next, or
+        // deletes or forgets something.
+        let _ = self.take_departing();
         Ok(entries)
     }
 
@@ -163,12 +169,14 @@ impl Store {
     ///
     /// Those of a write.
     pub fn revive(&self, session: &SessionId) -> Result<bool> {
+        self.take_departing()?;
         let mut writer = self.database.writer()?;
         let was_dropped = writer.transaction(|transaction| {
             let Some(mut row) = session::find_any(transaction, session)?.filter(|row| row.dropped)
             else {
                 return Ok(false);
             };
+            leaving::take(transaction, &|| true)?; // else they would be its own again
             row.dropped = false;
             row.revision += 1;
             row.epoch += 1;

@@ -1,13 +1,13 @@
 //! Forgetting: what was said leaves the log, the entries, the summaries and the file.
 
 use crate::error::{ErrorKind, Result};
-use crate::id::SessionId;
+use crate::id::{EntryId, SessionId};
 use crate::memory::log::{Write, cut_title, stands_on};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{
-    SessionVersion, cached, derived, fact, forgotten, leaving, log, meta, quarantine, session,
-    stage,
+    SessionVersion, cached, departing, derived, fact, forgotten, leaving, log, meta, quarantine,
+    session, stage,
 };
 
 /// The messages, entries and texts of one session that are to be forgotten.
@@ -66,6 +66,13 @@ pub struct Forgotten {
     pub erased: bool,
 }
 
+/// The messages that are forgotten, in ascending order.
+fn seqs(target: &Target) -> Vec<i64> {
+    let mut seqs: Vec<i64> = target.messages.iter().map(|(seq, _)| *seq).collect();
+    seqs.sort_unstable();
+    seqs
+}
+
 impl Store {
     /// Forgets `targets` in one transaction, and then erases their bytes from the files.
     ///
@@ -75,12 +82,26 @@ impl Store {
     ///
     /// Those of a write.
     pub fn forget(&self, targets: &[Target], replacement: &str) -> Result<Forgotten> {
+        self.take_departing()?; // what is said there is to be forgotten as well
+        // Read before the right to write is asked for: others wait for that.
+        let sources = self.database.read(|transaction| {
+            let sources = targets.iter().map(|target| {
+                let seqs = seqs(target);
+                match session::find(transaction, &target.session)? {
+                    Some(row) => {
+                        leaving::that_came_from(transaction, row.id, &seqs, EntryId(0)).map(Some)
+                    }
+                    None => Ok(None),
+                }
+            });
+            sources.collect::<Result<Vec<_>>>()
+        })?;
         let mut writer = self.database.writer()?;
         let mut changed = Vec::new();
         let mut forgotten = writer.transaction(|transaction| {
             let mut total = Forgotten::default();
             changed.clear();
-            for target in targets {
+            for (target, sources) in targets.iter().zip(&sources) {
                 let Some(mut row) = session::find(transaction, &target.session)? else {
                     continue;
                 };
@@ -90,7 +111,7 @@ impl Store {
                     .map(|(seq, raw)| (*seq, raw.as_str()))
                     .collect();
                 said.sort_unstable();
-                let seqs: Vec<i64> = said.iter().map(|&(seq, _)| seq).collect();
+                let seqs = seqs(target);
                 if !seqs.is_empty() {
                     row.title = cut_title(&target.title);
                 }
@@ -98,7 +119,14 @@ impl Store {
                 for (seq, raw) in &said {
                     messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
                 }
-                let entries = leaving::forget(transaction, &mut row, &target.entries, &seqs)?
+                let (mut came, last) = sources.clone().unwrap_or((Vec::new(), EntryId(0)));
+                let (late, _) = leaving::that_came_from(transaction, row.id, &seqs, last)?;
+                came.extend(late);
+                let ids = came
+                    .iter()
+                    .map(|id| id.0)
+                    .chain(target.entries.iter().copied());
+                let entries = leaving::forget(transaction, &mut row, ids)?
                     + stage::forget(transaction, row.id, &target.staged, &seqs)?
                     + quarantine::forget(transaction, row.id, &target.entries)?;
                 let derived =
@@ -133,6 +161,18 @@ impl Store {
         }
         forgotten.erased = self.erase()? && are_gone;
         Ok(forgotten)
+    }
+
+    /// Deletes what is left of sessions that were deleted, some rows at a time, so that nobody waits for all of them.
+    pub(super) fn take_departing(&self) -> Result<()> {
+        if self
+            .database
+            .read(|transaction| departing::all(transaction))?
+            .is_empty()
+        {
+            return Ok(());
+        }
+        self.database.in_turns(leaving::take)
     }
 
     /// Takes what left the session out of its indexes in memory, which hold words of it.

@@ -1,7 +1,7 @@
 //! Views that no compaction made: of a past that was rewritten, or that was restored.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::id::SessionId;
+use crate::id::{EntryId, SessionId};
 use crate::memory::log::{Committed, Write};
 use crate::memory::store::Store;
 use crate::sqlite::{NewCompaction, NewEntry, NewMessage, compactions, leaving, log};
@@ -54,7 +54,9 @@ impl Store {
                 leaving::withdraw(transaction, row, compaction)?;
             }
             if !rewrite.gone.is_empty() {
-                leaving::forget(transaction, row, &[], rewrite.gone)?;
+                let (came, _) =
+                    leaving::that_came_from(transaction, row.id, rewrite.gone, EntryId(0))?;
+                leaving::forget(transaction, row, came.iter().map(|id| id.0))?;
             }
             if let Some(parent) = rewrite.parent {
                 compactions::of(transaction, row, parent)?;

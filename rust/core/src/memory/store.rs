@@ -53,7 +53,9 @@ impl Store {
         };
         if !store.is_read_only() {
             store.sweep();
-            store.erase()?; // what a process forgot that was killed before it was done
+            // What a process deleted or forgot that was killed before it was done.
+            store.take_departing()?;
+            store.erase()?;
         }
         Ok(store)
     }
@@ -214,6 +216,7 @@ fn stored_rule(database: &Database) -> Result<HashRule> {
 mod tests {
     use super::*;
     use crate::memory::options::SearchOptions;
+    use crate::sqlite::leaving;
 
     fn insert(store: &Store, name: &str, text: &str) {
         let entry = NewEntry {
@@ -288,6 +291,104 @@ mod tests {
         assert_eq!(
             (found(&store, "a", "gravel"), found(&store, "a", "silt")),
             (1, 1)
+        );
+    }
+
+    /// The session is deleted, and its process killed before all of its rows had left.
+    fn delete_some(store: &Store, name: &str) -> i64 {
+        let name = SessionId::new(name).unwrap();
+        let delete = |transaction: &Transaction<'_>| {
+            let row = session::find(transaction, &name)?.unwrap();
+            let key = row.id;
+            leaving::drop_session(transaction, row)?;
+            assert!(!leaving::take(transaction, &|| false)?);
+            Ok(key)
+        };
+        store
+            .database
+            .writer()
+            .unwrap()
+            .transaction(delete)
+            .unwrap()
+    }
+
+    fn rows(store: &Store) -> i64 {
+        let count = |transaction: &Transaction<'_>| {
+            let sql = "SELECT (SELECT COUNT(*) FROM entry) + (SELECT COUNT(*) FROM message)";
+            Ok(transaction.query_row(sql, [], |row| row.get(0))?)
+        };
+        store.database.read(count).unwrap()
+    }
+
+    fn fill(store: &Store, name: &str) {
+        for number in 0..100 {
+            insert(store, name, &format!("silt in river {number}"));
+        }
+    }
+
+    #[test]
+    fn nobody_finds_a_deleted_session_while_its_rows_leave() {
+        let store = Store::in_memory(None).unwrap();
+        fill(&store, "a");
+        insert(&store, "b", "silt in the river");
+        delete_some(&store, "a");
+        assert!((2..100).contains(&rows(&store)));
+        assert!(store.check().unwrap().is_empty());
+        assert_eq!(
+            (found(&store, "a", "silt"), found(&store, "b", "silt")),
+            (0, 1)
+        );
+        assert_eq!(store.figures(None).unwrap().counts.text_bytes, 17);
+        let error = store.get(EntryId(90)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::EntryNotFound);
+        store.delete_session(&SessionId::new("c").unwrap()).unwrap(); // there is none: all that is due is done
+        store.forget(&[], "").unwrap();
+        assert_eq!(rows(&store), 1);
+    }
+
+    #[test]
+    fn a_session_that_is_begun_anew_has_no_row_of_before() {
+        let store = Store::in_memory(None).unwrap();
+        fill(&store, "a");
+        delete_some(&store, "a");
+        assert!(store.revive(&SessionId::new("a").unwrap()).unwrap());
+        assert_eq!(rows(&store), 0);
+        insert(&store, "a", "gravel");
+        assert_eq!(
+            (found(&store, "a", "silt"), found(&store, "a", "gravel")),
+            (0, 1)
+        );
+        assert!(store.check().unwrap().is_empty());
+    }
+
+    #[test]
+    fn who_opens_or_repairs_a_store_takes_the_rows_that_are_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let open = || Store::open(&file, false, None, None).unwrap();
+        let store = open();
+        fill(&store, "a");
+        delete_some(&store, "a");
+        drop(store);
+        assert!(
+            Store::open(&file, true, None, None)
+                .unwrap()
+                .check()
+                .unwrap()
+                .is_empty()
+        );
+        let store = open();
+        assert_eq!(rows(&store), 0);
+        fill(&store, "b");
+        delete_some(&store, "b");
+        store.repair(0).unwrap();
+        assert_eq!(rows(&store), 0);
+        assert!(store.check().unwrap().is_empty());
+        assert!(
+            store
+                .log_state(&SessionId::new("b").unwrap())
+                .unwrap()
+                .deleted
         );
     }
 }

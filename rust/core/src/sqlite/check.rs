@@ -7,7 +7,8 @@ use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{
-    allocator, compactions, derived, entry, fact, forgotten, log, meta, stage, staged, vectors,
+    allocator, compactions, departing, derived, entry, fact, forgotten, log, meta, stage, staged,
+    vectors,
 };
 
 /// A fault of the store.
@@ -67,6 +68,11 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
         connection,
         entries.iter().map(|stored| (stored.id, stored.session)),
     );
+    let departing = check.departing(connection);
+    let sessions = sessions
+        .into_iter()
+        .filter(|row| !departing.contains(&row.id));
+    let sessions: Vec<SessionRow> = sessions.collect();
     let sessions = check.sessions(&sessions, &compactions, &texts, &entries, &messages);
     Examined {
         findings: check.0,
@@ -160,6 +166,14 @@ impl Check {
                 self.found("checksum", "meta", None, error.to_string());
             }
         }
+    }
+
+    /// The sessions that were deleted, and of whose rows some may be left.
+    fn departing(&mut self, connection: &Connection) -> Vec<i64> {
+        departing::all(connection).unwrap_or_else(|error| {
+            self.failed("meta", &error);
+            Vec::new()
+        })
     }
 
     /// The rows of a table whose checksums are right; each other row is a finding.

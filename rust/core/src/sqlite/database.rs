@@ -230,7 +230,10 @@ impl Database {
         })
     }
 
-    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    pub(super) fn with_reader<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
         match &self.connections {
             Connections::Memory { connection, .. } => work(&mut connection.lock()),
             Connections::File { place, readers, .. } => {
@@ -282,6 +285,14 @@ impl Database {
             database: self,
             held,
         })
+    }
+
+    /// Where the file is; None for a database in memory.
+    pub(super) fn place(&self) -> Option<&Place> {
+        match &self.connections {
+            Connections::File { place, .. } => Some(place),
+            Connections::Memory { .. } => None,
+        }
     }
 
     /// Whether the file at its path is still the one that was opened.
@@ -375,6 +386,14 @@ impl Writer<'_> {
 }
 
 impl Writer<'_> {
+    /// Gives the right to write to who has waited longest for it.
+    pub(super) fn pass_on(self) {
+        match self.held {
+            Held::File(writer, _) => MutexGuard::unlock_fair(writer),
+            Held::Memory { _turn: turn, .. } => MutexGuard::unlock_fair(turn),
+        }
+    }
+
     /// Runs `work` on the connection, outside a transaction.
     pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &mut self.held {
@@ -399,21 +418,6 @@ impl Database {
             connection.execute("VACUUM INTO ?1", [name])?;
             Ok(())
         })
-    }
-
-    /// Copies as much of the log as possible into the file, on a connection of its own, so that nobody waits for it.
-    pub(super) fn copy_log(&self) -> Result<()> {
-        let Connections::File { place, .. } = &self.connections else {
-            return Ok(());
-        };
-        place.check()?;
-        let beside = connection::existing(&self.file)?;
-        // Where the file was replaced meanwhile, the log must not get into the one that is there now.
-        let copied = place
-            .check()
-            .and_then(|()| Ok(beside.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?));
-        connection::leave(Some(beside));
-        copied
     }
 
     /// Makes indexes and counts again from the other rows, and sets aside rows that do not match their checksums.

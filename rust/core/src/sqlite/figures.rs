@@ -26,7 +26,10 @@ pub struct Counts {
 pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
     let mut counts = Counts {
         text_bytes: connection
-            .prepare_cached("SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry")?
+            .prepare_cached(
+                "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry
+                 WHERE session NOT IN (SELECT id FROM session WHERE dropped = 1)",
+            )?
             .query_row([], |row| row.get(0))?,
         staged: connection
             .prepare_cached("SELECT COALESCE(SUM(held), 0) FROM stage WHERE state = 0")?

@@ -1,14 +1,17 @@
 //! Deletes rows: entries with their compaction, entries and batches that are forgotten, entries that are too many or
-//! too old, and all rows of a session with the session.
+//! too old, and all rows of a session that was deleted.
 
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
 use crate::error::Result;
 use crate::id::EntryId;
 use crate::sqlite::entry::{Listed, NewEntry, for_each_after};
 use crate::sqlite::ranges::Range;
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{meta, stage};
+use crate::sqlite::{departing, meta, stage};
+
+/// Rows that are deleted before somebody looks at the time.
+const ROWS: i64 = 64;
 
 /// Deletes the entries that `compaction` brought; the caller saves `session`, whose figures move.
 pub(crate) fn withdraw(
@@ -22,32 +25,44 @@ pub(crate) fn withdraw(
     Ok(left(session, gone))
 }
 
-/// Deletes those of `ids`, and those that came from a message of `seqs`, which ascend; the caller saves
-/// `session`, whose figures move.
+/// The entries of the session above `after` that came from a message of `seqs`, which ascend, and the last id of all
+/// that were looked at. An entry never changes, so what was found stays right.
+pub(crate) fn that_came_from(
+    connection: &Connection,
+    session: i64,
+    seqs: &[i64],
+    after: EntryId,
+) -> Result<(Vec<EntryId>, EntryId)> {
+    let (mut found, mut last) = (Vec::new(), after);
+    if seqs.is_empty() {
+        return Ok((found, last));
+    }
+    for_each_after(connection, session, after, |listed| match listed {
+        Listed::Whole(stored) => {
+            let NewEntry { start, end, .. } = stored.entry;
+            last = stored.id;
+            if (Range { start, end }).holds_one(seqs) {
+                found.push(stored.id);
+            }
+        }
+        Listed::Damaged(id) => last = id,
+    })?;
+    Ok((found, last))
+}
+
+/// Deletes the entries of the session with those ids; the caller saves `session`, whose figures move.
 pub(crate) fn forget(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
-    ids: &[i64],
-    seqs: &[i64],
+    ids: impl IntoIterator<Item = i64>,
 ) -> Result<i64> {
-    let mut ids = ids.to_vec();
-    ids.sort_unstable();
-    let mut gone = Vec::new();
-    for_each_after(transaction, session.id, EntryId(0), |found| match found {
-        Listed::Whole(stored) => {
-            let NewEntry { start, end, .. } = stored.entry;
-            if ids.binary_search(&stored.id.0).is_ok() || (Range { start, end }).holds_one(seqs) {
-                gone.push(stored.id);
-            }
-        }
-        Listed::Damaged(id) if ids.binary_search(&id.0).is_ok() => gone.push(id),
-        Listed::Damaged(_) => {}
-    })?;
-    let mut statement = transaction.prepare_cached("DELETE FROM entry WHERE id = ?1")?;
-    for id in &gone {
-        statement.execute([id.0])?;
+    let mut statement =
+        transaction.prepare_cached("DELETE FROM entry WHERE id = ?1 AND session = ?2")?;
+    let mut gone = 0;
+    for id in ids {
+        gone += statement.execute([id, session.id])?;
     }
-    Ok(left(session, gone.len()))
+    Ok(left(session, gone))
 }
 
 /// Deletes the entries of the session that are from before `before`, and then the oldest, until `keep` are left;
@@ -89,22 +104,15 @@ pub(crate) fn lapse(
     Ok(left(session, lapsed))
 }
 
-/// Deletes everything of the session, and leaves a tombstone in its place: its name and its namespace.
+/// Deletes the session, and leaves a tombstone in its place: its name and its namespace. Nobody finds anything of it
+/// from now on. Its rows are still to be taken, see [`take`].
 pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
-    for sql in [
-        "DELETE FROM vector WHERE session = ?1",
-        "DELETE FROM entry WHERE session = ?1",
-        "DELETE FROM message WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32",
-        "DELETE FROM compaction WHERE session = ?1",
-        "DELETE FROM derived WHERE session = ?1",
-        "DELETE FROM quarantine WHERE session = ?1",
-        "DELETE FROM fact WHERE session = ?1",
-        "DELETE FROM forgotten WHERE session = ?1",
-    ] {
-        transaction.prepare_cached(sql)?.execute([row.id])?;
-    }
+    transaction
+        .prepare_cached("DELETE FROM fact WHERE session = ?1")?
+        .execute([row.id])?;
     meta::renew(transaction, meta::FACTS)?;
     stage::drop_all(transaction, row.id)?;
+    departing::add(transaction, row.id)?;
     let tombstone = SessionRow {
         id: row.id,
         name: row.name,
@@ -117,6 +125,35 @@ pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Re
         ..SessionRow::default()
     };
     session::save(transaction, &tombstone)
+}
+
+/// Deletes rows of sessions that were deleted, for as long as `is_time`; whether none are left.
+pub(crate) fn take(transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool) -> Result<bool> {
+    // An entry takes its vector along, and what refers to others goes first.
+    const TABLES: [&str; 6] = [
+        "DELETE FROM vector WHERE entry IN (SELECT entry FROM vector WHERE session = ?1 LIMIT ?2)",
+        "DELETE FROM entry WHERE id IN (SELECT id FROM entry WHERE session = ?1 LIMIT ?2)",
+        "DELETE FROM compaction WHERE id IN (SELECT id FROM compaction WHERE session = ?1 LIMIT ?2)",
+        "DELETE FROM derived WHERE id IN (SELECT id FROM derived WHERE session = ?1 LIMIT ?2)",
+        "DELETE FROM quarantine WHERE id IN (SELECT id FROM quarantine WHERE session = ?1 LIMIT ?2)",
+        "DELETE FROM message WHERE id IN (SELECT id FROM message
+             WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32 LIMIT ?2)",
+    ];
+    for session in departing::all(transaction)? {
+        for sql in TABLES {
+            let mut statement = transaction.prepare_cached(sql)?;
+            while statement.execute([session, ROWS])? > 0 {
+                if !is_time() {
+                    return Ok(false);
+                }
+            }
+        }
+        transaction
+            .prepare_cached("DELETE FROM forgotten WHERE session = ?1")?
+            .execute([session])?;
+        departing::remove(transaction, session)?;
+    }
+    Ok(true)
 }
 
 /// Subtracts `gone` entries from the figures of the session, and makes indexes that have them stale.

@@ -12,7 +12,8 @@ use crate::sqlite::checksum::believed;
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{
-    allocator, cached, derived, entry, log, meta, quarantine, repair_vectors, stage, staged,
+    allocator, cached, derived, entry, leaving, log, meta, quarantine, repair_vectors, stage,
+    staged,
 };
 
 /// How far the allocator jumps where the ids that were given are not known: no store has given so many.
@@ -21,6 +22,7 @@ const JUMP: i64 = 1 << 32;
 /// Repairs everything that can be. `now` is the time that set-aside rows get.
 pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     transaction.execute_batch("REINDEX")?;
+    leaving::take(transaction, &|| true)?;
     entries(transaction, now)?;
     texts(transaction)?;
     batches(transaction)?;

@@ -8,7 +8,7 @@
 //! Source of the format: <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind as Io, Read};
+use std::io::{BufReader, ErrorKind as Io, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Bytes before the first frame.
@@ -38,6 +38,45 @@ pub(super) fn damage(log: &Path) -> std::io::Result<Option<Damage>> {
     // Another process may have written while this one read: what was half there is whole now.
     let second = look(log)?;
     Ok(second.filter(|&second| second == first))
+}
+
+/// A moment in the life of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// Which log it is: one that begins anew has others. None where there is none yet.
+    salts: Option<[u32; 2]>,
+    /// How many frames of it are committed.
+    frames: u64,
+}
+
+impl Moment {
+    /// Now, when the log has so many committed frames. Nobody may write meanwhile.
+    pub(super) fn now(log: &Path, frames: u64) -> std::io::Result<Self> {
+        let salts = Header::read(log)?.map(|(_, header)| header.salts);
+        Ok(Self { salts, frames })
+    }
+}
+
+/// The pages that were written between two moments, some more than once. In between the log has begun anew once at
+/// most: who reads since the first moment sees to that.
+pub(super) fn written(log: &Path, from: Moment, to: Moment) -> std::io::Result<Vec<u32>> {
+    let first = if from.salts == to.salts {
+        from.frames
+    } else {
+        0
+    };
+    let Some((mut file, header)) = Header::read(log)?.filter(|_| first < to.frames) else {
+        return Ok(Vec::new());
+    };
+    let length = (FRAME_HEADER + header.page) as u64;
+    let mut pages = Vec::new();
+    for frame in first..to.frames {
+        let mut number = [0; 4];
+        file.seek(SeekFrom::Start(HEADER as u64 + frame * length))?;
+        file.read_exact(&mut number)?;
+        pages.push(u32::from_be_bytes(number));
+    }
+    Ok(pages)
 }
 
 fn look(log: &Path) -> std::io::Result<Option<Damage>> {
@@ -92,6 +131,20 @@ struct Header {
 }
 
 impl Header {
+    /// The log, behind its header, and what that says; None where there is no log, or one that has not begun.
+    fn read(log: &Path) -> std::io::Result<Option<(File, Self)>> {
+        let mut file = match File::open(log) {
+            Ok(file) => file,
+            Err(error) if error.kind() == Io::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = [0; HEADER];
+        if !fill(&mut file, &mut bytes)? {
+            return Ok(None);
+        }
+        Ok(Self::of(&bytes).map(|header| (file, header)))
+    }
+
     /// None for one that is not whole.
     fn of(bytes: &[u8; HEADER]) -> Option<Self> {
         let page = usize::try_from(word(bytes, 8)).ok()?;
@@ -147,5 +200,49 @@ fn fill(file: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == Io::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    fn frames(connection: &Connection) -> u64 {
+        let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(1);
+        let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], count);
+        u64::try_from(frames.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_was_written_between_two_moments_is_known_also_where_the_log_began_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, log) = (directory.path().join("a"), directory.path().join("a-wal"));
+        let writer = Connection::open(&file).unwrap();
+        writer
+            .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (x); CREATE TABLE u (x)")
+            .unwrap();
+        let now = || Moment::now(&log, frames(&writer)).unwrap();
+        let root = |table: &str| -> u32 {
+            let sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+            writer.query_row(sql, [table], |row| row.get(0)).unwrap()
+        };
+        let first = now();
+        assert_eq!(written(&log, first, first).unwrap(), []);
+        writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        let second = now();
+        writer.execute_batch("INSERT INTO u VALUES (1)").unwrap();
+        assert_eq!(written(&log, first, second).unwrap(), [root("t")]);
+        assert_eq!(written(&log, second, now()).unwrap(), [root("u")]);
+        assert_eq!(written(&log, first, now()).unwrap(), [root("t"), root("u")]);
+
+        writer
+            .execute_batch("PRAGMA wal_checkpoint(RESTART)")
+            .unwrap();
+        let third = now();
+        writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        assert_eq!(written(&log, second, now()).unwrap(), [root("t")]);
+        assert_eq!(written(&log, third, now()).unwrap(), [root("t")]);
     }
 }

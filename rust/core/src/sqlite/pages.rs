@@ -1,0 +1,348 @@
+//! The pages of the file, and what lies in them that is in no row.
+//!
+//! Where rows move from one page to another, SQLite leaves their bytes behind in the room that is free then.
+//! `secure_delete` does not reach them: it overwrites what is deleted, and not what was moved before.
+//!
+//! Source of the format: <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
+
+use std::ops::Range;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, params};
+use rustc_hash::FxHashSet;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes of the file's own header, on the first page.
+const FILE_HEADER: usize = 100;
+/// Of a free piece inside the rows of a page: where the next one is, and how long this one is.
+const FREE_HEADER: usize = 4;
+
+/// The numbers of the pages that hold rows and keys, or lead to them. The others are free, and were overwritten when
+/// they became so, or hold the ends of long rows, and nothing else.
+///
+/// Of those that hold rows none is read, but one of each that leads to them.
+pub(super) fn of_trees(connection: &Connection) -> Result<FxHashSet<u32>> {
+    let mut statement =
+        connection.prepare_cached("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")?;
+    let roots = statement.query_map([], |row| row.get::<_, u32>(0))?;
+    let mut due = vec![1];
+    for root in roots {
+        due.push(root?);
+    }
+    let mut found = FxHashSet::default();
+    while let Some(number) = due.pop() {
+        if !found.insert(number) {
+            return Err(damaged(number));
+        }
+        let below = read(connection, number, |page| children(page, number))?;
+        let Some(&first) = below.first() else {
+            continue;
+        };
+        // All leaves of a tree are as far from its root.
+        if read(connection, first, |page| children(page, first))?.is_empty() {
+            found.extend(below);
+        } else {
+            due.extend(below);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the page has bytes that are in no row.
+pub(super) fn has_leftovers(connection: &Connection, number: u32) -> Result<bool> {
+    read(connection, number, |page| {
+        let free = free(page, number)?;
+        Ok(free.into_iter().any(|room| is_used(&page[room])))
+    })
+}
+
+/// Overwrites the bytes of the page that are in no row; whether there were any.
+pub(super) fn overwrite(connection: &Connection, number: u32) -> Result<bool> {
+    let page = read(connection, number, |page| {
+        let free = free(page, number)?;
+        if !free.iter().any(|room| is_used(&page[room.clone()])) {
+            return Ok(None);
+        }
+        let mut page = page.to_vec();
+        for room in free {
+            page[room].fill(0);
+        }
+        Ok(Some(page))
+    })?;
+    let Some(page) = page else {
+        return Ok(false);
+    };
+    // SQLite refuses to write pages as they are, and rightly so, but for this.
+    let guard = DbConfig::SQLITE_DBCONFIG_DEFENSIVE;
+    let is_guarded = connection.db_config(guard)?;
+    connection.set_db_config(guard, false)?;
+    let written = connection
+        .prepare_cached("UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1")
+        .and_then(|mut statement| statement.execute(params![number, page]));
+    connection.set_db_config(guard, is_guarded)?;
+    written?;
+    Ok(true)
+}
+
+fn read<T>(
+    connection: &Connection,
+    number: u32,
+    look: impl FnOnce(&[u8]) -> Result<T>,
+) -> Result<T> {
+    let mut statement =
+        connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
+    let mut rows = statement.query([number])?;
+    match rows.next()?.map(|row| row.get_ref(0)).transpose()? {
+        Some(rusqlite::types::ValueRef::Blob(page)) => look(page),
+        _ => Err(damaged(number)),
+    }
+}
+
+fn is_used(room: &[u8]) -> bool {
+    room.iter().any(|&byte| byte != 0)
+}
+
+/// The head of a page of a tree.
+struct Head {
+    at: usize,
+    /// Where the places of its rows begin.
+    places: usize,
+    rows: usize,
+    leads: bool,
+}
+
+impl Head {
+    fn of(page: &[u8], number: u32) -> Result<Self> {
+        let at = if number == 1 { FILE_HEADER } else { 0 };
+        let leads = match page.get(at) {
+            Some(2 | 5) => true,
+            Some(10 | 13) => false,
+            _ => return Err(damaged(number)),
+        };
+        let head = Self {
+            at,
+            places: at + if leads { 12 } else { 8 },
+            rows: number_at(page, at + 3, number)?,
+            leads,
+        };
+        if head.end() > page.len() {
+            return Err(damaged(number));
+        }
+        Ok(head)
+    }
+
+    /// Where the places of its rows end.
+    fn end(&self) -> usize {
+        self.places + 2 * self.rows
+    }
+}
+
+/// The pages that this one leads to, none for one that holds rows.
+fn children(page: &[u8], number: u32) -> Result<Vec<u32>> {
+    let head = Head::of(page, number)?;
+    if !head.leads {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::with_capacity(head.rows + 1);
+    for row in 0..head.rows {
+        found.push(page_at(
+            page,
+            number_at(page, head.places + 2 * row, number)?,
+            number,
+        )?);
+    }
+    found.push(page_at(page, head.at + 8, number)?);
+    Ok(found)
+}
+
+/// The room of a page of a tree that no row has: between the places of its rows and the first of them, and pieces
+/// inside, without what links these to one another.
+fn free(page: &[u8], number: u32) -> Result<Vec<Range<usize>>> {
+    let head = Head::of(page, number)?;
+    // The number is of 16 bits, and 0 stands for 65,536.
+    let first = match number_at(page, head.at + 5, number)? {
+        0 => 1 << 16,
+        first => first,
+    };
+    if first < head.end() || first > page.len() {
+        return Err(damaged(number));
+    }
+    let mut found = Vec::new();
+    found.push(head.end()..first);
+    let (mut before, mut piece) = (first, number_at(page, head.at + 1, number)?);
+    while piece != 0 {
+        let length = number_at(page, piece + 2, number)?;
+        if piece < before || length < FREE_HEADER || piece + length > page.len() {
+            return Err(damaged(number));
+        }
+        found.push(piece + FREE_HEADER..piece + length);
+        before = piece + length;
+        piece = number_at(page, piece, number)?;
+    }
+    Ok(found)
+}
+
+fn number_at(page: &[u8], at: usize, number: u32) -> Result<usize> {
+    match page.get(at..at + 2) {
+        Some(&[high, low]) => Ok(usize::from(u16::from_be_bytes([high, low]))),
+        _ => Err(damaged(number)),
+    }
+}
+
+fn page_at(page: &[u8], at: usize, number: u32) -> Result<u32> {
+    match page.get(at..at + 4) {
+        Some(&[a, b, c, d]) => Ok(u32::from_be_bytes([a, b, c, d])),
+        _ => Err(damaged(number)),
+    }
+}
+
+fn damaged(number: u32) -> Error {
+    let message = format!("page {number} of the file is damaged");
+    Error::new(ErrorKind::StoreCorrupt, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database whose rows were written in random order, and moved from page to page meanwhile.
+    fn database() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
+            .unwrap();
+        let options = "PRAGMA secure_delete = ON; PRAGMA page_size = 1024;
+             CREATE TABLE a (id INTEGER PRIMARY KEY, text TEXT);
+             CREATE TABLE b (text TEXT PRIMARY KEY, id INTEGER) WITHOUT ROWID;
+             CREATE INDEX c ON a (text);";
+        connection.execute_batch(options).unwrap();
+        for number in 0..500_i64 {
+            let id = number.wrapping_mul(0x9E37_79B9) % 10_007;
+            let text = text(id, usize::try_from(id % 400).unwrap());
+            for sql in [
+                "INSERT INTO a (id, text) VALUES (?1, ?2)",
+                "INSERT INTO b (id, text) VALUES (?1, ?2)",
+            ] {
+                connection.execute(sql, params![id, text]).unwrap();
+            }
+        }
+        connection
+    }
+
+    fn text(id: i64, length: usize) -> String {
+        format!(
+            "<{}>{}",
+            id.wrapping_mul(0x1234_5678_9ABC_DEF1),
+            "x".repeat(length)
+        )
+    }
+
+    fn bytes(connection: &Connection) -> Vec<u8> {
+        let mut statement = connection
+            .prepare("SELECT data FROM sqlite_dbpage")
+            .unwrap();
+        let pages = statement
+            .query_map([], |row| row.get::<_, Vec<u8>>(0))
+            .unwrap();
+        pages.flat_map(rusqlite::Result::unwrap).collect()
+    }
+
+    fn holds(bytes: &[u8], id: i64) -> bool {
+        let mark = text(id, 0);
+        bytes
+            .windows(mark.len())
+            .any(|piece| piece == mark.as_bytes())
+    }
+
+    #[test]
+    fn rows_that_moved_leave_their_bytes_behind_until_they_are_overwritten() {
+        let connection = database();
+        let mut statement = connection.prepare("SELECT id FROM a ORDER BY id").unwrap();
+        let ids: Vec<i64> = statement
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(rusqlite::Result::unwrap)
+            .collect();
+        let (gone, kept): (Vec<i64>, Vec<i64>) = ids.into_iter().partition(|id| id % 3 == 0);
+        for id in &gone {
+            connection
+                .execute("DELETE FROM a WHERE id = ?1", [id])
+                .unwrap();
+            connection
+                .execute("DELETE FROM b WHERE id = ?1", [id])
+                .unwrap();
+        }
+        let before = bytes(&connection);
+        assert!(
+            gone.iter().any(|&id| holds(&before, id)),
+            "nothing was left behind: this proves nothing"
+        );
+
+        let pages = of_trees(&connection).unwrap();
+        assert!(
+            pages
+                .iter()
+                .any(|&page| has_leftovers(&connection, page).unwrap())
+        );
+        for &page in &pages {
+            overwrite(&connection, page).unwrap();
+            assert!(!has_leftovers(&connection, page).unwrap());
+            assert!(!overwrite(&connection, page).unwrap());
+        }
+        let after = bytes(&connection);
+        assert_eq!(gone.iter().filter(|&&id| holds(&after, id)).count(), 0);
+        assert!(kept.iter().all(|&id| holds(&after, id)));
+        let checked: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(checked, "ok");
+        // What is free is free still, and takes rows.
+        for id in &gone {
+            let text = text(*id, 300);
+            connection
+                .execute("INSERT INTO a VALUES (?1, ?2)", params![id, text])
+                .unwrap();
+        }
+        let checked: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(checked, "ok");
+    }
+
+    #[test]
+    fn every_page_of_a_tree_is_found_and_no_other() {
+        let connection = database();
+        let pages = of_trees(&connection).unwrap();
+        let mut statement = connection
+            .prepare("SELECT pageno FROM dbstat WHERE pagetype IN ('leaf', 'internal')")
+            .unwrap();
+        let known = statement.query_map([], |row| row.get::<_, u32>(0)).unwrap();
+        let known: FxHashSet<u32> = known.map(rusqlite::Result::unwrap).collect();
+        assert!(known.len() > 100);
+        assert_eq!(pages, known);
+    }
+
+    #[test]
+    fn a_page_that_is_none_is_refused() {
+        let mut page = vec![0; 512];
+        let refused = |page: &[u8]| free(page, 2).is_err();
+        assert!(refused(&page));
+        assert!(refused(&[]));
+        page[0] = 13;
+        page[5] = 2; // its rows begin at 512: there are none
+        let room = free(&page, 2).unwrap();
+        assert_eq!((room.len(), &room[0]), (1, &(8..512)));
+        page[4] = 255; // 255 rows, whose places alone are longer than the page
+        assert!(refused(&page));
+        page[4] = 1;
+        (page[1], page[2]) = (1, 0); // a free piece at 256, before the first row
+        assert!(refused(&page));
+        (page[5], page[6]) = (1, 0);
+        assert!(refused(&page)); // of no length
+        page[259] = 16;
+        assert_eq!(free(&page, 2).unwrap(), [10..256, 260..272]);
+        page[257] = 1; // which leads to itself, one byte on
+        assert!(refused(&page));
+    }
+}
