@@ -27,7 +27,7 @@ from survival import FIRST_HITS, LEAST, Calls, Rarity, answerable, as_messages, 
 COMMAND = "python benches/quality/recall.py --record benches/record"
 WINDOWS = {"agent-dev": (6_000, 8_000, 12_000), "locomo-dev": (4_000, 8_000)}  # tokens
 STRANGE = 100  # questions of other conversations, for each
-SCORES = (0.15, 0.20, 0.25)
+SCORES = (0.10, 0.14, 0.20)
 HEADER = (
     "| dataset | window | least score | questions | without | with recall | with search | tokens of a block "
     "| of the hits | silent | tokens off topic |"

@@ -12,10 +12,11 @@ from typing import Any, Final, final
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
-from siltstone._native_search import Found, Hit, SearchOptions
+from siltstone._native_search import Asked, Found, Hit, SearchOptions
 from siltstone._native_store import Finding, Forgotten, Page, Stage, Store, StoredEntry, _NewEntry
 
 __all__ = [
+    "Asked",
     "BlockOptions",
     "BlockWriter",
     "Bm25Index",
@@ -116,7 +117,7 @@ def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tupl
         ValueError: *measure* is none of these.
     """
 
-def terms(text: str, *, own_language: bool = False) -> list[str]:
+def terms(text: str, *, own_language: bool = False, among: str | None = None) -> list[str]:
     """The terms of *text* by the analyser ``lexical-4``, in order: what the ranker ``lexical`` counts.
 
     Words without accents, stop words left out where anything else remains, in their English stems;
@@ -126,9 +127,10 @@ def terms(text: str, *, own_language: bool = False) -> list[str]:
     Args:
         text: A query or a name; or a text, with *own_language*.
         own_language: Read it in the language that it is of, as texts of entries are.
+        among: The languages that it may be of, as for :func:`language`.
     """
 
-def language(text: str) -> str:
+def language(text: str, among: str | None = None) -> str:
     """The ISO 639-1 code of the language that *text* is read in: ``en`` where it is of no other known one.
 
     That of a text in Latin letters alone. Other scripts tell theirs word by word.

@@ -63,6 +63,35 @@ class SearchOptions:
         """Whether the query's vector makes a difference."""
 
 @final
+class Asked:
+    """The terms that a search looked for: where a text has them. It can be pickled, and compared."""
+
+    def __new__(cls, terms: list[int], languages: str) -> Asked:
+        """Of hashes of terms, in any order, held against texts of those languages.
+
+        Raises:
+            ConfigError: *languages* is not ``auto``, or known codes with commas between them.
+        """
+
+    @staticmethod
+    def of(query: str) -> Asked:
+        """The terms of a query that was held against nothing, read as English."""
+
+    def best_part(self, text: str, size: int) -> tuple[int, int, list[tuple[int, int]]]:
+        """The part of *text* that has most of the terms: where it begins and ends, and where they stand.
+
+        All places count code points of *text*, and halve no grapheme. Each term counts once, and the rarer in
+        the text the more; of equal parts the first. Without a term it is the beginning.
+
+        Args:
+            text: The text of an entry.
+            size: Code points of the part, at most.
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[type[Asked], tuple[list[int], str]]: ...
+
+@final
 class Hit:
     """An entry that a search found."""
 
@@ -85,3 +114,4 @@ class Found:
     hits: Final[list[Hit]]
     ranker: Final[Ranker]
     lacking: Final[int]
+    asked: Final[Asked]

@@ -160,6 +160,23 @@ class Store:
         """The rule of the cosine embedding."""
 
     @property
+    def language(self) -> str:
+        """The languages that texts are read in: ``auto``, or codes with commas between them."""
+
+    def settle_language(self, language: str, anew: bool) -> None:
+        """Reads texts in these languages from now on, and keeps that in the store.
+
+        Args:
+            language: ``auto``, or codes with commas between them, the usual one first.
+            anew: Whether they may take the place of others: every text is analysed anew then.
+
+        Raises:
+            ConfigError: an unknown code, or others were settled and not *anew*.
+            ReadOnlyStoreError: others were settled, and the store is open for reading. Where none were, it
+                takes these for itself.
+        """
+
+    @property
     def read_only(self) -> bool:
         """Whether writes raise ``ReadOnlyStoreError``."""
 

@@ -55,9 +55,10 @@ WALLS: dict[str, dict[str, set[str]]] = {
 # Inside a family, from the lowest files up: each imports files of lower lines, never one beside it.
 FAMILIES = {
     "memory": [
+        "passage",
         "entry renaming worker",
         "log vectors",
-        "base chronology convert limits reranking sayings",
+        "base chronology convert languages limits reranking sayings",
         "database_log opening",
         "forgetting",
         "forgetting_facts",
@@ -199,8 +200,8 @@ RUST_WALLS = {
 RUST_FAMILIES = {
     "condense": ["bytes seen tables", "lines"],
     "analyse": [
-        "date fold irregular key language memo order passages stop",
-        "ends function_words",
+        "date fold graphemes irregular key language memo order passages stop",
+        "choice ends function_words",
         "normal",
         "words",
         "detect",
@@ -208,6 +209,7 @@ RUST_FAMILIES = {
         "analyser",
         "terms",
         "fields near window",
+        "asked",
     ],
     "bm25": [
         "chain languages params scored spare terms",
@@ -231,7 +233,7 @@ RUST_FAMILIES = {
         "history render",
     ],
     "memory": [
-        "contexts expiry filter graph required_indexes store_path",
+        "contexts expiry filter graph reading required_indexes store_path",
         "analysed cached options",
         "caches check scope",
         "catch_up fused namespace",

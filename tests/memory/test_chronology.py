@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from heapq import heapreplace
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +29,14 @@ def hit(score: float, start: int, session: str = "s", at: int | None = None, len
 HITS = st.lists(
     st.builds(
         hit,
-        st.floats(0.01, 1.0),
+        st.integers(1, 10**6).map(lambda number: number * 0.6180339887498949 % 1),  # no two alike
         st.integers(0, 40),
         st.sampled_from(["s", "t"]),
         st.integers(0, 9),
         st.integers(0, 2),
     ),
     max_size=30,
-    unique_by=lambda each: (each.session_id, each.source_range),
+    unique_by=(lambda each: (each.session_id, each.source_range), lambda each: each.score),
 ).map(lambda hits: sorted(hits, key=lambda each: -each.score))
 
 
@@ -63,6 +65,38 @@ def test_a_mention_far_away_is_chosen_before_a_slightly_better_one_nearby() -> N
     hits = [hit(0.8, 10), hit(0.6, 12), hit(0.58, 30), hit(0.2, 50)]
     assert [each.source_range[0] for each in in_time(hits, 2)] == [10, 30]
     assert [each.source_range[0] for each in in_time([hits[0], hits[1], hit(0.5, 30)], 2)] == [10, 12]
+
+
+@given(HITS, st.integers(1, 12))
+def test_the_choice_is_that_of_the_plain_rule(hits: list[SearchHit], limit: int) -> None:
+    kept, left, chosen = [1.0] * len(hits), set(range(len(hits))), set()
+    while left and len(chosen) < limit:
+        best = max(left, key=lambda at: (hits[at].score * kept[at], -at))
+        left.discard(best)
+        chosen.add(best)
+        for at in left:
+            one, other = hits[at], hits[best]
+            are_said = (
+                one.source_range[0] < one.source_range[1] and other.source_range[0] < other.source_range[1]
+            )
+            apart = abs(one.source_range[0] - other.source_range[0])
+            if are_said and one.session_id == other.session_id and apart <= 4:
+                kept[at] *= 0.95
+    found = in_time(hits, limit)
+    assert {id(each) for each in found} == {id(hits[at]) for at in chosen}
+
+
+def test_many_hits_of_one_message_are_chosen_without_a_scan_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = itertools.count()
+
+    def counted(heap: list[Any], item: Any) -> Any:
+        next(steps)
+        return heapreplace(heap, item)
+
+    monkeypatch.setattr("siltstone.memory.chronology.heapreplace", counted)
+    hits = [hit(1 - at / 10_000, 10 if at % 2 else at) for at in range(5_000)]
+    assert len(in_time(hits, 2_500)) == 2_500
+    assert next(steps) < 10 * len(hits)
 
 
 def test_hits_of_other_sessions_or_of_no_message_are_not_near() -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from siltstone._reference import lexical
+from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Entry
+from siltstone.memory.languages import LANGUAGES
+from siltstone.session import Session
 from siltstone.stores import MemoryStore
 
 TURKISH = "Irmağın kıyısındaki eski kapıların anahtarları nerede ve nasıl saklanıyor?"
@@ -70,6 +73,148 @@ def test_entries_of_several_languages_are_ranked_as_by_the_twin(tmp_path: Path) 
         for query, expected in zip(queries, lexical.search(queries, twins), strict=True):
             hits = store.search("s", query, limit=100)
             assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected, query
+
+
+@pytest.mark.parametrize("among", ["de", "en", "de,en", "tr,de,fr", "vi,de"])
+def test_entries_of_a_chosen_language_are_ranked_as_by_the_twin(tmp_path: Path, among: str) -> None:
+    queries = [
+        "kapı anahtarları",
+        "Haus Schrank und die",
+        "house key",
+        "l'eau de la rivière",
+        "猫 川",
+        "was key",
+    ]
+    texts = [*ALL, "kapıların", "die", "Haus", "houses", "house", "Häuser der Stadt"]
+    twins = [lexical.Entry(text, (10 * at, 10 * at + 1), among=among) for at, text in enumerate(texts)]
+    with MemoryStore.open(tmp_path, language=among.split(",")) as store:
+        entries = [Entry(each.content, each.source_range, created_at=0) for each in twins]
+        ids = store.index("s", entries).entry_ids
+        for query, expected in zip(queries, lexical.search(queries, twins), strict=True):
+            hits = store.search("s", query, limit=100)
+            assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected, query
+
+
+@pytest.mark.parametrize("language", ["auto", ["en", "de", "tr", "fr"], list(LANGUAGES)])
+def test_what_auto_decides_alike_scores_alike(tmp_path: Path, language: str | list[str]) -> None:
+    with (
+        indexed(tmp_path / "auto", ALL) as auto,
+        MemoryStore.open(tmp_path / "x", language=language) as chosen,
+    ):
+        chosen.index("s", [Entry(text, (10 * at, 10 * at + 1)) for at, text in enumerate(ALL)])
+        for query in ("kapı key", "das Haus in der Stadt", "une rivière", "猫", "hous", "the old"):
+            hits = auto.search("s", query, limit=100)
+            assert hits
+            found = [(hit.content, hit.score) for hit in chosen.search("s", query, limit=100)]
+            assert found == [(hit.content, hit.score) for hit in hits], query
+
+
+def test_a_language_that_was_chosen_holds_for_texts_that_tell_none(tmp_path: Path) -> None:
+    with (
+        MemoryStore.open(tmp_path / "auto") as auto,
+        MemoryStore.open(tmp_path / "de", language="de") as chosen,
+    ):
+        for store in (auto, chosen):
+            store.index("s", [Entry("Häuser", (0, 1)), Entry("grüne Türen", (10, 11))])
+        assert found(auto, "Haus") == []
+        assert found(chosen, "Haus") == ["Häuser"]
+        (hit,) = chosen.search("s", "Haus", explain=True)
+        assert hit.explain is not None
+        assert hit.explain["language"] == "de"
+        assert (auto.language, chosen.language) == ("auto", "de")
+
+
+def test_a_language_is_settled_once_and_kept(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("s", [Entry("Häuser", (0, 1))])
+        assert found(store, "Haus") == []
+        with MemoryStore.open(tmp_path, language=["de", "en", "de"]) as other:  # nobody had said so
+            assert other.language == store.language == ("de", "en")
+            assert found(store, "Haus") == found(other, "Haus") == ["Häuser"]
+            store.index("s", [Entry("der Schrank", (10, 11))])
+            assert found(other, "Schränken") == ["der Schrank"]
+    with MemoryStore.open(tmp_path) as store:
+        assert found(store, "Haus") == ["Häuser"]
+    with pytest.raises(
+        ConfigError, match=r"read with language 'de,en', not 'fr': open it without one"
+    ) as caught:
+        MemoryStore.open(tmp_path, language="fr")
+    assert (caught.value.field, caught.value.value) == ("language", "fr")
+    with MemoryStore.open(tmp_path, read_only=True, language=["de", "en"]) as reader:
+        assert found(reader, "Haus") == ["Häuser"]
+        with pytest.raises(ConfigError, match="not 'tr'"):
+            reader.settle_language("tr")
+        with pytest.raises(ReadOnlyStoreError):
+            reader.settle_language("tr", anew=True)
+
+
+def test_another_language_reads_every_text_anew(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path, language="de") as store:
+        store.index("s", [Entry(f"Häuser {n}" if n else "Häuser", (10 * n, 10 * n + 1)) for n in range(600)])
+        assert found(store, "Haus")
+    with MemoryStore.open(tmp_path) as store:  # it has a cache of it
+        store.settle_language("en", anew=True)
+        assert found(store, "Haus") == []
+        assert "Häuser" in found(store, "Häuser")
+    with MemoryStore.open(tmp_path) as store:
+        assert (store.language, found(store, "Haus")) == ("en", [])
+
+
+def test_a_store_that_is_open_for_reading_takes_a_language_for_itself(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("s", [Entry("Häuser", (0, 1))])
+    with MemoryStore.open(tmp_path, read_only=True, language="de") as reader:
+        assert found(reader, "Haus") == ["Häuser"]
+    with MemoryStore.open(tmp_path) as store:
+        assert store.language == "auto"
+
+
+def test_a_namespace_is_read_in_the_language_of_its_store(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "one", namespace="team", language="de") as one:
+        one.append({"role": "user", "content": "Häuser"})
+        with Session.open(None, "two", namespace="team", memory=one.store) as two:
+            assert [hit.content for hit in two.search("Haus", scope="namespace")] == ["Häuser"]
+            one.store.settle_language("en", anew=True)  # type: ignore[attr-defined]
+            assert two.search("Haus", scope="namespace") == []
+
+
+@pytest.mark.parametrize("preset", [None, "meerkat"])
+def test_a_session_settles_the_language_of_its_store(tmp_path: Path, preset: str | None) -> None:
+    options = {} if preset is None else {"preset": preset}
+    with Session.open(tmp_path, "s", language="de", **options) as session:  # type: ignore[call-overload]
+        assert session.store.language == "de"
+        with pytest.raises(ConfigError, match="language is of a store"):
+            Session.open(None, "t", memory=session.store, language="de")
+    with pytest.raises(ConfigError, match="not 'fr'"):
+        Session.open(tmp_path, "s", language="fr")
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("german", r"got 'german'; did you mean 'de' \(German\)\?"),
+        ("de-AT", r"did you mean 'de'"),
+        ("fra", r"did you mean 'fr'"),
+        ("Turkisch", r"did you mean 'tr'"),
+        (
+            "ru",
+            r"codes of da, de, en, .* \(other scripts tell their languages by themselves\), got 'ru'$",
+        ),
+        ("", "got ''"),
+        (["de", "klingon"], "got "),
+        (["auto", "de"], "'auto' alone"),
+        ([], "at least one"),
+        (7, "a list of codes, got 7"),
+        (b"de", "a list of codes"),
+        ([None], "got "),
+    ],
+)
+def test_an_unknown_language_is_refused_and_the_nearest_named(
+    tmp_path: Path, language: object, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        MemoryStore.open(tmp_path / "store", language=language)  # type: ignore[arg-type]
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_language_leaves_with_its_last_entry(tmp_path: Path) -> None:

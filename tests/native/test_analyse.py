@@ -75,6 +75,9 @@ def test_terms_are_those_of_the_twin(text: str) -> None:
     check(text)
 
 
+CHOICES = ["de", "en", "tr,en", "fr,de,it", "vi,de"]
+
+
 def check(text: str) -> None:
     """The terms of a query, and of a text in its own language."""
     language = twin.language_of(text)
@@ -83,6 +86,10 @@ def check(text: str) -> None:
     assert _native.terms(text) == terms
     own = terms if language == "en" else twin.terms(text, language)
     assert _native.terms(text, own_language=True) == own
+    among = CHOICES[len(text) % len(CHOICES)]
+    language = twin.language_of(text, among)
+    assert _native.language(text, among) == language
+    assert _native.terms(text, own_language=True, among=among) == twin.terms(text, language)
 
 
 @given(
@@ -90,6 +97,7 @@ def check(text: str) -> None:
         st.sampled_from([
             "der", "und", "die", "Häuser", "de", "la", "l'eau", "ciudades", "ırmağın", "ve", "bir", "the",
             "of", "rivers", "straße", "ağaçlar", "copiilor", "și", "het", "talot", "ja", "公园", "dell'acqua",
+            "habe", "alle", "avaient",
         ]),
         max_size=14,
     ).map(" ".join)

@@ -64,13 +64,16 @@ def terms(text: str, language: str = "en") -> list[str]:
     return [normal(word, language) for word in telling_words(text, language)]
 
 
-def language_of(text: str) -> str:
-    """The language of *text*: ``en`` where no other is certain, and for Vietnamese, which is read alike."""
+def language_of(text: str, among: str = "auto") -> str:
+    """The language of *text*: the first of *among* where no other is certain; ``en`` for Vietnamese."""
+    usual, *others = ["en", *FUNCTION_WORDS] if among == "auto" else among.split(",")
     found = words(text)
     votes = Counter(code for word in found for code in _speaks_for(word))
-    best = min(FUNCTION_WORDS, key=lambda code: (-votes[code], code))
-    leads = votes[best] - sum(word in STOP_WORDS for word in found) >= LEAD
-    return best if leads and votes[best] * SHARE >= len(found) and best != "vi" else "en"
+    votes["en"] = sum(word in STOP_WORDS for word in found)
+    best = min(others, key=lambda code: (-votes[code], code != "en", code), default=usual)
+    leads = votes[best] - votes[usual] >= LEAD
+    told = best if leads and votes[best] * SHARE >= len(found) else usual
+    return "en" if told == "vi" else told
 
 
 @lru_cache(maxsize=1 << 16)

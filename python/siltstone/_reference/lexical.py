@@ -54,6 +54,7 @@ class Entry:
     name: str | None = None
     created_at: int = 0  # milliseconds since 1970
     kind: str = "message"
+    among: str = "auto"  # the languages that it may be of
 
 
 def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
@@ -176,7 +177,7 @@ def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
 
 def _languages(entries: Sequence[Entry]) -> list[str]:
     """The languages that entries are of, but English."""
-    return sorted({analyse.language_of(entry.content) for entry in entries} - {"en"})
+    return sorted({analyse.language_of(entry.content, entry.among) for entry in entries} - {"en"})
 
 
 def _frequencies(passages: Sequence[list[Passage]]) -> Counter[int]:
@@ -233,7 +234,7 @@ def _passages(entry: Entry) -> list[Passage]:
     """Each passage of the text, with the name and the date."""
     name = analyse.terms(analyse.name_of(entry.role, entry.name))
     date = [term for word in analyse.date_words(entry.created_at) for term in analyse.terms(word)]
-    language = analyse.language_of(entry.content)
+    language = analyse.language_of(entry.content, entry.among)
     terms = analyse.terms(entry.content, language)
     characters = analyse.characters(entry.content, language)
     found = []

@@ -1,5 +1,6 @@
 """What a store is: texts that can be found again, and the log they came from."""
 
+from siltstone.late import names_of
 from siltstone.memory.base import Store
 from siltstone.memory.entry import (
     RECALL_MIN_SCORE,
@@ -27,6 +28,12 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.limits import Limits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from siltstone.memory.passage import Passage
+else:
+    __getattr__ = names_of(__name__, {"passage": "Passage"})
+
 __all__ = [
     "RECALL_MIN_SCORE",
     "Decay",
@@ -37,6 +44,7 @@ __all__ = [
     "Fusion",
     "Limits",
     "Page",
+    "Passage",
     "Ranker",
     "Receipt",
     "ReconcileReport",

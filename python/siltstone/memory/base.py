@@ -26,7 +26,18 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.log import SessionLog
 
-__all__ = ["Store"]
+__all__ = ["LanguageSettler", "Store"]
+
+
+class LanguageSettler(Protocol):
+    """A store that is told in which languages its texts are read."""
+
+    def settle_language(self, language: str | Sequence[str]) -> None:
+        """Settles it, unless it was settled before.
+
+        Raises:
+            ConfigError: a language that nobody knows, or another one was settled.
+        """
 
 
 class Store(Protocol):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Sequence
-from typing import Final
+from heapq import heapify, heappop, heapreplace
+from typing import Final, TypeAlias
 
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import SearchHit, SearchOrder
@@ -13,6 +15,8 @@ __all__ = ["in_time", "is_in_time", "looked_at"]
 POOL: Final = 4  #: hits that are looked at for each one that is given back
 REACH: Final = 4  #: messages: as far as neighbours lend to each other
 KEPT: Final = 0.95  #: of the score of a hit for each chosen one within reach
+
+_Place: TypeAlias = tuple[str | None, int]
 
 
 def is_in_time(order: SearchOrder) -> bool:
@@ -44,33 +48,56 @@ def in_time(hits: Sequence[SearchHit], limit: int, *, explain: bool = False) -> 
         explain: Whether explanations tell of it: ``"order": {"rank", "kept"}``, the place among *hits*, from
             1, and what was left of the score when it was chosen, 0..1.
     """
+    if limit >= len(hits) and not explain:
+        return _in_order(hits)
+    chosen = _chosen(hits, limit)
+    if explain:
+        for at, kept in chosen:
+            if (explanation := hits[at].explain) is not None:
+                explanation["order"] = {"rank": at + 1, "kept": kept}
+    return _in_order([hits[at] for at, _ in chosen])
+
+
+def _chosen(hits: Sequence[SearchHit], limit: int) -> list[tuple[int, float]]:
+    """The places of *limit* hits, the best first, each with what was left of its score."""
     # The place is what counts: a reranker may have changed the order, and left the scores.
     weights = sorted((hit.score for hit in hits), reverse=True)
-    kept = [1.0] * len(hits)
-    left, chosen = set(range(len(hits))), list[int]()
-    while left and len(chosen) < limit:
-        best = max(left, key=lambda at: (weights[at] * kept[at], -at))
-        left.discard(best)
-        chosen.append(best)
-        for at in left:
-            if _is_near(hits[at], hits[best]):
-                kept[at] *= KEPT
-    if explain:
-        for at in chosen:
-            if (explanation := hits[at].explain) is not None:
-                explanation["order"] = {"rank": at + 1, "kept": kept[at]}
-    found = [hits[at] for at in chosen]
+    # Hits of one message lose alike, so each message has its next one in the heap, at most too high.
+    waiting: dict[_Place, deque[int]] = {}
+    for at, hit in enumerate(hits):
+        waiting.setdefault(_place(hit, at), deque()).append(at)
+    heap = [(-weights[of[0]], of[0], place) for place, of in waiting.items()]
+    heapify(heap)
+    taken: Counter[_Place] = Counter()
+    chosen: list[tuple[int, float]] = []
+    while heap and len(chosen) < limit:
+        known, at, place = heap[0]
+        session, start = place
+        kept = KEPT ** sum(taken[session, start + beside] for beside in range(-REACH, REACH + 1))
+        if -weights[at] * kept > known:
+            heapreplace(heap, (-weights[at] * kept, at, place))  # one beside it was chosen since
+            continue
+        chosen.append((at, kept))
+        if session is not None:
+            taken[place] += 1
+        waiting[place].popleft()
+        if waiting[place]:
+            heapreplace(heap, (-weights[waiting[place][0]] * kept, waiting[place][0], place))
+        else:
+            heappop(heap)
+    return chosen
+
+
+def _place(hit: SearchHit, at: int) -> _Place:
+    """The session and the message of a hit; a place of its own for a hit of no message."""
+    return (hit.session_id, hit.source_range[0]) if _has_messages(hit) else (None, at * (2 * REACH + 1))
+
+
+def _in_order(found: Sequence[SearchHit]) -> list[SearchHit]:
     is_one = len({hit.session_id for hit in found}) == 1 and all(map(_has_messages, found))
     if is_one:
         return sorted(found, key=lambda hit: (hit.source_range, hit.entry_id))
     return sorted(found, key=lambda hit: (hit.created_at, hit.session_id, hit.source_range, hit.entry_id))
-
-
-def _is_near(hit: SearchHit, other: SearchHit) -> bool:
-    """Whether both are of one session, and of messages that stand near each other."""
-    apart = abs(hit.source_range[0] - other.source_range[0])
-    is_said = _has_messages(hit) and _has_messages(other)
-    return is_said and hit.session_id == other.session_id and apart <= REACH
 
 
 def _has_messages(hit: SearchHit) -> bool:

@@ -110,8 +110,18 @@ _EXACT = 2**33 * 1000  # up to which seconds as a float are right to half a micr
 
 # A frozen class sets its fields by name, in a loop of its own; a search makes ten hits, and these are
 # a third of the time.
-_SET_CONTENT, _SET_SCORE, _SET_RANGE, _SET_ID, _SET_ROLE, _SET_TIME, _SET_EXPLAIN, _SET_SESSION = (
-    vars(SearchHit)[field].__set__
+(
+    _SET_CONTENT,
+    _SET_SCORE,
+    _SET_RANGE,
+    _SET_ID,
+    _SET_ROLE,
+    _SET_TIME,
+    _SET_EXPLAIN,
+    _SET_SESSION,
+    _SET_ASKED,
+) = (
+    getattr(SearchHit, field).__set__
     for field in (
         "content",
         "score",
@@ -121,6 +131,7 @@ _SET_CONTENT, _SET_SCORE, _SET_RANGE, _SET_ID, _SET_ROLE, _SET_TIME, _SET_EXPLAI
         "created_at",
         "explain",
         "session_id",
+        "_asked",
     )
 )
 
@@ -253,8 +264,8 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
     )
 
 
-def search_hit(found: _native.Hit, session_id: str) -> SearchHit:
-    """*found*, which a search of *session_id* found, as users see it."""
+def search_hit(found: _native.Hit, session_id: str, asked: _native.Asked) -> SearchHit:
+    """*found*, which a search of *session_id* found that *asked* for it, as users see it."""
     hit = object.__new__(SearchHit)
     _SET_CONTENT(hit, found.content)
     _SET_SCORE(hit, found.score)
@@ -264,6 +275,13 @@ def search_hit(found: _native.Hit, session_id: str) -> SearchHit:
     _SET_TIME(hit, datetime_from(found.created_at))
     _SET_EXPLAIN(hit, found.explain)
     _SET_SESSION(hit, found.session_id or session_id)
+    _SET_ASKED(hit, asked)
+    return hit
+
+
+def asked_for(hit: SearchHit, query: str) -> SearchHit:
+    """*hit*, which knows now what was asked by the search that found it."""
+    _SET_ASKED(hit, _native.Asked.of(query))
     return hit
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from siltstone.errors import ConfigError
 from siltstone.values import dataclass, field
+
+if TYPE_CHECKING:
+    from siltstone._native import Asked
+    from siltstone.memory.passage import Passage
 
 __all__ = [
     "MAX_FINGERPRINT_BYTES",
@@ -40,7 +44,7 @@ SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine``
 SearchOrder: TypeAlias = Literal["score", "time"]  #: the best first, or as they were said
 SearchScope: TypeAlias = Literal["session", "namespace"]  #: a session alone, or all of its namespace
 #: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.
-RECALL_MIN_SCORE = 0.20
+RECALL_MIN_SCORE = 0.14
 SHOWN = 80  #: characters of a text that a repr shows
 MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
 
@@ -119,8 +123,15 @@ class StoredEntry:
     compaction_id: int | None = None  #: the compaction that discarded it; None for one that a caller indexed
 
 
+class _Asked:
+    """Holds what a search looked for, which is no field of a hit: two hits that say the same are equal."""
+
+    __slots__ = ("_asked",)
+    _asked: Asked | None
+
+
 @dataclass(frozen=True, slots=True)
-class SearchHit:
+class SearchHit(_Asked):
     """An entry that a search found.
 
     Attributes:
@@ -143,6 +154,46 @@ class SearchHit:
     created_at: datetime
     explain: dict[str, Any] | None = None
     session_id: str = ""
+
+    @property
+    def passage(self) -> Passage:
+        """The part of the text that says most of what was asked, at most 1,000 characters."""
+        return self.best_passage()
+
+    def best_passage(self, size: int = 1_000) -> Passage:
+        """The same of at most *size* characters.
+
+        A hit that no search of a store made has no marks, and its passage is the beginning.
+
+        Raises:
+            ConfigError: *size* is below 1.
+        """
+        from siltstone.memory.passage import best_passage  # most hits are used whole
+
+        return best_passage(self.content, self._looked_for(), size)
+
+    @property
+    def snippet(self) -> str:
+        """A line of at most 240 characters for people, with words of the query between ``**``.
+
+        Where it was cut stands ``…``, and each stretch of white space is one space. Nothing is escaped:
+        asterisks of the text stay as they are. To mark words another way, or to escape the text for HTML:
+        ``hit.passage.marked("<b>", "</b>", html.escape)``.
+        """
+        from siltstone.memory.passage import snippet  # most hits are used whole
+
+        return snippet(self.content, self._looked_for())
+
+    def _looked_for(self) -> Asked | None:
+        return getattr(self, "_asked", None)
+
+    def __getstate__(self) -> list[Any]:
+        fields = [getattr(self, name) for name in type(self).__annotations__]
+        return [*fields, self._looked_for()]
+
+    def __setstate__(self, state: list[Any]) -> None:
+        for name, value in zip((*type(self).__annotations__, "_asked"), state, strict=True):
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         start, end = self.source_range

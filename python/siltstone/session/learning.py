@@ -42,7 +42,7 @@ from siltstone.knowledge.hybrid import MAX_RESULTS
 from siltstone.knowledge.topics import has_entity, named
 from siltstone.llm import Steps, ToolCall
 from siltstone.logs import log as _log
-from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds
+from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
 from siltstone.messages.own_tools import names_own_tool
@@ -219,7 +219,8 @@ def saved_hits(
             continue
         share = len(asked & set(tokens(f"{fact.content} {fact.context}"))) / len(asked)
         place = SourceRange(core.next_seq, core.next_seq)
-        hits.append(SearchHit(fact.content, share, place, 0, "memory", datetime_from(fact.created_at)))
+        hit = SearchHit(fact.content, share, place, 0, "memory", datetime_from(fact.created_at))
+        hits.append(asked_for(hit, query))
     return hits
 
 

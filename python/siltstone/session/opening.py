@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.coroutines import gives_coroutine
@@ -14,7 +14,7 @@ from siltstone.errors import ConfigError
 from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.knowledge import FactRows, KnowledgeConfig
-from siltstone.memory.base import Store
+from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import open_store
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
@@ -79,6 +79,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     warn_at: Sequence[float]
     answer_budget: int | None
     time_zone: tzinfo | str | None
+    language: str | Sequence[str] | None
     background: bool
 
 
@@ -163,10 +164,19 @@ def open_session(
             field="allow_forget",
             value=allow_forget,
         )
+    language = options.get("language")
+    if language is not None and not isinstance(memory, bool):
+        raise ConfigError(
+            "language is of a store: open the store with it, and the session with that store",
+            field="language",
+            value=language,
+        )
     store, owned = _store(path, session_id, memory, preset)
     if "knowledge" not in options and not isinstance(store, FactRows):
         knowledge = None  # it comes with recall, where the store keeps facts
     try:
+        if language is not None:
+            cast(LanguageSettler, store).settle_language(language)
         if preset is not None:
             check_free(store, session_id, preset)
         elif "preset" not in given and (kept := kept_preset(store, session_id)) is not None:

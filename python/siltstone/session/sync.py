@@ -119,6 +119,8 @@ class Session(BaseSession):
                 more. None: a twentieth of the window, from 600 to 2,000; 2,000 where no window is known.
             time_zone: Where days begin when the model asks ``memory_search`` for what was said yesterday: a
                 ``tzinfo``, or a name such as ``"Europe/Paris"``. None: that of the machine.
+            language: In which languages texts in Latin letters are read, as for ``MemoryStore.open``: settled
+                for the store by who first says so. None is what was settled, or else ``"auto"``.
             background: Whether a policy with tiers asks the model in a thread of its own while the
                 conversation goes on. False: ``prepare`` waits for it.
             retention: How much of the session stays findable, and how long. None: all of it, for ever.

@@ -74,6 +74,29 @@ class DatabaseStore(Store):
         return self._native.hash_rule
 
     @property
+    def language(self) -> str | tuple[str, ...]:
+        """The languages that texts are read in: ``"auto"``, a code, or codes, the usual one first."""
+        codes = tuple(self._native.language.split(","))
+        return codes if len(codes) > 1 else codes[0]
+
+    def settle_language(self, language: str | Sequence[str], *, anew: bool = False) -> None:
+        """Says in which languages texts in Latin letters are read, for good: the store keeps it.
+
+        Args:
+            language: As for ``MemoryStore.open``.
+            anew: Whether it may take the place of what was settled before. Every text is analysed anew when
+                it is next searched. Other processes follow when they next open the store.
+
+        Raises:
+            ConfigError: a language that nobody knows, or another one was settled, and not *anew*.
+            ReadOnlyStoreError: another one was settled, and the store is open for reading. Where none was, a
+                store that is open for reading takes it for itself.
+        """
+        from siltstone.memory.languages import language_name  # few stores say
+
+        self._native.settle_language(language_name(language), anew)
+
+    @property
     def read_only(self) -> bool:
         """Whether it can only be read."""
         return self._native.read_only

@@ -110,6 +110,7 @@ class MemoryStore(DatabaseStore):
         hooks: Iterable[StoreHook] = (),
         limits: Limits = DEFAULTS,
         mode: int | None = None,
+        language: str | Sequence[str] | None = None,
     ) -> Self:
         """Opens the store in the directory *path*; makes one where there is none.
 
@@ -140,12 +141,17 @@ class MemoryStore(DatabaseStore):
             mode: Who may read and write files that are made, as ``os.chmod`` takes it, and look into folders
                 that are: 0o640 lets the group read. Without it the owner alone (0600, and 0700 for folders).
                 The process's umask takes nothing of it, and what is there already stays as it is.
+            language: In which languages texts in Latin letters are read: ``"auto"``, where each entry tells
+                its own; a code such as ``"de"``, for all of them; or codes such as ``["de", "en"]``, where
+                each tells one of these, and is of the first where it tells none. The first who says so
+                settles it for the store (:meth:`settle_language` changes it); where nobody has, it is
+                ``"auto"``.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
             StoreVersionError: written by a newer siltstone. It is left as it was.
-            ConfigError: an unknown ranker, index or rule, a rule that is not the store's, an embedder that is
-                none, or one whose vectors are not those of the store.
+            ConfigError: an unknown ranker, index, rule or language, a rule or language that is not the
+                store's, an embedder that is none, or one whose vectors are not those of the store.
         """
         if ranker is None:
             ranker = "lexical" if embedder is None else "fused"
@@ -166,8 +172,14 @@ class MemoryStore(DatabaseStore):
             from siltstone.memory.reranking import as_reranker  # few stores have one
 
             reranker = as_reranker(reranker)
+        if language is not None:
+            from siltstone.memory.languages import language_name  # few stores say
+
+            language = language_name(language)
         native = _native.Store.open(_as_path(path), read_only, hash_rule, mode)
         try:
+            if language is not None:
+                native.settle_language(language, anew=False)
             vectors = None
             if embedder is not None:
                 key = native.use_embedder(embedder.id, embedder.dimension, reembed)
@@ -288,7 +300,7 @@ class MemoryStore(DatabaseStore):
             nonlocal lacking
             found = self._find(find, session_id, query, options)
             lacking = found.lacking
-            return [search_hit(hit, session_id) for hit in found.hits]
+            return [search_hit(hit, session_id, found.asked) for hit in found.hits]
 
         with watching.operation("search_memory", self, session_id, query) as watched:
             if tags is None or asked < 1:

@@ -10,6 +10,7 @@ from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     MAX_INTEGER,
     Filters,
+    asked_for,
     datetime_from,
     filters_in,
     is_across,
@@ -83,6 +84,7 @@ class SimpleMemoryStore(DatabaseStore):
             hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
             most = min(limit, self._limits.hits)
             hits = in_time(hits[: looked_at(most)], most, explain=explain) if is_in_order else hits[:most]
+            hits = [asked_for(hit, query) for hit in hits]
             watched.records(hits)
         return with_filters(hits, wanted, filters)
 

@@ -92,6 +92,7 @@ fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResu
         terms.push(term);
     }
     explain.set_item("terms", terms)?;
+    explain.set_item("language", lexical.language.code())?;
     explain.set_item("passage", lexical.passage)?;
     explain.set_item("passages", lexical.passages)
 }

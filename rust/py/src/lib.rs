@@ -11,6 +11,7 @@ mod record;
 
 mod across;
 mod arrays;
+mod asked;
 mod bm25;
 mod dense;
 mod documented;
@@ -41,6 +42,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::across::{Unread, facts_revision, search_across, take_said};
+    #[pymodule_export]
+    use crate::asked::Asked;
     #[pymodule_export]
     use crate::bm25::{Bm25Index, bm25_scores};
     #[pymodule_export]

@@ -9,6 +9,7 @@ use siltstone_core::fusion::Decay;
 use siltstone_core::memory::{self, Filter, QueryVector, SearchIndex};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
+use crate::asked::Asked;
 use crate::error::{guard_short, to_exception};
 use crate::explain::explanation_out;
 use crate::text::Text;
@@ -162,6 +163,7 @@ pub(crate) struct Found {
     hits: Vec<Py<Hit>>,
     ranker: &'static str,
     lacking: usize,
+    asked: Py<Asked>,
 }
 
 impl Found {
@@ -172,6 +174,7 @@ impl Found {
             hits: hits.collect::<PyResult<_>>()?,
             ranker: found.ranker.name(),
             lacking: found.lacking,
+            asked: Py::new(py, Asked { inner: found.asked })?,
         })
     }
 }

@@ -105,6 +105,15 @@ impl Store {
     }
 
     #[getter]
+    fn language(&self, py: Python<'_>) -> PyResult<String> {
+        self.run(py, |store| Ok(store.languages().to_string()))
+    }
+
+    fn settle_language(&self, py: Python<'_>, language: Text, anew: bool) -> PyResult<()> {
+        self.run(py, |store| store.settle_languages(language.parse()?, anew))
+    }
+
+    #[getter]
     fn read_only(&self) -> bool {
         self.handle.is_read_only()
     }

@@ -1,7 +1,8 @@
 //! `words`, `whitespace_words` and `terms`.
 
 use pyo3::prelude::*;
-use siltstone_core::{analyse, tokenize};
+use siltstone_core::analyse::LanguageChoice;
+use siltstone_core::{Result as CoreResult, analyse, tokenize};
 
 use crate::error::guard;
 use crate::text::Text;
@@ -24,12 +25,17 @@ pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<Strin
 
 /// The terms of `lexical-4`, in order: those of a query, or of a text in the language that it is of.
 #[pyfunction]
-#[pyo3(signature = (text, *, own_language = false))]
-pub(crate) fn terms(py: Python<'_>, text: Text, own_language: bool) -> PyResult<Vec<String>> {
+#[pyo3(signature = (text, *, own_language = false, among = None))]
+pub(crate) fn terms(
+    py: Python<'_>,
+    text: Text,
+    own_language: bool,
+    among: Option<Text>,
+) -> PyResult<Vec<String>> {
     guard(py, || {
         let mut terms = Vec::new();
         let language = if own_language {
-            analyse::language_of(&text)
+            analyse::language_in(&text, choice(among)?)
         } else {
             analyse::Language::default()
         };
@@ -38,8 +44,16 @@ pub(crate) fn terms(py: Python<'_>, text: Text, own_language: bool) -> PyResult<
     })
 }
 
-/// The code of the language that a text is read in.
+/// The code of the language that a text is read in, among those of a choice.
 #[pyfunction]
-pub(crate) fn language(py: Python<'_>, text: Text) -> PyResult<&'static str> {
-    guard(py, || Ok(analyse::language_of(&text).code()))
+#[pyo3(signature = (text, among = None))]
+pub(crate) fn language(py: Python<'_>, text: Text, among: Option<Text>) -> PyResult<&'static str> {
+    guard(
+        py,
+        || Ok(analyse::language_in(&text, choice(among)?).code()),
+    )
+}
+
+fn choice(among: Option<Text>) -> CoreResult<LanguageChoice> {
+    among.map_or(Ok(LanguageChoice::AUTO), |among| among.parse())
 }

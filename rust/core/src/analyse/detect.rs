@@ -1,8 +1,10 @@
 //! The language of a text in Latin letters.
 //!
 //! A text is of a language where that leads English by two function words, and has a word in six of the text.
-//! So nothing but the text decides, and what is of none of these languages is read as English.
+//! So nothing but the text decides, and what is of none of these languages is read as English. Where somebody said
+//! which languages there are, others are not looked for, and the usual one stands for English.
 
+use super::choice::LanguageChoice;
 use super::function_words::votes;
 use super::language::{LANGUAGES, Language};
 use super::stop::is_english_stop_word;
@@ -17,6 +19,27 @@ const SHARE: usize = 6;
 /// The language that a text is read in: English where it is of no other one.
 #[must_use]
 pub fn language_of(text: &str) -> Language {
+    language_in(text, LanguageChoice::AUTO)
+}
+
+/// The same among the languages of a choice: the usual one where it is of no other.
+#[must_use]
+pub fn language_in(text: &str, choice: LanguageChoice) -> Language {
+    let language = if choice.is_settled() {
+        choice.usual()
+    } else {
+        told(text, choice)
+    };
+    // Its words have one form.
+    if language == Language::Vietnamese {
+        Language::English
+    } else {
+        language
+    }
+}
+
+/// What a text tells, Vietnamese among it.
+fn told(text: &str, choice: LanguageChoice) -> Language {
     let (mut counts, mut english, mut words) = ([0; LANGUAGES.len()], 0, 0);
     let mut scanner = Scanner::default();
     for piece in text.split_whitespace() {
@@ -32,22 +55,22 @@ pub fn language_of(text: &str) -> Language {
             }
         });
     }
+    let count = |language: Language| {
+        let place = LANGUAGES.iter().position(|&each| each == language);
+        place.map_or(english, |place| counts[place])
+    };
+    let others: Vec<Language> = choice.others().collect();
     // Of equal ones the first.
-    let found = LANGUAGES.into_iter().zip(counts).rev();
-    let best = found.max_by_key(|&(_, count)| count);
-    let certain = best.filter(|&(_, count)| is_certain(count, english, words));
-    let language = certain.map_or(Language::English, |(language, _)| language);
-    // Its words have one form.
-    if language == Language::Vietnamese {
-        Language::English
-    } else {
-        language
-    }
+    let best = others.into_iter().rev().max_by_key(|&each| count(each));
+    let usual = count(choice.usual());
+    let certain = best.filter(|&each| is_certain(count(each), usual, words));
+    certain.unwrap_or(choice.usual())
 }
 
-/// Whether so many function words of a language, or of all of them, may be enough among so many words.
-pub(super) fn is_certain(count: usize, english: usize, words: usize) -> bool {
-    count >= english + LEAD && count * SHARE >= words
+/// Whether so many function words of a language, or of all of them, may be enough among so many words, beside those
+/// of the usual language.
+pub(super) fn is_certain(count: usize, usual: usize, words: usize) -> bool {
+    count >= usual + LEAD && count * SHARE >= words
 }
 
 #[cfg(test)]
@@ -71,6 +94,36 @@ mod tests {
             ("Bùn lắng ở đâu và vì sao nó ở đó?", "en"),
         ] {
             assert_eq!(language_of(text).code(), language, "{text}");
+        }
+    }
+
+    #[test]
+    fn languages_that_nobody_chose_are_not_looked_for() {
+        let german = "Der Schlamm setzt sich dort ab, wo das Wasser ruhig ist.";
+        let french = "Où se dépose le limon de la rivière?";
+        for (choice, text, language) in [
+            ("de", french, "de"),
+            ("de", "silt", "de"),
+            ("en", german, "en"),
+            ("vi", german, "en"), // read as English is
+            ("en,fr", german, "en"),
+            ("en,fr", french, "fr"),
+            ("de,fr", "silt", "de"),
+            ("de,fr", french, "fr"),
+            (
+                "de,en",
+                "Where does the silt settle, and why is it there?",
+                "en",
+            ),
+            ("de,en", "silt", "de"),
+            ("de,vi", "Bùn lắng ở đâu và vì sao nó ở đó?", "en"),
+        ] {
+            let choice = choice.parse().unwrap();
+            assert_eq!(
+                language_in(text, choice).code(),
+                language,
+                "{choice} {text}"
+            );
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::analyser::with_kept;
+use super::choice::LanguageChoice;
 use super::language::Language;
 use super::passages::{has_character, passages};
 use super::reader::Inside;
@@ -43,12 +44,19 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// The fields of a text, said by `name` in that `role` at a moment in milliseconds since 1970.
+    /// The fields of a text, said by `name` in that `role` at a moment in milliseconds since 1970; the text is read
+    /// in a language of `choice`.
     #[must_use]
-    pub fn of(text: &str, role: &str, name: Option<&str>, created_at: i64) -> Self {
+    pub fn of(
+        text: &str,
+        role: &str,
+        name: Option<&str>,
+        created_at: i64,
+        choice: LanguageChoice,
+    ) -> Self {
         let date = date::words(created_at);
         let (mut own, mut inside) = (Vec::new(), Vec::new());
-        with_kept(|analyser| analyser.read_own(text, &mut own, &mut inside));
+        with_kept(|analyser| analyser.read_own(text, choice, &mut own, &mut inside));
         Self {
             text: own,
             inside,
@@ -110,16 +118,17 @@ impl Speaker {
 
 /// Calls `visit` with the terms of each passage of an entry, those of its name and date among them, in ascending
 /// order: what [`Fields::passage`] gives, for those who count, and quicker; with how many of them are words, and
-/// with the language of the text.
+/// with the language of the text, which is one of `choice`.
 pub fn for_each_passage(
     text: &str,
     role: &str,
     name: Option<&str>,
     created_at: i64,
+    choice: LanguageChoice,
     visit: impl FnMut(&[u64], usize, Language),
 ) {
     let name = name_of(role, name);
-    with_kept(|analyser| analyser.for_each_passage(text, name, created_at, visit));
+    with_kept(|analyser| analyser.for_each_passage(text, name, created_at, choice, visit));
 }
 
 /// What is searched as the name.
@@ -142,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_name_is_searched_and_a_generic_role_is_not() {
-        let name = |role, name| Fields::of("silt", role, name, 0).name;
+        let choice = LanguageChoice::AUTO;
+        let name = |role, name| Fields::of("silt", role, name, 0, choice).name;
         assert_eq!(name("user", Some("Ann")), hashes(&["ann"]));
         assert_eq!(name("Ann", None), hashes(&["ann"]));
         assert_eq!(name("Assistant", None), []);
@@ -193,7 +203,8 @@ mod tests {
                 day,
             ),
         ] {
-            let fields = Fields::of(text, role, name, created_at);
+            let choice = LanguageChoice::AUTO;
+            let fields = Fields::of(text, role, name, created_at, choice);
             let mut expected: Vec<Vec<u64>> = fields
                 .passages()
                 .map(|passage| fields.passage(passage))
@@ -202,7 +213,7 @@ mod tests {
                 terms.sort_unstable();
             }
             let mut found = Vec::new();
-            for_each_passage(text, role, name, created_at, |terms, words, _| {
+            for_each_passage(text, role, name, created_at, choice, |terms, words, _| {
                 assert!(words <= terms.len());
                 found.push(terms.to_vec());
             });
@@ -212,7 +223,13 @@ mod tests {
 
     #[test]
     fn every_passage_has_the_name_and_the_date() {
-        let fields = Fields::of(&"silt ".repeat(161), "user", Some("Ann"), 0);
+        let fields = Fields::of(
+            &"silt ".repeat(161),
+            "user",
+            Some("Ann"),
+            0,
+            LanguageChoice::AUTO,
+        );
         let lengths: Vec<usize> = fields
             .passages()
             .map(|passage| fields.passage(passage).len())

@@ -6,12 +6,15 @@
 //! analysed anew when it is read.
 
 mod analyser;
+mod asked;
+mod choice;
 mod date;
 mod detect;
 mod ends;
 pub mod fields;
 mod fold;
 mod function_words;
+mod graphemes;
 mod irregular;
 mod key;
 mod language;
@@ -26,7 +29,9 @@ mod terms;
 mod window;
 mod words;
 
-pub use detect::language_of;
+pub use asked::{Asked, best_window};
+pub use choice::LanguageChoice;
+pub use detect::{language_in, language_of};
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};
 pub use near::{Edits, for_each_correctable};
@@ -35,7 +40,6 @@ pub use terms::{
     Alternatives, alternatives, for_each_term, for_each_term_in, terms, terms_into,
     with_sorted_terms,
 };
-pub use window::best_window;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
 pub const ID: &str = "lexical-4";

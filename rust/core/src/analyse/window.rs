@@ -2,39 +2,27 @@
 
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use super::terms::terms;
+use super::graphemes::{ceil, floor};
 
 /// Bytes of a piece without white space that is read as one; a longer one (Chinese, base64) is cut.
 const LONGEST_PIECE: usize = 48;
 
-/// Code points that a cut piece has in common with the next, so that no pair of Han is lost between them.
-const COMMON: usize = 1;
-
-/// The best stretch of `text` of at most `size` bytes, by what its terms have in common with `query`.
-///
-/// It has the most of the query's terms, each counted once and those that are rare in the text more; of
-/// equal ones it is the first. What is left of `size` goes to both sides. It begins and ends where pieces
-/// do, or, where one piece is larger, between two code points. Without a term in common it is the beginning.
-///
-/// ```
-/// use siltstone_core::analyse::best_window;
-///
-/// let text = "It rained all day. The vault code is 7731. Nobody came.";
-/// let best = &text[best_window(text, "code of the vault", 24)];
-/// assert!(best.contains("vault code") && best.len() <= 24);
-/// ```
-#[must_use]
-pub fn best_window(text: &str, query: &str, size: usize) -> Range<usize> {
-    if text.len() <= size {
-        return 0..text.len();
-    }
-    let wanted: FxHashSet<u64> = terms(query).into_iter().collect();
+/// The best stretch of a text that is longer than `size` bytes, where `terms_in` gives the terms of a piece that are
+/// looked for; [`Asked::best_part`](super::Asked::best_part) says which one is best.
+pub(super) fn best_stretch(
+    text: &str,
+    size: usize,
+    terms_in: impl FnMut(&str) -> Vec<u64>,
+) -> Range<usize> {
     let pieces = pieces(text);
-    let found = matches(text, &pieces, &wanted);
+    let found = matches(text, &pieces, terms_in);
     let best = densest(&pieces, &found, size).unwrap_or(0..0);
-    widened(text, &pieces, best, size)
+    let best = widened(text, &pieces, best, size);
+    // An accent may stand on white space that is left out.
+    let start = ceil(text, best.start);
+    start..floor(text, best.end).max(start)
 }
 
 /// Where the pieces of `text` lie: what stands between white space, long ones cut, with what they share.
@@ -44,12 +32,13 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
         let mut start = piece.as_ptr().addr() - text.as_ptr().addr();
         let end = start + piece.len();
         while end - start > LONGEST_PIECE {
-            let stop = boundary(text, start + LONGEST_PIECE);
+            let mut stop = floor(text, start + LONGEST_PIECE);
+            if stop <= start {
+                stop = ceil(text, start + 1).min(end); // one grapheme of many marks
+            }
             pieces.push(start..stop);
-            start = text[..stop]
-                .char_indices()
-                .nth_back(COMMON - 1)
-                .map_or(stop, |(at, _)| at);
+            let common = floor(text, stop - 1); // so that no pair of Han is lost between them
+            start = if common > start { common } else { stop };
         }
         pieces.push(start..end);
     }
@@ -57,10 +46,13 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The pieces that have terms of the query, each with them.
-fn matches(text: &str, pieces: &[Range<usize>], wanted: &FxHashSet<u64>) -> Vec<(usize, Vec<u64>)> {
+fn matches(
+    text: &str,
+    pieces: &[Range<usize>],
+    mut terms_in: impl FnMut(&str) -> Vec<u64>,
+) -> Vec<(usize, Vec<u64>)> {
     let of = |(at, piece): (usize, &Range<usize>)| {
-        let mut common = terms(&text[piece.clone()]);
-        common.retain(|term| wanted.contains(term));
+        let common = terms_in(&text[piece.clone()]);
         (!common.is_empty()).then_some((at, common))
     };
     pieces.iter().enumerate().filter_map(of).collect()
@@ -113,13 +105,13 @@ fn densest(
 fn widened(text: &str, pieces: &[Range<usize>], run: Range<usize>, size: usize) -> Range<usize> {
     let Range { mut start, mut end } = run;
     let Some(first) = pieces.get(start) else {
-        return 0..boundary(text, size); // nothing but white space
+        return 0..floor(text, size); // nothing but white space
     };
     if start == end {
         end += 1;
     }
     if pieces[end - 1].end - first.start > size {
-        return first.start..boundary(text, first.start + size);
+        return first.start..floor(text, first.start + size).max(first.start);
     }
     loop {
         let (from, to) = (pieces[start].start, pieces[end - 1].end);
@@ -138,20 +130,11 @@ fn widened(text: &str, pieces: &[Range<usize>], run: Range<usize>, size: usize) 
     }
 }
 
-/// The last place between two code points of `text` up to `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use crate::analyse::best_window;
 
     #[test]
     fn a_text_that_fits_is_all_of_it() {

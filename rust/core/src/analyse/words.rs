@@ -297,7 +297,7 @@ fn is_apostrophe(c: char) -> bool {
 }
 
 /// Whether a letter is of a script that is written without spaces. Digits are not: numbers stand together.
-fn is_unspaced(c: char) -> bool {
+pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{E01}'..='\u{E4E}' // Thai
         | '\u{E81}'..='\u{ECF}' | '\u{EDC}'..='\u{EDF}' // Lao

@@ -127,12 +127,20 @@ impl LexicalIndex {
     /// largest sum over its passages, in order of number.
     #[must_use]
     pub fn own(&self, query: &Query) -> Vec<f64> {
-        let sums = self.passages.sums(&self.in_languages(query));
+        let asked = self.in_languages(query);
+        query.note(&asked);
+        let sums = self.passages.sums(&asked);
         if self.uneven.is_empty() {
             sums
         } else {
             self.largest(&sums)
         }
+    }
+
+    /// The language of entry `id`.
+    #[must_use]
+    pub fn language(&self, id: u32) -> Language {
+        self.languages.get(id)
     }
 
     /// The nearest before entry `id` in the conversation and after it, the nearest first.
@@ -200,11 +208,14 @@ impl LexicalIndex {
         query: &Query,
         work: impl FnOnce(&Query, &Scorer<'_>) -> T,
     ) -> T {
+        let asked = query;
         let query = &*self.in_languages(query);
         let scorer = Scorer::new(&self.passages, query, Weighing::Lexical);
         let Some(query) = corrected(&self.passages, query, &scorer) else {
+            asked.note(query);
             return work(query, &scorer);
         };
+        asked.note(&query);
         drop(scorer);
         work(
             &query,

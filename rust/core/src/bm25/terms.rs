@@ -1,5 +1,9 @@
 //! The terms of a passage and of a query, as BM25 counts them.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
 use crate::analyse::{self, Language, Languages};
 
 /// A passage as BM25 sees it.
@@ -99,9 +103,45 @@ pub struct Query {
     /// The languages of what it is held against, but English.
     languages: Languages,
     corrections: Vec<Correction>,
+    looked_for: LookedFor,
 }
 
+/// The terms that a query was looked for by when it was last held against something. They are no part of the query.
+#[derive(Debug, Default)]
+struct LookedFor(Mutex<Option<Arc<[u64]>>>);
+
+impl Clone for LookedFor {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for LookedFor {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LookedFor {}
+
 impl Query {
+    /// Notes that it was looked for by the terms of `found`, which is made of it.
+    pub(super) fn note(&self, found: &Self) {
+        *self.looked_for.0.lock() = Some(found.hashes());
+    }
+
+    /// The terms by which it was last looked for, in ascending order, each once: those of other languages and of
+    /// corrections are among them. Its own, where it was held against nothing.
+    #[must_use]
+    pub fn looked_for(&self) -> Arc<[u64]> {
+        let known = self.looked_for.0.lock().clone();
+        known.unwrap_or_else(|| self.hashes())
+    }
+
+    fn hashes(&self) -> Arc<[u64]> {
+        self.terms.iter().map(|term| term.hash).collect()
+    }
+
     /// Its terms, in ascending order of hash.
     pub(super) fn terms(&self) -> &[QueryTerm] {
         &self.terms
@@ -166,6 +206,7 @@ impl Query {
             text: self.text.clone(),
             languages,
             corrections: Vec::new(),
+            looked_for: LookedFor::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::analyse::Asked;
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::contexts::Unread;
@@ -59,6 +60,7 @@ impl Store {
                 hits: Vec::new(),
                 ranker: options.ranker,
                 lacking: 0,
+                asked: Asked::of(query),
             }));
         }
         let vector = match vector {
@@ -72,7 +74,7 @@ impl Store {
             let admits = |point| is_there && passes(point) && namespace.admits(point, key);
             namespace.scope.rank(&analysis, limit, options, &admits)
         };
-        self.with_namespace(&name, &analysis, options, rank)
+        self.with_namespace(&name, (query, &analysis), options, rank)
     }
 
     /// Takes in the texts of messages that a search of the namespace lacked: for each message an entry or None, in
@@ -119,7 +121,7 @@ impl Store {
     fn with_namespace(
         &self,
         name: &str,
-        analysis: &Analysis,
+        (query, analysis): (&str, &Analysis),
         options: &SearchOptions,
         rank: impl Fn(&Namespace) -> Ranking,
     ) -> Result<Across> {
@@ -159,6 +161,7 @@ impl Store {
                     hits: hits.collect::<Result<_>>()?,
                     ranker: ranking.ranker,
                     lacking: lacking(namespace, &ranking),
+                    asked: analysis.asked(query, namespace.scope.reading.languages),
                 }))
             });
             drop(guard);

@@ -1,9 +1,9 @@
 //! An entry as the indexes of its session take it.
 
-use crate::analyse::{Fields, Speaker, for_each_passage};
+use crate::analyse::{Fields, LanguageChoice, Speaker, for_each_passage};
 use crate::bm25::Document;
-use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
+use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::NewEntry;
 use crate::vector::SparseRow;
@@ -24,7 +24,7 @@ pub(super) struct Analysed {
 
 impl Analysed {
     /// Analyses `entry` for the indexes of `needs`.
-    pub(super) fn of(entry: &NewEntry, hash_rule: HashRule, needs: RequiredIndexes) -> Self {
+    pub(super) fn of(entry: &NewEntry, reading: Reading, needs: RequiredIndexes) -> Self {
         let passages = || {
             let mut passages = Vec::with_capacity(1); // nearly all have one
             let name = entry.name.as_deref();
@@ -33,6 +33,7 @@ impl Analysed {
                 &entry.role,
                 name,
                 entry.created_at,
+                reading.languages,
                 |terms, words, language| {
                     passages.push(Document::of_text(terms, words, language));
                 },
@@ -46,7 +47,7 @@ impl Analysed {
                 .terms
                 .then(|| Speaker::of(&entry.role, entry.name.as_deref(), &entry.kind))
                 .flatten(),
-            row: has_row.then(|| counts(&entry.text, hash_rule)),
+            row: has_row.then(|| counts(&entry.text, reading.hash_rule)),
             range: (entry.start, entry.end),
             created_at: entry.created_at,
             expires_at: entry.expires_at,
@@ -61,7 +62,7 @@ impl Analysed {
 }
 
 /// The fields of an entry that the lexical index reads.
-pub(super) fn fields(entry: &NewEntry) -> Fields {
+pub(super) fn fields(entry: &NewEntry, languages: LanguageChoice) -> Fields {
     let name = entry.name.as_deref();
-    Fields::of(&entry.text, &entry.role, name, entry.created_at)
+    Fields::of(&entry.text, &entry.role, name, entry.created_at, languages)
 }

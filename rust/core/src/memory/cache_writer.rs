@@ -83,7 +83,7 @@ impl Store {
     ) -> Option<Snapshot> {
         let checksum = cached::find(connection, row.id)?;
         let known = is_wanted
-            .then(|| self.caches.read(row, checksum, self.hash_rule(), needs))
+            .then(|| self.caches.read(row, checksum, self.reading(), needs))
             .flatten();
         if known.is_none() && !self.is_read_only() {
             self.caches.discard(row.id, checksum);

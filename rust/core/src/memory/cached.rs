@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use crate::analyse;
 use crate::bm25::{Bm25Params, LexicalIndex};
 use crate::cache::{Reader, Writer};
-use crate::embed::hash::HashRule;
 use crate::id::EntryId;
 use crate::index::{HashedTfIndex, VectorIndex};
 use crate::memory::expiry::Expiry;
+use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 use crate::tokenize::words;
@@ -20,7 +20,7 @@ const BUCKETS: u64 = 2;
 
 /// The indexes of a scope at one moment, to be written while the scope is searched. The postings are shared.
 pub(super) struct Snapshot {
-    pub(super) hash_rule: HashRule,
+    pub(super) reading: Reading,
     pub(super) session: i64,
     pub(super) epoch: i64,
     pub(super) revision: i64,
@@ -37,7 +37,7 @@ impl Snapshot {
     pub(super) fn write<W: Write>(&self, to: W) -> io::Result<(W, u64)> {
         let mut to = Writer::new(to)?;
         to.begin(ENTRIES);
-        to.put(rules(self.hash_rule).as_bytes())?;
+        to.put(rules(self.reading).as_bytes())?;
         to.put(&[self.session, self.epoch, self.revision])?;
         let entries = self.entries.iter();
         to.put(&entries.clone().map(|&(id, _)| id.0).collect::<Vec<i64>>())?;
@@ -62,11 +62,11 @@ impl Snapshot {
     pub(super) fn read(
         file: &Reader,
         row: &SessionRow,
-        hash_rule: HashRule,
+        reading: Reading,
         needs: RequiredIndexes,
     ) -> Option<Self> {
         let mut from = file.group(ENTRIES)?;
-        if from.array::<u8>()?[..] != *rules(hash_rule).as_bytes() {
+        if from.array::<u8>()?[..] != *rules(reading).as_bytes() {
             return None;
         }
         let [session, epoch, revision] = from.array::<i64>()?[..] else {
@@ -105,7 +105,7 @@ impl Snapshot {
         }
         let ids = ids.iter().map(|&id| EntryId(id));
         Some(Self {
-            hash_rule,
+            reading,
             session,
             epoch,
             revision,
@@ -119,8 +119,12 @@ impl Snapshot {
 }
 
 /// By which rules texts became what is in the file.
-fn rules(hash_rule: HashRule) -> String {
-    format!("{} {} {hash_rule}", analyse::ID, words::ID)
+fn rules(reading: Reading) -> String {
+    let Reading {
+        hash_rule,
+        languages,
+    } = reading;
+    format!("{} {} {hash_rule} {languages}", analyse::ID, words::ID)
 }
 
 #[cfg(test)]
@@ -131,6 +135,7 @@ mod tests {
     use crate::analyse::Speaker;
     use crate::bm25::{Document, Query};
     use crate::cache::renew;
+    use crate::embed::hash::HashRule;
     use crate::embed::hashed_tf::counts;
     use proptest::prelude::*;
 
@@ -155,7 +160,7 @@ mod tests {
             entries.push((EntryId(number * 2 + 1), at));
         }
         Snapshot {
-            hash_rule: HashRule::Xxh3,
+            reading: Reading::default(),
             session: 7,
             epoch: 2,
             revision: 5,
@@ -178,7 +183,7 @@ mod tests {
         }
     }
 
-    fn read(bytes: &[u8], row: &SessionRow, hash_rule: HashRule) -> Option<Snapshot> {
+    fn read(bytes: &[u8], row: &SessionRow, reading: Reading) -> Option<Snapshot> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, bytes).unwrap();
@@ -186,7 +191,7 @@ mod tests {
         Snapshot::read(
             &Reader::open(&path, checksum)?,
             row,
-            hash_rule,
+            reading,
             RequiredIndexes::BOTH,
         )
     }
@@ -209,7 +214,7 @@ mod tests {
     fn what_is_read_finds_what_was_written_and_grows_alike() {
         let mut known = snapshot();
         let (bytes, _) = known.write(Vec::new()).unwrap();
-        let mut again = read(&bytes, &row(), HashRule::Xxh3).unwrap();
+        let mut again = read(&bytes, &row(), Reading::default()).unwrap();
         assert_eq!(again.entries, known.entries);
         assert_eq!(again.expiry, known.expiry);
         for number in 40..200_i64 {
@@ -230,7 +235,7 @@ mod tests {
     #[test]
     fn another_state_and_another_rule_are_none() {
         let (bytes, _) = snapshot().write(Vec::new()).unwrap();
-        let is_read = |row: SessionRow| read(&bytes, &row, HashRule::Xxh3).is_some();
+        let is_read = |row: SessionRow| read(&bytes, &row, Reading::default()).is_some();
         assert!(is_read(row()));
         assert!(!is_read(SessionRow { id: 8, ..row() }));
         assert!(!is_read(SessionRow { epoch: 3, ..row() }));
@@ -239,7 +244,16 @@ mod tests {
             ..row()
         };
         assert!(!is_read(earlier));
-        assert!(read(&bytes, &row(), HashRule::Poly31).is_none());
+        let other = Reading {
+            hash_rule: HashRule::Poly31,
+            ..Reading::default()
+        };
+        assert!(read(&bytes, &row(), other).is_none());
+        let other = Reading {
+            languages: "de".parse().unwrap(),
+            ..Reading::default()
+        };
+        assert!(read(&bytes, &row(), other).is_none());
     }
 
     /// Changes each byte of the file in turn: a change in a needed index is noticed, and no other.
@@ -253,7 +267,7 @@ mod tests {
             let known = Snapshot::read(
                 &Reader::open(&path, checksum)?,
                 &row(),
-                HashRule::Xxh3,
+                Reading::default(),
                 needs,
             )?;
             assert_eq!(known.has, RequiredIndexes::BOTH);
@@ -290,7 +304,7 @@ mod tests {
         known.has.terms = false;
         known.lexical = None;
         let (bytes, _) = known.write(Vec::new()).unwrap();
-        let again = read(&bytes, &row(), HashRule::Xxh3).unwrap();
+        let again = read(&bytes, &row(), Reading::default()).unwrap();
         assert_eq!(again.has, RequiredIndexes::BUCKETS);
         assert!(again.lexical.is_none() && again.cosine.is_some());
     }
@@ -308,7 +322,7 @@ mod tests {
                 bytes[at] = value;
             }
             renew(&mut bytes);
-            if let Some(known) = read(&bytes, &row(), HashRule::Xxh3) {
+            if let Some(known) = read(&bytes, &row(), Reading::default()) {
                 found(&known);
             }
         }

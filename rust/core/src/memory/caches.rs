@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::cache::Reader;
-use crate::embed::hash::HashRule;
 use crate::memory::cached::Snapshot;
+use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::{SessionRow, modes};
 use crate::whole_file::{self, UNFINISHED};
@@ -75,11 +75,11 @@ impl Caches {
         &self,
         row: &SessionRow,
         checksum: u64,
-        hash_rule: HashRule,
+        reading: Reading,
         needs: RequiredIndexes,
     ) -> Option<Snapshot> {
         let reader = Reader::open(&self.path(row.id, checksum)?, checksum)?;
-        Snapshot::read(&reader, row, hash_rule, needs)
+        Snapshot::read(&reader, row, reading, needs)
     }
 
     /// Writes a file, which is whole when it has its name. The checksum that it is known by.

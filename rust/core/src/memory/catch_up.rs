@@ -86,7 +86,7 @@ impl Scope {
             && self.made().graph != Some(kind)
         {
             // The rows for a graph are in the database alone.
-            *self = Self::new(self.hash_rule);
+            *self = Self::new(self.reading);
             self.graph = Some(Graph::new(kind)?);
         }
         let mut first = usize::MAX;
@@ -209,7 +209,7 @@ impl Scope {
     fn begin_anew(&mut self, row: &SessionRow) -> Result<()> {
         let graph = self.graph.take();
         let is_same = self.session == row.id;
-        *self = Self::new(self.hash_rule);
+        *self = Self::new(self.reading);
         self.graph = match graph {
             Some(graph) if is_same && !graph.is_mostly_gone() => Some(graph),
             Some(graph) => Some(Graph::new(graph.kind())?),
@@ -310,7 +310,7 @@ impl Scope {
             self.entries.push((stored.id, stored.entry.created_at));
         }
         if !needs.is_nothing() {
-            let analysed = Analysed::of(&stored.entry, self.hash_rule, needs);
+            let analysed = Analysed::of(&stored.entry, self.reading, needs);
             self.add(stored.id, analysed, needs)?;
         }
         Ok(true)

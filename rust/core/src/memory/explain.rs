@@ -1,5 +1,6 @@
 //! Explanations of scores.
 
+use crate::analyse::Language;
 use crate::bm25::{Part, Query, Why};
 use crate::id::EntryId;
 use crate::index::Near;
@@ -82,6 +83,8 @@ pub struct LexicalExplanation {
     pub neighbors: Vec<ExplainedNeighbor>,
     /// The score that entries of the same day add.
     pub day: f64,
+    /// The language that the text was read in.
+    pub language: Language,
     /// The factor on all of these but the day: more than 1 if the query names the speaker of the entry.
     pub speaker: f64,
 }
@@ -116,7 +119,7 @@ pub(super) fn explain(
     match query {
         Analysis::Lexical(query) => {
             let why = scope.why(query, ranked.point);
-            Explanation::Lexical(explain_lexical(scope, why, entry))
+            Explanation::Lexical(explain_lexical(scope, why, ranked.point, entry))
         }
         Analysis::Cosine(_) => Explanation::Cosine {
             distance: 1.0 - ranked.parts.cosine,
@@ -125,7 +128,7 @@ pub(super) fn explain(
             if ranking.ranker == Ranker::Lexical =>
         {
             let why = scope.why(query, ranked.point);
-            Explanation::Lexical(explain_lexical(scope, why, entry))
+            Explanation::Lexical(explain_lexical(scope, why, ranked.point, entry))
         }
         Analysis::Dense(..) => ranked
             .parts
@@ -138,7 +141,12 @@ pub(super) fn explain(
             cosine: ranked.parts.cosine,
             share: ranked.parts.share,
             lexical: by_itself(
-                explain_lexical(scope, scope.why_alone(query, ranked.point), entry),
+                explain_lexical(
+                    scope,
+                    scope.why_alone(query, ranked.point),
+                    ranked.point,
+                    entry,
+                ),
                 ranked.parts.share,
             ),
         },
@@ -158,7 +166,7 @@ fn explain_fused(
     entry: &NewEntry,
 ) -> FusedExplanation {
     let (parts, point) = (ranked.parts, ranked.point);
-    let lexical = explain_lexical(scope, scope.why(query, point), entry);
+    let lexical = explain_lexical(scope, scope.why(query, point), point, entry);
     let beside = lexical.neighbors.iter().map(|neighbor| neighbor.score);
     let words = (lexical.own + beside.sum::<f64>() + lexical.day).min(1.0);
     let how = match &ranking.sides {
@@ -205,8 +213,8 @@ fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation 
     lexical
 }
 
-fn explain_lexical(scope: &Scope, why: Why, entry: &NewEntry) -> LexicalExplanation {
-    let fields = fields(entry);
+fn explain_lexical(scope: &Scope, why: Why, point: u32, entry: &NewEntry) -> LexicalExplanation {
+    let fields = fields(entry, scope.reading.languages);
     let passage = fields.passages().nth(why.passage as usize);
     let text = passage.map_or_else(Vec::new, |passage| fields.text_of(passage));
     let places = [
@@ -227,6 +235,7 @@ fn explain_lexical(scope: &Scope, why: Why, entry: &NewEntry) -> LexicalExplanat
         passages: why.passages,
         own: why.own,
         day: why.day,
+        language: scope.lexical.language(point),
         speaker: why.speaker,
         neighbors: why
             .neighbors

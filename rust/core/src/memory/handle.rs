@@ -68,6 +68,7 @@ impl Handle {
         };
         let store = share(&key, || Store::open(&key.file, read_only, hash_rule, mode))?;
         store.accepts(hash_rule)?;
+        store.follow_languages()?;
         Ok(Self::of(path.to_owned(), store))
     }
 

@@ -55,6 +55,7 @@ mod log;
 mod namespace;
 mod options;
 mod rank;
+mod reading;
 mod recall;
 mod registry;
 mod required_indexes;

@@ -10,7 +10,6 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::DenseScan;
@@ -18,6 +17,7 @@ use crate::memory::analysed::Analysed;
 use crate::memory::contexts::{
     Said, Source, Unread, context, label, message_of, messages, place, whole_row,
 };
+use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::{Dense, NO_REVISION, Scope};
 use crate::sqlite::entry::{self, Listed};
@@ -57,9 +57,9 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    pub(super) fn new(hash_rule: HashRule) -> Self {
+    pub(super) fn new(reading: Reading) -> Self {
         Self {
-            scope: Scope::new(hash_rule),
+            scope: Scope::new(reading),
             sources: Vec::new(),
             sessions: HashMap::new(),
             said: HashMap::new(),
@@ -292,7 +292,7 @@ impl Namespace {
     /// Drops all but the texts of messages.
     fn begin_anew(&mut self) {
         let made = self.scope.made;
-        self.scope = Scope::new(self.scope.hash_rule);
+        self.scope = Scope::new(self.scope.reading);
         self.scope.made = made;
         self.sources.clear();
         self.sessions.clear();
@@ -481,7 +481,7 @@ impl Namespace {
             Error::new(ErrorKind::InvalidEntry, message)
         })?;
         let needs = self.scope.made;
-        let mut analysed = Analysed::of(entry, self.scope.hash_rule, needs);
+        let mut analysed = Analysed::of(entry, self.scope.reading, needs);
         analysed.range = place(analysed.range, session);
         self.scope.push(EntryId(label), analysed)?;
         let name = entry.name.as_deref();

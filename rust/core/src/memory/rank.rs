@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::analyse::{Asked, LanguageChoice};
 use crate::bm25::Query;
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
@@ -39,6 +40,17 @@ impl Analysis {
             (Ranker::Dense, Some(vector)) => Self::Dense(terms, vector.clone()),
             (Ranker::Fused, Some(vector)) => Self::Fused(terms, vector.clone()),
             (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => Self::Lexical(terms),
+        }
+    }
+
+    /// What was looked for, once it was held against texts of those languages.
+    pub(super) fn asked(&self, query: &str, languages: LanguageChoice) -> Asked {
+        match self {
+            Self::Lexical(terms)
+            | Self::Hybrid(terms, _)
+            | Self::Dense(terms, _)
+            | Self::Fused(terms, _) => Asked::new(terms.looked_for(), languages),
+            Self::Cosine(_) => Asked::of(query).among(languages),
         }
     }
 

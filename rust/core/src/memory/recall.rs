@@ -101,6 +101,7 @@ impl Store {
                 hits,
                 ranker,
                 lacking,
+                asked: _,
             } = looked.found;
             let is_any = !hits.is_empty();
             let details = options.details(looked.transaction, hits, looked.session)?;
@@ -143,6 +144,7 @@ impl Store {
             hits,
             ranker,
             lacking,
+            asked: _,
         } = match self.find_across(session, query, vector, &options.search)? {
             Across::Found(found) => found,
             Across::Unread(unread) => return Ok(RecallAcross::Unread(unread)),

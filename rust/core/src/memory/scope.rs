@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::bm25::{Bm25Params, LexicalIndex, Query, Why};
-use crate::embed::hash::HashRule;
 use crate::id::EntryId;
 use crate::index::{DenseIndex, HashedTfIndex};
 use crate::memory::cached::Snapshot;
 use crate::memory::expiry::Expiry;
 use crate::memory::filter::{Filter, Labels};
 use crate::memory::graph::Graph;
+use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 
@@ -38,7 +38,7 @@ pub struct IndexSizes {
 
 /// The indexes of one session, as it was at one revision. Only indexes that a search has needed are there.
 pub(super) struct Scope {
-    pub(super) hash_rule: HashRule,
+    pub(super) reading: Reading,
     pub(super) session: i64,
     pub(super) revision: i64,
     /// A session of another epoch has lost entries: the scope is then built again.
@@ -102,9 +102,9 @@ pub(super) struct Dense {
 
 impl Scope {
     /// A scope that indexes no state of any session yet.
-    pub(super) fn new(hash_rule: HashRule) -> Self {
+    pub(super) fn new(reading: Reading) -> Self {
         Self {
-            hash_rule,
+            reading,
             session: 0,
             revision: NO_REVISION,
             epoch: 0,
@@ -156,7 +156,7 @@ impl Scope {
     /// The content of a cache of it.
     pub(super) fn snapshot(&self) -> Snapshot {
         Snapshot {
-            hash_rule: self.hash_rule,
+            reading: self.reading,
             session: self.session,
             epoch: self.epoch,
             revision: self.revision,

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-use crate::embed::hash::HashRule;
 use crate::id::SessionId;
 use crate::memory::namespace::Namespace;
+use crate::memory::reading::Reading;
 use crate::memory::scope::Scope;
 
 /// Bytes that the indexes of a store may take in memory, about, however often it was opened.
@@ -69,7 +69,7 @@ pub(super) enum Leaving {
 
 /// The scopes that searches have needed so far. The map is locked for a look-up only, never while a scope works.
 pub(super) struct ScopeMap {
-    hash_rule: HashRule,
+    reading: RwLock<Reading>,
     scopes: RwLock<HashMap<SessionId, HeldScope>>,
     namespaces: RwLock<HashMap<String, HeldNamespace>>,
     /// The keys of sessions, and their namespaces, as far as they were searched.
@@ -81,15 +81,26 @@ pub(super) struct ScopeMap {
 }
 
 impl ScopeMap {
-    pub(super) fn new(hash_rule: HashRule) -> Self {
+    pub(super) fn new(reading: Reading) -> Self {
         Self {
-            hash_rule,
+            reading: RwLock::new(reading),
             scopes: RwLock::default(),
             namespaces: RwLock::default(),
             members: RwLock::default(),
             total: Arc::default(),
             most: AtomicUsize::new(MAX_INDEX_BYTES),
         }
+    }
+
+    /// How texts are read.
+    pub(super) fn reading(&self) -> Reading {
+        *self.reading.read()
+    }
+
+    /// Reads texts otherwise from now on: every index begins anew.
+    pub(super) fn read_as(&self, reading: Reading) {
+        *self.reading.write() = reading;
+        self.clear();
     }
 
     /// Lets indexes take that many bytes, about.
@@ -160,7 +171,7 @@ impl ScopeMap {
         let mut scopes = self.scopes.write();
         let scope = scopes
             .entry_ref(session)
-            .or_insert_with(|| self.counted(Scope::new(self.hash_rule)));
+            .or_insert_with(|| self.counted(Scope::new(self.reading())));
         Arc::clone(scope)
     }
 
@@ -191,7 +202,7 @@ impl ScopeMap {
         let mut namespaces = self.namespaces.write();
         let namespace = namespaces
             .entry_ref(name)
-            .or_insert_with(|| self.counted(Namespace::new(self.hash_rule)));
+            .or_insert_with(|| self.counted(Namespace::new(self.reading())));
         Arc::clone(namespace)
     }
 

@@ -2,6 +2,7 @@
 
 use rusqlite::Transaction;
 
+use crate::analyse::Asked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::explain::{Explanation, explain};
@@ -38,6 +39,8 @@ pub struct Found {
     pub ranker: Ranker,
     /// The number of entries of the session without a vector, if the ranker uses vectors.
     pub lacking: usize,
+    /// The terms that were looked for, to show where hits have them.
+    pub asked: Asked,
 }
 
 /// The result of a search, and the state of the database that it read.
@@ -87,6 +90,7 @@ impl Store {
             hits: Vec::new(),
             ranker: options.ranker,
             lacking: 0,
+            asked: Asked::of(query),
         }))
     }
 
@@ -140,6 +144,7 @@ impl Store {
                         hits,
                         ranker: ranking.ranker,
                         lacking: ranking.lacking,
+                        asked: analysis.asked(query, scope.reading.languages),
                     },
                 })
             },

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Transaction;
 
-use crate::analyse;
+use crate::analyse::{self, LanguageChoice};
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::analysed::Analysed;
 use crate::memory::caches::Caches;
 use crate::memory::check::{check, is_blank};
+use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
 use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
@@ -26,7 +27,6 @@ pub struct Store {
     pub(super) database: Database,
     pub(super) scopes: ScopeMap,
     pub(super) caches: Caches,
-    hash_rule: HashRule,
 }
 
 impl Store {
@@ -44,12 +44,10 @@ impl Store {
         let database = Database::open(file, read_only, mode, &birth(hash_rule))?;
         // Texts are stored, and terms are not: a store of another analyser needs no more than this.
         database.remember(meta::ANALYSER, analyse::ID)?;
-        let hash_rule = stored_rule(&database)?;
         let store = Self {
-            scopes: ScopeMap::new(hash_rule),
+            scopes: ScopeMap::new(stored_reading(&database)?),
             caches: Caches::beside(database.file()),
             database,
-            hash_rule,
         };
         if !store.is_read_only() {
             store.sweep();
@@ -63,12 +61,10 @@ impl Store {
     /// A store in memory, by that rule. It has no file, and no caches.
     pub(super) fn in_memory(hash_rule: Option<HashRule>) -> Result<Self> {
         let database = Database::in_memory(&birth(hash_rule))?;
-        let hash_rule = stored_rule(&database)?;
         Ok(Self {
-            scopes: ScopeMap::new(hash_rule),
+            scopes: ScopeMap::new(stored_reading(&database)?),
             caches: Caches::none(),
             database,
-            hash_rule,
         })
     }
 
@@ -84,12 +80,13 @@ impl Store {
 
     /// Refuses a rule that is not the store's; None is accepted.
     pub(super) fn accepts(&self, asked: Option<HashRule>) -> Result<()> {
-        let stored = self.hash_rule;
+        let stored = self.hash_rule();
         match asked.filter(|&asked| asked != stored) {
             None => Ok(()),
             Some(asked) => {
                 let message = format!(
-                    "the store '{}' was made with hash_rule '{stored}', not '{asked}': open it without one",
+                    "the store '{}' was made with hash_rule '{stored}', not '{asked}': open it without one, or \
+                 read them anew with settle_language('{asked}', anew=True)",
                     self.database.file().display()
                 );
                 Err(Error::new(ErrorKind::InvalidArgument, message)
@@ -102,7 +99,73 @@ impl Store {
     /// The rule of the cosine embedding.
     #[must_use]
     pub fn hash_rule(&self) -> HashRule {
-        self.hash_rule
+        self.reading().hash_rule
+    }
+
+    /// How texts are read.
+    pub(super) fn reading(&self) -> Reading {
+        self.scopes.reading()
+    }
+
+    /// The languages that texts are read in.
+    #[must_use]
+    pub fn languages(&self) -> LanguageChoice {
+        self.reading().languages
+    }
+
+    /// Reads texts in these languages from now on: the store keeps them, and nobody settles others, unless `anew`.
+    /// Indexes of what was read otherwise are made anew when they are next needed.
+    ///
+    /// A store that can only be read takes them for itself where nobody has settled any.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] where others were settled, and not `anew`; [`ErrorKind::ReadOnlyStore`] where it is,
+    /// and the store can only be read; and those of a write.
+    pub fn settle_languages(&self, asked: LanguageChoice, anew: bool) -> Result<()> {
+        let refused = |known: Option<LanguageChoice>| match known {
+            Some(known) if known != asked && !anew => Err(self.other_languages(known, asked)),
+            _ => Ok(()),
+        };
+        let known = self.database.read(stored_languages)?;
+        refused(known)?;
+        if known != Some(asked) && !(known.is_none() && self.is_read_only()) {
+            self.database.writer()?.transaction(|transaction| {
+                refused(stored_languages(transaction)?)?; // another process may have been faster
+                meta::put(transaction, meta::LANGUAGES, &asked.to_string())
+            })?;
+        }
+        self.read_in(asked);
+        Ok(())
+    }
+
+    /// Reads texts in the languages that were settled, by whomever, if any were.
+    pub(super) fn follow_languages(&self) -> Result<()> {
+        if let Some(known) = self.database.read(stored_languages)? {
+            self.read_in(known);
+        }
+        Ok(())
+    }
+
+    fn read_in(&self, languages: LanguageChoice) {
+        let reading = self.reading();
+        if languages != reading.languages {
+            self.scopes.read_as(Reading {
+                languages,
+                ..reading
+            });
+        }
+    }
+
+    fn other_languages(&self, known: LanguageChoice, asked: LanguageChoice) -> Error {
+        let message = format!(
+            "the texts of the store '{}' are read with language '{known}', not '{asked}': open it without one, or \
+                 read them anew with settle_language('{asked}', anew=True)",
+            self.database.file().display()
+        );
+        Error::new(ErrorKind::InvalidArgument, message)
+            .with("field", "language")
+            .with("value", asked.to_string())
     }
 
     /// Whether it can only be read.
@@ -135,9 +198,8 @@ impl Store {
             },
             None => RequiredIndexes::NOTHING,
         };
-        let analysed = kept
-            .iter()
-            .map(|entry| Analysed::of(entry, self.hash_rule, needs));
+        let reading = self.reading();
+        let analysed = kept.iter().map(|entry| Analysed::of(entry, reading, needs));
         let analysed: Vec<Analysed> = analysed.collect();
 
         let mut writer = self.database.writer()?;
@@ -160,6 +222,7 @@ impl Store {
         if before.epoch == after.epoch
             && let Some(held) = self.scopes.get(session)
             && let Some(mut scope) = held.try_write_for(MOMENT)
+            && scope.reading == reading
         {
             let rows = placed.iter().zip(analysed);
             let added = rows
@@ -195,7 +258,13 @@ fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 4] {
     ]
 }
 
-fn stored_rule(database: &Database) -> Result<HashRule> {
+/// The languages that somebody settled.
+fn stored_languages(transaction: &Transaction<'_>) -> Result<Option<LanguageChoice>> {
+    let stored = meta::find(transaction, meta::LANGUAGES)?;
+    stored.map(|name| name.parse()).transpose()
+}
+
+fn stored_reading(database: &Database) -> Result<Reading> {
     let unknown = |what: &str, value: &str| {
         let file = database.file();
         let message = format!(
@@ -209,7 +278,10 @@ fn stored_rule(database: &Database) -> Result<HashRule> {
         return Err(unknown("tokenizer", &tokenizer));
     }
     let rule = database.meta(meta::HASH_RULE)?;
-    rule.parse().map_err(|_| unknown("hash_rule", &rule))
+    Ok(Reading {
+        hash_rule: rule.parse().map_err(|_| unknown("hash_rule", &rule))?,
+        languages: database.read(stored_languages)?.unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ pub(crate) const TOKENIZER: &str = "tokenizer";
 /// Key of the analyser that makes terms of texts; stores of the first version lack it.
 pub(crate) const ANALYSER: &str = "analyser";
 
+/// Key of the languages that texts are read in; stores lack it where nobody said.
+pub(crate) const LANGUAGES: &str = "languages";
+
 /// Key of what digests of forgotten messages are made with: 128 random bits, as text.
 pub(crate) const SALT: &str = "salt";
 /// Key of what tells this store from every other, its copies included: 128 random bits, as text.
@@ -39,7 +42,7 @@ pub(crate) fn get(connection: &Connection, key: &'static str) -> Result<String> 
 }
 
 /// The value of `key`, if it has one.
-pub(super) fn find(connection: &Connection, key: &str) -> Result<Option<String>> {
+pub(crate) fn find(connection: &Connection, key: &str) -> Result<Option<String>> {
     let mut statement =
         connection.prepare_cached("SELECT key, value, checksum FROM meta WHERE key = ?1")?;
     let mut rows = statement.query([key])?;
@@ -53,7 +56,7 @@ pub(super) fn find(connection: &Connection, key: &str) -> Result<Option<String>>
 }
 
 /// Writes the value of `key`, over another one if need be.
-pub(super) fn put(connection: &Connection, key: &str, value: &str) -> Result<()> {
+pub(crate) fn put(connection: &Connection, key: &str, value: &str) -> Result<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)")?
         .execute(params![key, value, checksum(key, value).finish()])?;

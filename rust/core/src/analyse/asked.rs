@@ -1,0 +1,356 @@
+//! Where a text says what a search asked for: the best part of it, and the words to mark, for people.
+//!
+//! A word of the text is marked if one of its terms was looked for. It is read as ranking reads it, so other forms of
+//! a word are marked, and what a typo was corrected to. Marks and parts begin and end between two graphemes: between
+//! what people take for characters.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::choice::LanguageChoice;
+use super::detect::language_in;
+use super::graphemes::{ceil, floor};
+use super::language::Language;
+use super::normal::{Normalizer, hash};
+use super::terms::terms;
+use super::window::best_stretch;
+use super::words::{Says, Scanner, is_unspaced};
+use crate::tokenize::{Class, fold as class_of};
+
+/// Code points of a stretch of a script without spaces that is one term.
+const TRIPLE: usize = 3;
+
+/// The terms that a search looked for, in each language of what it was held against, and corrected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// In ascending order, each once.
+    terms: Arc<[u64]>,
+    languages: LanguageChoice,
+}
+
+impl Asked {
+    /// Of terms that ascend, each once, held against texts of those languages.
+    #[must_use]
+    pub fn new(terms: Arc<[u64]>, languages: LanguageChoice) -> Self {
+        debug_assert!(terms.is_sorted_by(|one, next| one < next), "terms ascend");
+        Self { terms, languages }
+    }
+
+    /// The terms of a query that was held against nothing, read as English.
+    #[must_use]
+    pub fn of(query: &str) -> Self {
+        let mut terms = terms(query);
+        terms.sort_unstable();
+        terms.dedup();
+        Self::new(terms.into(), LanguageChoice::AUTO)
+    }
+
+    /// The same, held against texts of those languages.
+    #[must_use]
+    pub fn among(self, languages: LanguageChoice) -> Self {
+        Self { languages, ..self }
+    }
+
+    /// The terms, in ascending order, each once.
+    #[must_use]
+    pub fn terms(&self) -> &[u64] {
+        &self.terms
+    }
+
+    /// The languages that texts are read in.
+    #[must_use]
+    pub fn languages(&self) -> LanguageChoice {
+        self.languages
+    }
+
+    /// The best part of `text` of at most `size` bytes, between two graphemes; see
+    /// [`best_window`].
+    #[must_use]
+    pub fn best_part(&self, text: &str, size: usize) -> Range<usize> {
+        if text.len() <= size {
+            return 0..text.len();
+        }
+        let mut reader = Reader::of(self, language_in(text, self.languages));
+        best_stretch(text, size, |piece| reader.terms_in(piece))
+    }
+
+    /// The same of at most `size` code points.
+    #[must_use]
+    pub fn best_part_of(&self, text: &str, size: usize) -> Range<usize> {
+        let count = |part: &str| part.chars().count();
+        let all = count(text);
+        if all <= size {
+            return 0..text.len();
+        }
+        // As many bytes as so many code points of this text have, and fewer where the part has shorter ones.
+        let mut bytes =
+            usize::try_from(text.len() as u128 * size as u128 / all as u128).unwrap_or(text.len());
+        loop {
+            let part = self.best_part(text, bytes);
+            if count(&text[part.clone()]) <= size {
+                return part;
+            }
+            bytes = bytes * 7 / 8;
+        }
+    }
+
+    /// The words of `part` of a text that it looked for, in order: ranges of bytes of the text, which neither touch
+    /// nor overlap.
+    #[must_use]
+    pub fn marks(&self, text: &str, part: Range<usize>) -> Vec<Range<usize>> {
+        let mut reader = Reader::of(self, language_in(text, self.languages));
+        let (start, read) = (part.start, &text[part]);
+        let mut marks: Vec<Range<usize>> = Vec::new();
+        for piece in read.split_whitespace() {
+            let at = piece.as_ptr().addr() - read.as_ptr().addr();
+            for mark in reader.marks_in(piece) {
+                let whole = floor(read, at + mark.start)..ceil(read, at + mark.end);
+                let whole = start + whole.start..start + whole.end;
+                match marks.last_mut() {
+                    Some(last) if last.end >= whole.start => last.end = last.end.max(whole.end),
+                    _ => marks.push(whole),
+                }
+            }
+        }
+        marks
+    }
+}
+
+/// The best stretch of `text` of at most `size` bytes, by what its terms have in common with `query`.
+///
+/// It has the most of the query's terms, each counted once and those that are rare in the text more; of
+/// equal ones it is the first. What is left of `size` goes to both sides. It begins and ends where pieces
+/// do, or, where one piece is larger, between two graphemes. Without a term in common it is the beginning.
+///
+/// ```
+/// use siltstone_core::analyse::best_window;
+///
+/// let text = "It rained all day. The vault code is 7731. Nobody came.";
+/// let best = &text[best_window(text, "code of the vault", 24)];
+/// assert!(best.contains("vault code") && best.len() <= 24);
+/// ```
+#[must_use]
+pub fn best_window(text: &str, query: &str, size: usize) -> Range<usize> {
+    Asked::of(query).best_part(text, size)
+}
+
+/// Reads pieces of a text, which stand between white space.
+struct Reader<'a> {
+    asked: &'a Asked,
+    scanner: Scanner,
+    normalizer: Normalizer,
+}
+
+impl<'a> Reader<'a> {
+    fn of(asked: &'a Asked, language: Language) -> Self {
+        Self {
+            asked,
+            scanner: Scanner::of(language),
+            normalizer: Normalizer::of(language),
+        }
+    }
+
+    /// The terms of `piece` that were looked for.
+    fn terms_in(&mut self, piece: &str) -> Vec<u64> {
+        let mut found = Vec::new();
+        self.for_each(piece, |term, _| found.push(term));
+        found
+    }
+
+    fn for_each(&mut self, piece: &str, mut visit: impl FnMut(u64, Says)) {
+        let (asked, normalizer) = (self.asked, &self.normalizer);
+        self.scanner.for_each_word(piece, &mut |word, says| {
+            let term = hash(&normalizer.normal(word));
+            if asked.terms.binary_search(&term).is_ok() {
+                visit(term, says);
+            }
+        });
+    }
+
+    /// Whether a word of `text` was looked for: characters inside of other words are none.
+    fn has(&mut self, text: &str) -> bool {
+        let mut found = false;
+        self.for_each(text, |_, says| found |= says != Says::Inside);
+        found
+    }
+
+    /// The parts of `piece` that are marked, in order of their beginnings; they may overlap.
+    fn marks_in(&mut self, piece: &str) -> Vec<Range<usize>> {
+        let mut marks = Vec::new();
+        if self.terms_in(piece).is_empty() {
+            return marks;
+        }
+        let runs = runs(piece);
+        for (kind, run) in &runs {
+            match kind {
+                Kind::Word => marks.extend(self.has(&piece[run.clone()]).then(|| run.clone())),
+                Kind::Cjk => self.mark_stretches(piece, run, 1, &mut marks),
+                Kind::Unspaced => self.mark_stretches(piece, run, TRIPLE, &mut marks),
+            }
+        }
+        // A compound, such as `file_path` or `10,000`, may be what was looked for as a whole alone.
+        if let (true, Some((_, first)), Some((_, last))) =
+            (marks.is_empty(), runs.first(), runs.last())
+        {
+            marks.push(first.start..last.end);
+        }
+        marks
+    }
+
+    /// Marks stretches of `run` that are terms: of `least` code points, or of a character and the next.
+    fn mark_stretches(
+        &mut self,
+        piece: &str,
+        run: &Range<usize>,
+        least: usize,
+        marks: &mut Vec<Range<usize>>,
+    ) {
+        let starts: Vec<usize> = places(&piece[run.clone()], least == 1)
+            .map(|at| run.start + at)
+            .chain([run.end])
+            .collect();
+        let count = starts.len() - 1;
+        for at in 0..count {
+            let lengths = if least == 1 { 1..=2 } else { least..=least };
+            for length in lengths {
+                let end = (at + length).min(count);
+                // A run of fewer code points stays whole.
+                let is_stretch = end - at == length || at == 0;
+                if is_stretch && self.has(&piece[starts[at]..starts[end]]) {
+                    marks.push(starts[at]..starts[end]);
+                }
+            }
+        }
+    }
+}
+
+/// Where the characters of a run begin: with their marks, or each code point.
+fn places(run: &str, with_marks: bool) -> impl Iterator<Item = usize> {
+    let begins = move |&(_, c): &(usize, char)| !with_marks || class_of(c).0 != Class::Mark;
+    run.char_indices().filter(begins).map(|(at, _)| at)
+}
+
+/// How a run of characters is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Word,
+    Cjk,
+    Unspaced,
+}
+
+/// The runs of `piece` that are no separators, in order.
+fn runs(piece: &str) -> Vec<(Kind, Range<usize>)> {
+    let mut runs: Vec<(Kind, Range<usize>)> = Vec::new();
+    let mut goes_on = false;
+    for (at, c) in piece.char_indices() {
+        let end = at + c.len_utf8();
+        let kind = match class_of(c).0 {
+            Class::Separator => None,
+            Class::Mark => runs.last().filter(|_| goes_on).map(|(kind, _)| *kind),
+            Class::Cjk => Some(Kind::Cjk),
+            Class::Letter if is_unspaced(c) => Some(Kind::Unspaced),
+            Class::Letter => Some(Kind::Word),
+        };
+        match (kind, runs.last_mut()) {
+            (Some(kind), Some((last, run))) if goes_on && *last == kind => run.end = end,
+            (Some(kind), _) => runs.push((kind, at..end)),
+            (None, _) => {}
+        }
+        goes_on = kind.is_some();
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::analyse::graphemes::is_boundary;
+
+    fn marked(asked: &Asked, text: &str) -> String {
+        let mut shown = String::new();
+        let mut at = 0;
+        for mark in asked.marks(text, 0..text.len()) {
+            shown.push_str(&text[at..mark.start]);
+            shown.extend(["[", &text[mark.clone()], "]"]);
+            at = mark.end;
+        }
+        shown + &text[at..]
+    }
+
+    #[test]
+    fn words_of_the_query_are_marked_in_every_form_and_script() {
+        for (query, text, expected) in [
+            (
+                "river kettle",
+                "The Rivers, kettle-like: 'river'!",
+                "The [Rivers], [kettle]-like: '[river]'!",
+            ),
+            ("went", "She goes and is gone.", "She [goes] and is [gone]."),
+            ("silt", "Ann's silt's (silt)", "Ann's [silt]'s ([silt])"),
+            (
+                "filepath 10,000",
+                "the file_path of 10000 or 10,000.",
+                "the [file_path] of [10000] or [10,000].",
+            ),
+            ("path", "src/memoryPath.rs", "src/[memoryPath].rs"),
+            ("cafe", "Le cafe\u{301} noir", "Le [cafe\u{301}] noir"),
+            ("公园", "我今天去公园散步", "我今天去[公园]散步"),
+            ("猫", "川のほとりに猫がいる", "川のほとりに[猫]がいる"),
+            ("がく", "か\u{3099}くせい", "[か\u{3099}く]せい"),
+            ("แมว", "ฉันมีแมวดำ", "ฉันมี[แมว]ดำ"),
+            ("защита", "Без защиты нельзя", "Без [защиты] нельзя"),
+            ("कुत्ता", "मेरा कुत्ता, है", "मेरा [कुत्ता], है"),
+            ("silt", "nothing here", "nothing here"),
+        ] {
+            assert_eq!(marked(&Asked::of(query), text), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_in_its_language() {
+        let asked = Asked::new([hash("haus")].into(), "de".parse().unwrap());
+        assert_eq!(marked(&asked, "Häuser"), "[Häuser]");
+        let asked = Asked::new([hash("haus")].into(), "en".parse().unwrap());
+        assert_eq!(marked(&asked, "Häuser"), "Häuser");
+    }
+
+    fn piece() -> impl Strategy<Value = String> {
+        prop_oneof![
+            3 => "[a-z]{1,6}[ .,_'-]{0,2}",
+            2 => "[我的公园猫がか\u{3099}한\u{1112}\u{1161}\u{11AB}แมวดำ่ปี ]{1,6}",
+            2 => "(🇩🇪|👩‍👩‍👧|e\u{301}\u{302}|क्षि|👍🏽|\r\n|\u{200d}|\u{fe0f}){1,3}",
+            1 => "\\PC{0,6}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn parts_and_marks_halve_no_grapheme(
+            texts in prop::collection::vec(piece(), 0..30), from in 0_usize..30, size in 0_usize..80,
+        ) {
+            let text = texts.concat();
+            let asked = Asked::of(texts.get(from).map_or("silt", |query| query));
+            let part = asked.best_part(&text, size);
+            prop_assert!(part.len() <= size);
+            prop_assert!(is_boundary(&text, part.start) && is_boundary(&text, part.end));
+            let mut at = part.start;
+            for mark in asked.marks(&text, part.clone()) {
+                prop_assert!(mark.start >= at && mark.start < mark.end && mark.end <= part.end);
+                prop_assert!(is_boundary(&text, mark.start) && is_boundary(&text, mark.end));
+                at = mark.end + 1;
+            }
+        }
+
+        #[test]
+        fn what_has_a_term_of_the_query_has_a_mark(texts in prop::collection::vec(piece(), 1..12), at in 0_usize..12) {
+            let text = texts.join(" ");
+            let query = &texts[at % texts.len()];
+            let asked = Asked::of(query);
+            if !asked.terms().is_empty() {
+                prop_assert!(!asked.marks(&text, 0..text.len()).is_empty(), "{query:?} {text:?}");
+            }
+        }
+    }
+}

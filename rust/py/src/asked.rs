@@ -1,0 +1,68 @@
+//! `Asked`: what a search looked for, and where a text says it.
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use siltstone_core::analyse;
+
+use crate::error::{guard, guard_short};
+use crate::text::Text;
+
+/// Where a part of a text begins and ends, and its marks; all in code points of the text.
+type Part = (usize, usize, Vec<(usize, usize)>);
+
+/// What makes it again where it is unpickled.
+type Made<'py> = (Bound<'py, PyType>, (Vec<u64>, String));
+
+/// The terms that a search looked for.
+#[pyclass(frozen, eq, module = "siltstone._native")]
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) inner: analyse::Asked,
+}
+
+#[pymethods]
+impl Asked {
+    /// Of terms in any order, held against texts of those languages.
+    #[new]
+    fn new(py: Python<'_>, mut terms: Vec<u64>, languages: Text) -> PyResult<Self> {
+        terms.sort_unstable();
+        terms.dedup();
+        let inner = guard_short(py, || {
+            Ok(analyse::Asked::new(terms.into(), languages.parse()?))
+        })?;
+        Ok(Self { inner })
+    }
+
+    /// The terms of a query that was held against nothing.
+    #[staticmethod]
+    fn of(py: Python<'_>, query: Text) -> PyResult<Self> {
+        let inner = guard(py, || Ok(analyse::Asked::of(&query)))?;
+        Ok(Self { inner })
+    }
+
+    /// The best part of `text` of at most `size` code points.
+    fn best_part(&self, py: Python<'_>, text: Text, size: usize) -> PyResult<Part> {
+        guard(py, || {
+            let part = self.inner.best_part_of(&text, size);
+            let start = text[..part.start].chars().count();
+            let (mut at, mut place) = (part.start, start);
+            let mut count_to = |byte: usize| {
+                place += text[at..byte].chars().count();
+                at = byte;
+                place
+            };
+            let marks = self.inner.marks(&text, part.clone());
+            let marks: Vec<(usize, usize)> = marks
+                .into_iter()
+                .map(|mark| (count_to(mark.start), count_to(mark.end)))
+                .collect();
+            Ok((start, count_to(part.end), marks))
+        })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Made<'py> {
+        let inner = &slf.get().inner;
+        let of = (inner.terms().to_vec(), inner.languages().to_string());
+        (slf.get_type(), of)
+    }
+}
