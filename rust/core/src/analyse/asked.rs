@@ -287,7 +287,11 @@ mod tests {
                 "The Rivers, kettle-like: 'river'!",
                 "The [Rivers], [kettle]-like: '[river]'!",
             ),
-            ("went", "She goes and is gone.", "She [goes] and is [gone]."),
+            (
+                "went",
+                "They go, and she is gone.",
+                "They [go], and she is [gone].",
+            ),
             ("silt", "Ann's silt's (silt)", "Ann's [silt]'s ([silt])"),
             (
                 "filepath 10,000",
