@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from siltstone import _native
 from siltstone.memory import SearchHit
 from siltstone.memory.convert import datetime_from, milliseconds, search_hit
 from siltstone.memory.entry import SourceRange
@@ -41,7 +42,7 @@ def test_a_hit_is_one_as_its_class_makes_it() -> None:
         explain={"own": 0.5},
         session_id="",
     )
-    hit = search_hit(found, "s")  # type: ignore[arg-type]
+    hit = search_hit(found, "s", _native.Asked.of("silt"))  # type: ignore[arg-type]
     expected = SearchHit(
         content="silt",
         score=0.5,
