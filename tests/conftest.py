@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from postgres_stores import PostgresPool, pooled
 from servers import QUICK, PgBouncer, Postgres, oldest, running
 from siltstone import llm
 
@@ -88,6 +89,20 @@ def pgbouncer(oldest_postgres: Postgres) -> Iterator[PgBouncer]:
     """pgbouncer in transaction mode, before the oldest PostgreSQL."""
     with PgBouncer(oldest_postgres) as bouncer:
         yield bouncer
+
+
+@pytest.fixture(scope="session")
+def newest_pool(newest_postgres: Postgres) -> Iterator[PostgresPool]:
+    """Connections to PostgreSQL 18, and the tables of a store there. ``empty`` them first."""
+    with newest_postgres.database() as name, pooled(newest_postgres.address(database=name), name) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def pooled_pool(oldest_postgres: Postgres, pgbouncer: PgBouncer) -> Iterator[PostgresPool]:
+    """The same of PostgreSQL 15 through pgbouncer, where each statement may come to another connection."""
+    with oldest_postgres.database() as name, pooled(pgbouncer.address(database=name), name) as pool:
+        yield pool
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from siltstone.memory import Entry, SearchHit
+from siltstone.memory import Entry, ForgetReport, SearchHit
 from siltstone.stores import MemoryStore
 from summary_log import NewCompaction, NewMessage, summary_log
 
@@ -22,6 +23,15 @@ STRANGE_IDS = [
 def entries(*texts: str, **fields: Any) -> list[Entry]:
     """Entries of these texts, a second apart."""
     return [Entry(text, (n, n + 1), created_at=1_000.0 + n, **fields) for n, text in enumerate(texts)]
+
+
+def told(report: ForgetReport) -> ForgetReport:
+    """*report* without what a database server keeps by itself: with that alone, the rest is erased."""
+    by_itself = {"pages", "wal", "copies"}
+    if not by_itself <= {*report.remaining}:
+        return report
+    others = tuple(each for each in report.remaining if each not in by_itself)
+    return replace(report, erased=not others, remaining=others)
 
 
 def contents(hits: Sequence[SearchHit]) -> list[str]:

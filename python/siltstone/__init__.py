@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         StoreIoError,
         StoreOpenError,
         StoreReplacedError,
+        StoreUnavailableError,
         StoreVersionError,
         ToolError,
         ToolNotFoundError,
@@ -261,6 +262,7 @@ __all__ = [
     "StoreIoError",
     "StoreOpenError",
     "StoreReplacedError",
+    "StoreUnavailableError",
     "StoreVersionError",
     "SummaryRecord",
     "TableEmbedder",
@@ -405,6 +407,7 @@ _HOMES = {
     "StoreIoError": "siltstone.errors",
     "StoreOpenError": "siltstone.errors",
     "StoreReplacedError": "siltstone.errors",
+    "StoreUnavailableError": "siltstone.errors",
     "StoreVersionError": "siltstone.errors",
     "SummaryRecord": "siltstone.session",
     "TableEmbedder": "siltstone.embedding",
@@ -445,8 +448,15 @@ def __getattr__(name: str) -> object:
     return value
 
 
+def _postgres_store() -> object:
+    from importlib import import_module  # it comes with an extra
+
+    return import_module("siltstone.postgres").PostgresStore
+
+
 late.STORES["MemoryStore"] = lambda: __getattr__("MemoryStore")
 late.STORES["HnswMemoryStore"] = lambda: __getattr__("HnswMemoryStore")
+late.STORES["PostgresStore"] = _postgres_store
 
 
 def __dir__() -> list[str]:

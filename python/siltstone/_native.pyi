@@ -13,7 +13,19 @@ from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfI
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
 from siltstone._native_search import Asked, Found, Hit, SearchOptions
-from siltstone._native_store import Finding, Forgotten, Page, Stage, Store, StoredEntry, _NewEntry
+from siltstone._native_store import (
+    Finding,
+    Forgotten,
+    Page,
+    Stage,
+    Store,
+    StoredEntry,
+    _NewEntry,
+    mirror_ids_above,
+    mirror_tables,
+    mirror_take,
+    open_mirror,
+)
 
 __all__ = [
     "Asked",
@@ -62,6 +74,10 @@ __all__ = [
     "json_size",
     "language",
     "matching_lines",
+    "mirror_ids_above",
+    "mirror_tables",
+    "mirror_take",
+    "open_mirror",
     "parted",
     "redaction_rules",
     "render_messages",

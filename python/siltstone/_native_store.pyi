@@ -3,7 +3,7 @@
 The other names of the compiled module are in ``_native.pyi``, which has these as well.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, final
 
 from siltstone._native_rows import (
@@ -19,7 +19,18 @@ from siltstone._native_rows import (
 )
 from siltstone._native_search import Found, SearchOptions
 
-__all__ = ["Finding", "Forgotten", "Page", "Stage", "Store", "StoredEntry"]
+__all__ = [
+    "Finding",
+    "Forgotten",
+    "Page",
+    "Stage",
+    "Store",
+    "StoredEntry",
+    "mirror_ids_above",
+    "mirror_tables",
+    "mirror_take",
+    "open_mirror",
+]
 
 _Fact: TypeAlias = tuple[int, str, str, str, str, int, int]
 
@@ -516,3 +527,20 @@ class Store:
 
     def close(self) -> None:
         """Lets go of the store. The last one to do so leaves the file complete by itself."""
+
+def open_mirror(hash_rule: str, keep: Callable[[list[Any], int, list[tuple[str, int]], str], None]) -> Store:
+    """A store in memory that mirrors rows which *keep* keeps.
+
+    *keep* is called before each write is committed: with ``(table, rows, keys of rows that left)`` of each
+    table that changes, the highest id of an entry, the highest key that each table ever gave, and the salt of
+    digests. What it raises takes the write back, and comes out of the call that wrote.
+    """
+
+def mirror_take(store: Store, tables: list[Any], sequences: list[tuple[str, int]], salt: str) -> None:
+    """Takes what others wrote into a mirror, as ``keep`` got it elsewhere; ``keep`` is not called."""
+
+def mirror_ids_above(store: Store, high_water: int) -> None:
+    """Entries of a mirror get ids above *high_water* from now on."""
+
+def mirror_tables(store: Store) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """The tables that are mirrored, and of each the names of its columns, and whether they hold text."""

@@ -23,6 +23,7 @@
     │   │   └── StoreVersionError                      written by a newer siltstone
     │   ├── StoreIoError             OSError           the disk is full, or a read or write failed
     │   ├── StoreBusyError           TimeoutError      another process held the lock for too long
+    │   ├── StoreUnavailableError    TimeoutError      the database did not answer in time
     │   ├── StoreClosedError         ValueError        used after close()
     │   │   └── StoreForkedError                       opened before the process forked, used in the child
     │   ├── StoreReplacedError                         its file was deleted, moved or replaced meanwhile
@@ -80,6 +81,7 @@ __all__ = [
     "StoreIoError",
     "StoreOpenError",
     "StoreReplacedError",
+    "StoreUnavailableError",
     "StoreVersionError",
     "ToolError",
     "ToolNotFoundError",
@@ -220,6 +222,14 @@ class StoreIoError(StoreError, OSError):
 
 class StoreBusyError(StoreError, TimeoutError):
     """Another process held the write lock for longer than the limit."""
+
+
+class StoreUnavailableError(StoreError, TimeoutError):
+    """The database did not answer in time. Carries ``outcome``.
+
+    ``"not written"``: nothing was to be written, or nothing was. ``"unknown"``: a write was on its way, and
+    may be done or not, or be done and not be on a standby: look before you repeat it.
+    """
 
 
 class StoreClosedError(StoreError, ValueError):

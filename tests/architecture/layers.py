@@ -25,10 +25,11 @@ FLOORS = {
     "presets": 6,
     "session": 7,
     "stores": 8, "figures": 8,
-    "__init__": 9,
-    "adapters": 10, "inspector": 10, "mcp": 10, "telemetry": 10,
-    "cli": 11,
-    "__main__": 12,
+    "postgres": 9,
+    "__init__": 10,
+    "adapters": 11, "inspector": 11, "mcp": 11, "telemetry": 11,
+    "cli": 12,
+    "__main__": 13,
 }  # fmt: skip
 
 # What lies below and is out of reach all the same, but for the modules that are named.
@@ -63,6 +64,7 @@ FAMILIES = {
         "forgetting",
         "forgetting_facts",
     ],
+    "postgres": ["schema", "statements", "database", "listing mirror", "log mirrored", "store"],
     "stores": ["copying preset_files tagged", "database", "memory simple", "hnsw"],
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
@@ -123,8 +125,8 @@ FAMILIES = {
 
 # Who calls the core.
 NATIVE = {
-    "__init__", "documented", "embedding", "index", "memory", "messages", "models", "recall", "redaction",
-    "stores", "tokens", "tools",
+    "__init__", "documented", "embedding", "index", "memory", "messages", "models", "postgres", "recall",
+    "redaction", "stores", "tokens", "tools",
 }  # fmt: skip
 EXTRAS = {
     "typer": {"cli"},
@@ -147,6 +149,8 @@ EXTRAS = {
     "typing_extensions": {"mcp"},
     "anyio": {"mcp"},
     "opentelemetry": {"telemetry"},
+    "psycopg": {"postgres"},
+    "psycopg_pool": {"postgres"},
     "uvicorn": {"inspector", "mcp"},
     "starlette": {"inspector"},
     "jinja2": {"inspector"},
@@ -240,7 +244,7 @@ RUST_FAMILIES = {
         "rank scope_map",
         "explain store",
         "restore",
-        "cache_writer entries examine facts listing log registry search staging vectors",
+        "cache_writer entries examine facts listing log mirror registry search staging vectors",
         "across forget handle rewrite",
         "recall",
     ],
@@ -261,12 +265,12 @@ RUST_FAMILIES = {
         "exclusive failure readers row",
         "allocator forgotten meta session",
         "cached departing derived entry fact figures log place quarantine",
-        "compactions staged vectors",
+        "compactions mirror staged vectors",
         "repair_vectors reshape stage",
         "check leaving migrate",
         "check_rows check_vectors repair writer",
         "database",
-        "backup turns",
+        "backup mirrored turns",
         "erase",
     ],
     "simd": ["classify level prefetch xxh3", "columns edges scan", "clusters lanes reach"],

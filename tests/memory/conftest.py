@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from postgres_stores import PostgresPool
 from siltstone.memory import Decay, Store
+from siltstone.postgres import PostgresStore
 from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
 
 MEMBERS: dict[str, Callable[[Path], Store]] = {
@@ -19,8 +21,17 @@ MEMBERS: dict[str, Callable[[Path], Store]] = {
     "simple": lambda path: SimpleMemoryStore(),
 }
 
+# PostgreSQL: the newest one directly, and the oldest through a pool of its own.
+POSTGRES = {"postgres": "newest_pool", "pgbouncer": "pooled_pool"}
 
-@pytest.fixture(params=MEMBERS)
+
+@pytest.fixture(params=[*MEMBERS, *POSTGRES])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with MEMBERS[request.param](tmp_path) as store:
+    if request.param in MEMBERS:
+        with MEMBERS[request.param](tmp_path) as store:
+            yield store
+        return
+    pool: PostgresPool = request.getfixturevalue(POSTGRES[request.param])
+    pool.empty()
+    with PostgresStore.open(pool.pool) as store:
         yield store

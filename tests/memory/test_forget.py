@@ -25,7 +25,7 @@ from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.log import LogRow
 from siltstone.messages import FORGOTTEN, broken_tool_groups, tombstone
 from siltstone.testing import ScriptedModel
-from storing import compaction, contents, database, elsewhere, entries, message
+from storing import compaction, contents, database, elsewhere, entries, message, told
 from summary_log import summary_log
 
 POLICY = ThresholdCompactor(
@@ -79,7 +79,7 @@ def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(
 ) -> None:
     rows = summary_log(store, "a").read(0, 100)
     before = len(store.search("a", "topic1", limit=100))
-    report = store.forget(session_id="a", start=4, end=8)  # the turn that speaks of topic1
+    report = told(store.forget(session_id="a", start=4, end=8))  # the turn that speaks of topic1
     assert (report.sessions, report.messages, report.summaries, report.erased) == (1, 4, 1, True)
     assert report.entries > 0
     assert before > 0
@@ -136,16 +136,16 @@ def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> 
         store.index("a", [Entry("silt by Ann", (5, 6), name="Ann", created_at=5_000.0)])
 
     fill()
-    assert store.forget(session_id="a", text="Bob") == ForgetReport(1, 0, 1, 0, True)
+    assert told(store.forget(session_id="a", text="Bob")) == ForgetReport(1, 0, 1, 0, True)
     assert sorted(contents(store.search("a", "silt"))) == ["silt by Ann", "silt of Ann"]
-    assert store.forget(name="Ann") == ForgetReport(1, 0, 1, 0, True)
+    assert told(store.forget(name="Ann")) == ForgetReport(1, 0, 1, 0, True)
     assert contents(store.search("a", "silt")) == ["silt of Ann"]
-    assert store.forget(text="silt of ann") == ForgetReport(0, 0, 0, 0, True)
-    assert store.forget(text="of Bob", before=1_001.0) == ForgetReport(0, 0, 0, 0, True)
+    assert told(store.forget(text="silt of ann")) == ForgetReport(0, 0, 0, 0, True)
+    assert told(store.forget(text="of Bob", before=1_001.0)) == ForgetReport(0, 0, 0, 0, True)
     assert store.forget(text="of Bob", before=datetime.fromtimestamp(1_002, UTC)).entries == 2
     assert store.forget(session_id="A", start=0, end=1).entries == 1
     (left,) = store.entries("a.b").entries
-    assert store.forget(entry_ids=[left.entry_id, 10**9]) == ForgetReport(1, 0, 1, 0, True)
+    assert told(store.forget(entry_ids=[left.entry_id, 10**9])) == ForgetReport(1, 0, 1, 0, True)
     assert store.stats().entries == 1
     assert store.forget(before=10_000.0).entries == 1
     fill()
@@ -157,8 +157,8 @@ def test_an_entry_takes_the_messages_it_came_from_with_it(store: Store) -> None:
     log.append([message(raw(f"number {n}")) for n in range(9)], expected_next=0, cadence="")
     ids = store.index("a", entries("silt", "clay", "mud")).entry_ids
     log.commit(compaction(covers=((0, 2),), view=(None, (2, 9))), [], expected_head=None, cadence="")
-    assert store.forget(entry_ids=[ids[2] or 0]) == ForgetReport(1, 1, 1, 0, True)
-    assert store.forget(entry_ids=[ids[1] or 0]) == ForgetReport(1, 1, 1, 1, True)
+    assert told(store.forget(entry_ids=[ids[2] or 0])) == ForgetReport(1, 1, 1, 0, True)
+    assert told(store.forget(entry_ids=[ids[1] or 0])) == ForgetReport(1, 1, 1, 1, True)
     raws = [row.raw for row in log.read(0, 9)]
     assert [place for place, each in enumerate(raws) if FORGOTTEN in each] == [1, 2]
 
@@ -167,7 +167,7 @@ def test_an_entry_takes_the_last_message_of_the_log_with_it(store: Store) -> Non
     log = summary_log(store, "a")
     log.append([message(raw(f"number {n}")) for n in range(3)], expected_next=0, cadence="")
     ids = store.index("a", [Entry("silt", (2, 9))]).entry_ids
-    assert store.forget(entry_ids=[ids[0] or 0]) == ForgetReport(1, 1, 1, 0, True)
+    assert told(store.forget(entry_ids=[ids[0] or 0])) == ForgetReport(1, 1, 1, 0, True)
     assert [FORGOTTEN in row.raw for row in log.read(0, 3)] == [False, False, True]
 
 

@@ -15,7 +15,7 @@ from siltstone import Compacted, CompactionConfig, ForgetReport, MemoryStore, Se
 from siltstone.memory import Entry, Store
 from siltstone.messages import FORGOTTEN, broken_tool_groups, validate_history
 from siltstone.testing import ScriptedModel
-from storing import database
+from storing import database, told
 from strategies import histories
 from summary_log import summary_log
 
@@ -46,7 +46,7 @@ def spoken(store: Store, *raws: Raw) -> None:
 
 def test_ids_and_names_that_have_the_text_are_told_and_the_bytes_are_not_gone(store: Store) -> None:
     spoken(store, user("log in"), call(f"call_{SECRET}", f"login_{SECRET}"), result(f"call_{SECRET}"))
-    report = store.forget(text=SECRET)
+    report = told(store.forget(text=SECRET))
     assert report == ForgetReport(
         1, 2, 0, 0, erased=False, kept=(f"call_{SECRET}", f"login_{SECRET}"), remaining=("identifiers",)
     )
@@ -55,7 +55,7 @@ def test_ids_and_names_that_have_the_text_are_told_and_the_bytes_are_not_gone(st
 
 def test_of_a_range_all_ids_and_names_are_told(store: Store) -> None:
     spoken(store, user("log in"), call("call_7"), result("call_7"), user("thanks"))
-    report = store.forget(session_id="a", start=1, end=3)
+    report = told(store.forget(session_id="a", start=1, end=3))
     assert (report.kept, report.erased, report.remaining) == (("call_7", "login"), True, ())
     assert store.forget(session_id="a", start=0, end=1).kept == ()
 
@@ -101,7 +101,7 @@ def test_a_message_that_has_the_id_of_a_forgotten_one_is_forgotten_with_it(store
 def test_an_entry_is_known_by_its_speaker_as_well_and_never_by_its_role(store: Store) -> None:
     store.index("a", [Entry("one", name=SECRET), Entry("two", name="Ann", role="user")])
     assert store.forget(text="user").entries == 0
-    assert store.forget(text=SECRET) == ForgetReport(1, 0, 1, 0, erased=True)
+    assert told(store.forget(text=SECRET)) == ForgetReport(1, 0, 1, 0, erased=True)
     assert [entry.content for entry in store.entries("a").entries] == ["two"]
 
 
@@ -116,8 +116,8 @@ def test_the_id_of_a_session_stays_and_is_told(store: Store) -> None:
 def test_ids_that_were_kept_at_first_can_be_taken_later(store: Store) -> None:
     spoken(store, user("log in"), call(f"call_{SECRET}"), result(f"call_{SECRET}"))
     assert store.forget(text=SECRET).kept == (f"call_{SECRET}",)
-    assert store.forget(text=SECRET, identifiers=True) == ForgetReport(1, 2, 0, 0, erased=True)
-    assert store.forget(text=SECRET, identifiers=True) == ForgetReport(0, 0, 0, 0, erased=True)
+    assert told(store.forget(text=SECRET, identifiers=True)) == ForgetReport(1, 2, 0, 0, erased=True)
+    assert told(store.forget(text=SECRET, identifiers=True)) == ForgetReport(0, 0, 0, 0, erased=True)
     assert SECRET not in json.dumps(said_in(store))
 
 
@@ -184,13 +184,13 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be(store: Store, asked: d
     store.index("b", [Entry("topic1 of Ann", (0, 1), name="Ann"), Entry("silt")])
     store.forget(session_id="a", start=0, end=1)
     before = (said_in(store), store.stats(), summary_log(store, "a").state())
-    told = store.forget(**asked, dry_run=True)
-    assert told.dry_run
-    assert not told.erased
+    expected = store.forget(**asked, dry_run=True)
+    assert expected.dry_run
+    assert not expected.erased
     assert (said_in(store), store.stats(), summary_log(store, "a").state()) == before
     done = store.forget(**asked)
     assert not done.dry_run
-    assert (told.sessions, told.messages, told.entries, told.summaries, told.kept) == (
+    assert (expected.sessions, expected.messages, expected.entries, expected.summaries, expected.kept) == (
         (done.sessions, done.messages, done.entries, done.summaries, done.kept)
     )
 
@@ -209,7 +209,7 @@ def test_a_session_forgets_with_the_same_options(store: Store) -> None:
             1, 2, 0, 0, erased=False, kept=(SECRET,), remaining=("identifiers",), dry_run=True
         )
         assert SECRET in json.dumps(session.history())
-        assert session.forget(text=SECRET, identifiers=True).erased
+        assert told(session.forget(text=SECRET, identifiers=True)).erased
         assert SECRET not in json.dumps(session.history())
 
 

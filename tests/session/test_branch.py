@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from branching import POLICY, conversation, copied, line, opened, ranges
 from conversations import Raw, assistant, exchange, user
+from postgres_stores import over_postgres
 from siltstone import (
     AsyncSession,
     Compacted,
@@ -27,9 +28,13 @@ from siltstone.memory import Store
 from siltstone.testing import RecordingHook, ScriptedModel
 
 
-@pytest.fixture(params=["database", "simple"])
+@pytest.fixture(params=["database", "simple", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as opened:
         yield opened
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conversations import assistant, turns, user
+from postgres_stores import over_postgres
 from siltstone import (
     AsyncSession,
     Compacted,
@@ -32,9 +33,13 @@ POLICY = ThresholdCompactor(
 SECRET = "the Grünwald plan"
 
 
-@pytest.fixture(params=["database", "simple"])
+@pytest.fixture(params=["database", "simple", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as store:
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
         yield store
 
 

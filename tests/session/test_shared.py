@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from conversations import turns, user
+from postgres_stores import over_postgres
 from siltstone import (
     AsyncSession,
     Compacted,
@@ -34,9 +35,13 @@ SECONDS = float(os.environ.get("SILTSTONE_THREAD_SECONDS", "1"))
 SOON = 60  # seconds that a test waits for what must come
 
 
-@pytest.fixture(params=["simple", "durable"])
+@pytest.fixture(params=["simple", "durable", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as opened:
         yield opened
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conversations import assistant, turns, user
+from postgres_stores import over_postgres
 from siltstone import (
     Compacted,
     CompactionConfig,
@@ -24,9 +25,13 @@ from siltstone.testing import RecordingHook, ScriptedModel
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 
 
-@pytest.fixture(params=["simple", "durable"])
+@pytest.fixture(params=["simple", "durable", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as opened:
         yield opened
 
 

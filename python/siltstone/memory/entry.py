@@ -25,6 +25,7 @@ __all__ = [
     "Ranker",
     "Receipt",
     "ReconcileReport",
+    "Remaining",
     "SearchFilters",
     "SearchHit",
     "SearchIndex",
@@ -357,6 +358,10 @@ class Finding:
     repaired: bool = False
 
 
+Remaining: TypeAlias = Literal["identifiers", "files", "pages", "wal", "copies"]
+"""What keeps the bytes of what was forgotten."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
     """The result of ``forget``.
@@ -373,7 +378,9 @@ class ForgetReport:
             them as well. Also the id of a session that has the text, which nothing takes.
         remaining: Why the bytes are not gone: ``"identifiers"``, a name or an id in ``kept`` has the text;
             ``"files"``, another process was using the store, and they go with the next ``forget``, or when
-            the store is next opened.
+            the store is next opened. Of a store in PostgreSQL also ``"pages"``, ``"wal"`` and ``"copies"``:
+            dead rows until ``siltstone postgres erase``, the write-ahead log until it is recycled, standbys
+            and backups.
         dry_run: Nothing was done: the figures are those of a ``forget`` at this moment.
         facts: Facts and corrections that were deleted.
     """
@@ -385,7 +392,7 @@ class ForgetReport:
     erased: bool
     renewed: int = 0
     kept: tuple[str, ...] = ()
-    remaining: tuple[Literal["identifiers", "files"], ...] = ()
+    remaining: tuple[Remaining, ...] = ()
     dry_run: bool = False
     facts: int = 0
 

@@ -8,12 +8,19 @@ from typing import Any
 from siltstone.late import STORES
 from siltstone.memory.base import Store
 
-__all__ = ["open_documented_store", "open_store"]
+__all__ = ["is_database", "open_documented_store", "open_store"]
+
+DATABASES = ("postgresql://", "postgres://")  # as libpq knows them
 
 
 def open_store(path: str | os.PathLike[str], **options: Any) -> Store:
-    """``MemoryStore.open``, with its options and errors."""
-    return _opened("MemoryStore", path, options)
+    """``MemoryStore.open``, or ``PostgresStore.open`` for the address of a database; with its errors."""
+    return _opened("PostgresStore" if is_database(path) else "MemoryStore", path, options)
+
+
+def is_database(path: object) -> bool:
+    """Whether that is the address of a database, and no path."""
+    return isinstance(path, str) and path.startswith(DATABASES)
 
 
 def open_documented_store(path: str | os.PathLike[str], **options: Any) -> Store:

@@ -12,6 +12,7 @@ from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.memory.log import one_look
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -93,7 +94,8 @@ class AsyncSession(BaseSession):
     ) -> Prepared:
         """The messages to send to the model now. Call it before every model call."""
         try:
-            answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
+            with one_look():
+                answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
             self._background.start()
         self._learning.start()

@@ -419,8 +419,9 @@ class SessionCore:
         """:meth:`append_as`, by whoever has the lock."""
         self.check_open()
         raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # it is of one request alone
-        for _ in range(TRIES):
-            state = self.followed()
+        for tried in range(TRIES):
+            is_known = not tried and self.pending is None and getattr(self.rows, "is_remote", False)
+            state = self.state if is_known else self.followed()  # over a network the write itself asks
             if call is not None and call.write_id and (answer := self.appended_before(call, len(raws))):
                 return answer
             items = self.measured(raws, state)

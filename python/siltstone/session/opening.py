@@ -15,7 +15,7 @@ from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
 from siltstone.knowledge import FactRows, KnowledgeConfig
 from siltstone.memory.base import LanguageSettler, Store
-from siltstone.memory.opening import open_store
+from siltstone.memory.opening import is_database, open_store
 from siltstone.recall import RecallConfig
 from siltstone.redaction import RedactionConfig, Redactor
 from siltstone.session.archiving import archive_of, begin
@@ -126,6 +126,12 @@ def open_session(
     options = _windowed(options)
     shared = options.get("memory", True)
     place = path if isinstance(shared, bool) else getattr(shared, "path", None)
+    asked = {"preset": options.get("preset"), "language": options.get("language")}
+    for name, value in asked.items():
+        if value is not None and is_database(place):
+            raise ConfigError(
+                f"{name} is not for a database: it is of a store in a directory", field=name, value=value
+            )
     preset, options = preset_options(options, place)
     memory = options.get("memory", True)
     window, reserved = _window(options), options.get("reserved_tokens", 0)

@@ -14,6 +14,7 @@ from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import Models, Steps
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.memory.log import one_look
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -256,9 +257,10 @@ class Session(BaseSession):
                 ``check=True``. It was illegal when it came: nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        known = self._calls.known(policy, recall)
         try:
-            answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
+            with one_look():
+                known = self._calls.known(policy, recall)
+                answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
             self._background.start()
         self._learning.start()

@@ -36,6 +36,8 @@ pub enum ErrorKind {
     EntryNotFound,
     /// No batch of that token.
     StageNotFound,
+    /// Who keeps the rows of a mirror did not take a write; why is known to him.
+    NotKept,
     /// A defect of this library.
     Internal,
 }

@@ -1,6 +1,7 @@
 //! The one place where an error of the core, or a panic, becomes a class of `siltstone.errors`.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,6 +12,16 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use siltstone_core::fork;
 use siltstone_core::simd::level;
 use siltstone_core::{Error, ErrorKind, Field, Result as CoreResult};
+
+thread_local! {
+    /// Why Python did not keep a write of this thread, until the call ends that began it.
+    static REFUSAL: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Says why a write of this thread is not kept: it comes out of the call that began it.
+pub(crate) fn refuse(error: PyErr) {
+    REFUSAL.set(Some(error));
+}
 
 /// Runs `work` with the interpreter released, and turns what goes wrong in there into an exception.
 pub(crate) fn guard<T: Send>(
@@ -25,6 +36,10 @@ pub(crate) fn guard<T: Send>(
     });
     match outcome {
         Ok(Ok(value)) => Ok(value),
+        // Why Python did not keep a write of this thread, it said itself.
+        Ok(Err(error)) if error.kind() == ErrorKind::NotKept => {
+            Err(REFUSAL.take().unwrap_or_else(|| to_exception(py, &error)))
+        }
         Ok(Err(error)) => Err(to_exception(py, &error)),
         Err(panic) => Err(panic_to_exception(py, &*panic)),
     }
@@ -80,7 +95,7 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::ReadOnlyStore => "ReadOnlyStoreError",
         ErrorKind::EntryNotFound => "EntryNotFoundError",
         ErrorKind::StageNotFound => "StageNotFoundError",
-        ErrorKind::Internal => "InternalError",
+        ErrorKind::NotKept | ErrorKind::Internal => "InternalError",
     }
 }
 

@@ -23,6 +23,7 @@ mod explain;
 mod fork;
 mod interpreter;
 mod json;
+mod mirror;
 mod outline;
 mod reading;
 mod recall;
@@ -60,6 +61,8 @@ mod _native {
     use crate::exact::HashedTfIndex;
     #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
+    #[pymodule_export]
+    use crate::mirror::{mirror_ids_above, mirror_tables, mirror_take, open_mirror};
     #[pymodule_export]
     use crate::outline::{
         KnownMessages, Leaving, Loose, Outline, parted, render_messages, rendered_tokens,

@@ -30,6 +30,11 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// The store of that handle.
+    pub(crate) fn of(handle: Handle) -> Self {
+        Self { handle }
+    }
+
     /// Runs `work` on the store, with the interpreter released.
     pub(crate) fn run<T: Send>(
         &self,
@@ -76,7 +81,7 @@ impl Store {
             let hash_rule = hash_rule.map(|name| name.parse()).transpose()?;
             Handle::open_with(&path, read_only, hash_rule, mode)
         })?;
-        Ok(Self { handle })
+        Ok(Self::of(handle))
     }
 
     #[staticmethod]
@@ -84,7 +89,7 @@ impl Store {
     fn open_memory(py: Python<'_>, hash_rule: Option<Text>) -> PyResult<Self> {
         let rule = || hash_rule.map(|name| name.parse()).transpose();
         let handle = guard(py, || Handle::open_memory(rule()?))?;
-        Ok(Self { handle })
+        Ok(Self::of(handle))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -11,6 +11,7 @@ use crate::fork;
 use crate::memory::registry::{Key, share};
 use crate::memory::store::Store;
 use crate::memory::store_path;
+use crate::sqlite::Keeper;
 
 /// A store that is open until this handle, and every other on its file, is closed.
 ///
@@ -80,6 +81,16 @@ impl Handle {
     pub fn open_memory(hash_rule: Option<HashRule>) -> Result<Self> {
         let store = Arc::new(Store::in_memory(hash_rule)?);
         Ok(Self::of(PathBuf::from(":memory:"), store))
+    }
+
+    /// A store in memory that mirrors rows which `keeper` keeps: each write is handed to it before it is done here.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreIo`] where there is no memory.
+    pub fn open_mirror(hash_rule: HashRule, keeper: Box<dyn Keeper>) -> Result<Self> {
+        let store = Arc::new(Store::mirror(hash_rule, keeper)?);
+        Ok(Self::of(PathBuf::from(":mirror:"), store))
     }
 
     fn of(path: PathBuf, store: Arc<Store>) -> Self {

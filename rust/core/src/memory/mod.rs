@@ -52,6 +52,7 @@ mod graph;
 mod handle;
 mod listing;
 mod log;
+mod mirror;
 mod namespace;
 mod options;
 mod rank;
@@ -95,7 +96,7 @@ pub use store::Store;
 pub use vectors::Embedded;
 
 pub use crate::sqlite::{
-    Compaction, CompactionBody, Counts, Derived, DerivedKind, EmbedderRow, Fact, Finding, Message,
-    NewCompaction, NewDerived, NewEntry, NewFact, NewMessage, SessionVersion, Stage, StageState,
-    StagedEntry, StoredEntry,
+    Changed, Changes, Compaction, CompactionBody, Counts, Derived, DerivedKind, EmbedderRow, Fact,
+    Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact, NewMessage,
+    SessionVersion, Stage, StageState, StagedEntry, StoredEntry, Value,
 };

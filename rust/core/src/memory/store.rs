@@ -15,7 +15,7 @@ use crate::memory::check::{check, is_blank};
 use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
-use crate::sqlite::{Database, NewEntry, SessionRow, entry, meta, session};
+use crate::sqlite::{Database, Keeper, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
 
 /// How long a writer waits for the lock of a scope, while all other writers wait for it: longer than a search takes,
@@ -61,6 +61,16 @@ impl Store {
     /// A store in memory, by that rule. It has no file, and no caches.
     pub(super) fn in_memory(hash_rule: Option<HashRule>) -> Result<Self> {
         let database = Database::in_memory(&birth(hash_rule))?;
+        Ok(Self {
+            scopes: ScopeMap::new(stored_reading(&database)?),
+            caches: Caches::none(),
+            database,
+        })
+    }
+
+    /// A store in memory that mirrors rows which `keeper` keeps.
+    pub(super) fn mirror(hash_rule: HashRule, keeper: Box<dyn Keeper>) -> Result<Self> {
+        let database = Database::mirror(&birth(Some(hash_rule)), keeper)?;
         Ok(Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
             caches: Caches::none(),

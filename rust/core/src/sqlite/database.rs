@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
+use crate::sqlite::mirror::{self, Keeper};
 use crate::sqlite::place::{self, Content, Place};
 use crate::sqlite::readers::{self, Readers};
 use crate::sqlite::schema::VERSION;
@@ -48,6 +49,8 @@ enum Connections {
         /// for a search, which reads.
         turn: Mutex<()>,
         connection: Mutex<Connection>,
+        /// Of a mirror: who keeps its rows.
+        keeper: Option<Box<dyn Keeper>>,
     },
 }
 
@@ -61,6 +64,7 @@ enum Held<'database> {
     File(MutexGuard<'database, WriteConnection>, &'database Place),
     Memory {
         connection: &'database Mutex<Connection>,
+        keeper: Option<&'database dyn Keeper>,
         _turn: MutexGuard<'database, ()>,
     },
 }
@@ -118,8 +122,25 @@ impl Database {
             connections: Connections::Memory {
                 turn: Mutex::new(()),
                 connection: Mutex::new(connection),
+                keeper: None,
             },
         })
+    }
+
+    /// A database in memory that mirrors rows which `keeper` keeps.
+    pub(crate) fn mirror(birth: &[(&str, &str)], keeper: Box<dyn Keeper>) -> Result<Self> {
+        let mut database = Self::in_memory(birth)?;
+        if let Connections::Memory {
+            connection,
+            keeper: own,
+            ..
+        } = &mut database.connections
+        {
+            let connection = connection.get_mut();
+            mirror::begin(connection)?;
+            *own = Some(keeper);
+        }
+        Ok(database)
     }
 
     fn open_for_writing(
@@ -253,8 +274,13 @@ impl Database {
     /// [`ErrorKind::ReadOnlyStore`]
     pub(crate) fn writer(&self) -> Result<Writer<'_>> {
         let held = match &self.connections {
-            Connections::Memory { turn, connection } => Held::Memory {
+            Connections::Memory {
+                turn,
                 connection,
+                keeper,
+            } => Held::Memory {
+                connection,
+                keeper: keeper.as_deref(),
                 _turn: turn.lock(),
             },
             Connections::File {
@@ -366,11 +392,16 @@ impl Writer<'_> {
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         match &mut self.held {
-            Held::Memory { connection, .. } => {
+            Held::Memory {
+                connection, keeper, ..
+            } => {
                 let mut connection = connection.lock();
                 let transaction =
                     Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
                 let value = work(&transaction)?;
+                if let Some(keeper) = keeper {
+                    mirror::hand_over(&transaction, *keeper)?;
+                }
                 transaction.commit()?;
                 Ok(value)
             }

@@ -1,0 +1,15 @@
+"""The store in PostgreSQL, for who outgrows one machine: the same contract, the same ranking.
+
+It comes with the extra ``postgres``. docs/design/postgres.md says how it works.
+"""
+
+from siltstone.late import names_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from siltstone.postgres.schema import setup
+    from siltstone.postgres.store import PostgresStore
+else:
+    __getattr__ = names_of(__name__, {"schema": "setup", "store": "PostgresStore"})
+
+__all__ = ["PostgresStore", "setup"]

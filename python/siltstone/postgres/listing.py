@@ -1,0 +1,145 @@
+"""What is asked of all mirrors at once: where a session is, which there are, and what they hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal, TypeAlias
+
+from siltstone import _native
+from siltstone.errors import StoreOpenError
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.entry import SessionInfo, StoreStats
+from siltstone.postgres.database import Database
+from siltstone.postgres.schema import TABLES
+
+__all__ = ["Listing", "Place"]
+
+Place: TypeAlias = tuple[str, bool]
+"""Whose mirror: the name of a session, or of a namespace, and whether it is one."""
+
+
+class Listing:
+    """Questions to a database that no mirror answers."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._schema = database.name
+
+    def place(self, session_id: str) -> Place | None:
+        """The mirror of a session; None where nothing was ever written of it."""
+        number = _native.word_hash(session_id)
+        rows = self._rows(
+            "SELECT s.name, r.name, r.spaced FROM {s}.session s JOIN {s}.root r ON r.k = s.k "
+            "WHERE s.name_hash = %s",
+            number - 2**64 if number >= 2**63 else number,
+        )
+        for name, own, spaced in rows:
+            if name != session_id.encode():
+                raise StoreOpenError(
+                    f"session {session_id!r} has the hash of {name.decode(errors='replace')!r}: "
+                    "choose another name",
+                    path=self._database.schema,
+                )
+            return own.decode(), spaced
+        return None
+
+    def place_of(self, table: Literal["entry", "stage"], column: str, value: int | str) -> Place | None:
+        """The mirror that has such a row."""
+        if isinstance(value, str) and "\x00" in value:
+            return None
+        rows = self._rows(
+            f"SELECT r.name, r.spaced FROM {{s}}.{table} t JOIN {{s}}.root r ON r.k = t.k "
+            f"WHERE t.{column} = %s",
+            value,
+        )
+        return next(((name.decode(), spaced) for name, spaced in rows), None)
+
+    def places(self, entry_ids: Collection[int] | None) -> list[Place]:
+        """The mirrors of those entries; all there are where None is given."""
+        if entry_ids is None:
+            rows = self._rows("SELECT name, spaced FROM {s}.root ORDER BY k")
+        else:
+            known = [each for each in entry_ids if abs(each) < 2**63]
+            rows = self._rows(
+                "SELECT name, spaced FROM {s}.root WHERE k IN "
+                "(SELECT k FROM {s}.entry WHERE id = ANY(%s::bigint[]) UNION "
+                "SELECT k FROM {s}.quarantine WHERE id = ANY(%s::bigint[])) ORDER BY k",
+                known,
+                known,
+            )
+        return [(name.decode(), spaced) for name, spaced in rows]
+
+    def waiting(self, tokens: Collection[str]) -> list[Place]:
+        """The mirrors with batches that wait, or with one of *tokens*."""
+        rows = self._rows(
+            "SELECT r.name, r.spaced FROM {s}.root r JOIN {s}.stage t ON t.k = r.k "
+            "WHERE t.state = 0 OR t.token = ANY(%s::text[]) "
+            "GROUP BY r.k, r.name, r.spaced ORDER BY min(t.born)",
+            [token for token in tokens if "\x00" not in token],
+        )
+        return [(name.decode(), spaced) for name, spaced in rows]
+
+    def waiting_tokens(self) -> list[str]:
+        """The batches that wait, in the order in which they were handed over."""
+        return [token for (token,) in self._rows("SELECT token FROM {s}.stage WHERE state = 0 ORDER BY born")]
+
+    def tokens(self, k: int) -> set[str]:
+        """The batches of a mirror, whatever became of them."""
+        return {token for (token,) in self._rows("SELECT token FROM {s}.stage WHERE k = %s", k)}
+
+    def sessions(self, namespace: str | None, offset: int, limit: int) -> list[SessionInfo]:
+        """Sessions that were not deleted, in the order of their first writes."""
+        rows = self._rows(
+            "SELECT name, namespace, title, next_seq, entries, compactions, tokens, first_at, last_at "
+            "FROM {s}.session WHERE dropped = 0 AND (%s::bytea IS NULL OR namespace = %s::bytea) "
+            "ORDER BY born OFFSET %s LIMIT %s",
+            *[None if namespace is None else namespace.encode()] * 2,
+            offset,
+            limit,
+        )
+        return [_info(row) for row in rows]
+
+    def session_with_settings(self, has: str, lacks: str) -> tuple[str, str] | None:
+        """The first session whose settings have the text *has*, and not *lacks*, where that is one."""
+        rows = self._rows(
+            "SELECT name, settings FROM {s}.session WHERE settings <> '' AND dropped = 0 "
+            "AND strpos(settings, %s) > 0 AND (%s = '' OR strpos(settings, %s) = 0) ORDER BY born LIMIT 1",
+            has,
+            lacks,
+            lacks,
+        )
+        return next(((name.decode(), settings) for name, settings in rows), None)
+
+    def stats(self) -> StoreStats:
+        """What the store holds."""
+        names = ", ".join(
+            f"('{self._schema.replace(chr(39), chr(39) * 2)}.{table}')" for table in (*TABLES, "root", "step")
+        )
+        ((sessions, messages, entries, compactions, size, staged, aside, disk),) = self._rows(
+            "SELECT count(*) FILTER (WHERE next_seq > 0 OR entries > 0), coalesce(sum(next_seq), 0)::bigint, "
+            "coalesce(sum(entries), 0)::bigint, coalesce(sum(compactions), 0)::bigint, "
+            "(SELECT coalesce(sum(octet_length(text)), 0)::bigint FROM {s}.entry), "
+            "(SELECT coalesce(sum(held), 0)::bigint FROM {s}.stage WHERE state = 0), "
+            "(SELECT count(*) FROM {s}.quarantine), "
+            f"(SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM (VALUES {names}) AS t (name)) "
+            "FROM {s}.session"
+        )
+        return StoreStats(
+            sessions, messages, entries, compactions, size, disk, staged=staged, quarantined=aside
+        )
+
+    def lacking_vectors(self) -> int:
+        """How many entries have no vectors."""
+        sql = "SELECT (SELECT count(*) FROM {s}.entry) - (SELECT count(*) FROM {s}.vector)"
+        ((lacking,),) = self._rows(sql)
+        return int(lacking)
+
+    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._database.rows(sql.replace("{s}", self._schema), values)
+
+
+def _info(row: tuple[Any, ...]) -> SessionInfo:
+    name, namespace, title, messages, entries, compactions, tokens, first_at, last_at = row
+    begun, active = (None if at is None else datetime_from(at) for at in (first_at, last_at))
+    counts = messages, entries, compactions, tokens
+    return SessionInfo(name.decode(), namespace.decode(), title.decode(), *counts, begun, active)

@@ -1,0 +1,258 @@
+"""A mirror: what PostgreSQL has of a session, or of a namespace, in a store of the core in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from siltstone import _native
+from siltstone.errors import (
+    InternalError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreError,
+    StoreOpenError,
+    StoreUnavailableError,
+)
+from siltstone.postgres.database import Database, UniqueViolation
+from siltstone.postgres.statements import Changed, Changes, Found, Write
+from siltstone.stores.memory import MemoryStore
+
+__all__ = ["BUSY", "Mirror", "key_of"]
+
+T = TypeVar("T")
+
+BUSY: Final = 5.0  #: seconds that a write is tried again while others write
+IDS: Final = 64  # ids that a mirror takes at once
+
+
+def key_of(name: str, *, spaced: bool) -> int:
+    """The key of a session's mirror, or of a namespace's: xxh3-64, as PostgreSQL has it."""
+    number = _native.word_hash(("n:" if spaced else "s:") + name)
+    return number - 2**64 if number >= 2**63 else number
+
+
+class StaleError(Exception):
+    """Others wrote meanwhile: the mirror catches up, and the call is made again."""
+
+
+class ElsewhereError(Exception):
+    """A session that the call begins is there already, in another mirror."""
+
+
+class LacksIdsError(Exception):
+    """The call gives more entries ids than the mirror has."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+class Mirror:
+    """The rows of one key, and the store of the core over them.
+
+    What a call writes is done in memory, handed to PostgreSQL before it is committed there, and taken back
+    where PostgreSQL has moved on. So memory has nothing that PostgreSQL has not.
+    """
+
+    def __init__(
+        self, database: Database, name: str, *, spaced: bool, made: Callable[[Mirror], MemoryStore]
+    ) -> None:
+        self.k = key_of(name, spaced=spaced)
+        self.name = name
+        self.spaced = spaced
+        self.size = 0  #: about how many bytes it takes
+        self._database = database
+        self._made = made
+        self._lock = threading.RLock()
+        self._native: _native.Store | None = None
+        self._store: MemoryStore | None = None
+        self._n = 0
+        self._mark: str | None = None
+        self._high_water = 0  # the last id that an entry has here
+        self._last_id = 0  # and that one may have
+        self._is_new = False  # whether this call has looked into PostgreSQL
+        self._shipped = False  # and written there
+        self._is_bare = False  # nothing was written of it when its store was made
+        self._is_making = False  # the store is being made
+
+    @property
+    def native(self) -> _native.Store:
+        """The core's store."""
+        if self._native is None:
+            raise InternalError("a mirror is asked for its store before it has read anything")
+        return self._native
+
+    @property
+    def is_written(self) -> bool:
+        """Whether PostgreSQL has anything of it."""
+        return self._n > 0
+
+    def run(self, work: Callable[[MemoryStore], T], *, fresh: bool = True) -> T:
+        """What *work* makes of the store, which has all that was written before the call.
+
+        Without *fresh* it may lack what others wrote, until something is written, or goes wrong.
+        """
+        self._database.check()
+        until = time.monotonic() + BUSY
+        with self._lock:
+            self._shipped = False
+            self._is_new = self._native is None or fresh
+            if self._is_new:
+                self._catch_up()
+            while True:
+                try:
+                    return work(self._of())
+                except StaleError:
+                    if time.monotonic() > until:
+                        raise StoreBusyError(
+                            f"others wrote to {self._title()} for {BUSY} seconds, again and again"
+                        ) from None
+                    self._catch_up()
+                    self._is_new = True
+                except LacksIdsError as lacking:
+                    self._take_ids(lacking.count)
+                except (StoreUnavailableError, StoreClosedError):
+                    raise  # what became of a write is not known: it must not be made again
+                except StoreError:
+                    if self._shipped:
+                        self._forget()
+                        raise
+                    if self._is_new:
+                        raise
+                    self._is_new = True  # it may be wrong of what the mirror had alone
+                    if not self._catch_up():
+                        raise
+                except BaseException:
+                    if self._shipped:
+                        self._forget()
+                    raise
+
+    def read(self, work: Callable[[MemoryStore], T], *, fresh: bool = True) -> T:
+        """The same, of work that writes nothing: others may be at work meanwhile."""
+        return work(self.run(_itself, fresh=fresh))
+
+    def close(self) -> None:
+        """Lets go of the rows, for good."""
+        with self._lock:
+            store = self._store
+            self._forget()
+            if store is not None:
+                store.close()
+
+    def is_idle(self) -> bool:
+        """Whether nobody is at work; then it is let go of."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._forget()
+        finally:
+            self._lock.release()
+        return True
+
+    def _of(self) -> MemoryStore:
+        # The store of a mirror that nothing was written of knows no embedder: to remember one is to write.
+        if self._store is None or (self._is_bare and self.is_written):
+            self._is_bare, self._is_making = not self.is_written, True
+            try:
+                self._store = self._made(self)
+            finally:
+                self._is_making = False
+        return self._store
+
+    def _forget(self) -> None:
+        # Who reads it goes on with what it is; it ends with the last of them.
+        self._native, self._store = None, None
+        self._n, self._mark, self.size = 0, None, 0
+        self._high_water = self._last_id = 0
+
+    def _catch_up(self) -> bool:
+        """Takes in what others wrote; whether there was anything."""
+        if self._native is None:
+            self._load()
+            return True
+        n, mark = self._database.where(self.k)
+        if (n, mark) == (self._n, self._mark):
+            return False
+        found = self._database.lacking(self.k, self._n) if 0 < self._n < n else None
+        if found is None or found.was != self._mark:
+            # Another lineage, as of a backup that was put back, or too far behind: everything anew.
+            self._forget()
+            self._load()
+            return True
+        self._take(found)
+        return True
+
+    def _load(self) -> None:
+        found = self._database.lacking(self.k, -1)
+        if found.n and (found.name, found.spaced) != (self.name.encode(), self.spaced):
+            raise StoreOpenError(
+                f"{self._title()} has the same key as {(found.name or b'').decode(errors='replace')!r} "
+                f"({self.k}): choose another name",
+                path=self._database.schema,
+            )
+        self._native = _native.open_mirror(self._database.hash_rule, self._keep)
+        if found.n:
+            self._take(found)
+
+    def _take(self, found: Found) -> None:
+        _native.mirror_take(self.native, found.tables, found.sequences, found.salt)
+        self._n, self._mark = found.n, found.mark
+        self.size += found.size
+        highest = max(
+            (row[0] for name, rows, _ in found.tables if name == "entry" for row in rows), default=0
+        )
+        if highest > self._high_water:
+            # Ids must rise in the order of the writes, so those that were taken before are of no use here.
+            self._high_water = self._last_id = highest
+            _native.mirror_ids_above(self.native, highest)
+
+    def _take_ids(self, count: int) -> None:
+        left = self._last_id - self._high_water
+        taken = self._database.ids(max(count - left, IDS), self._last_id)
+        if taken.start != self._last_id + 1 and len(taken) < count:
+            taken = self._database.ids(max(count, IDS), self._last_id)
+        if taken.start != self._last_id + 1:  # others took what lies between
+            self._high_water = taken.start - 1
+            _native.mirror_ids_above(self.native, self._high_water)
+        self._last_id = taken.stop - 1
+
+    def _keep(
+        self, tables: list[Changed], high_water: int, sequences: list[tuple[str, int]], salt: str
+    ) -> None:
+        """What the core calls before it commits."""
+        if self._database.read_only and not (self._is_making and not tables):
+            raise self._database.refusal()
+        if high_water > self._last_id:
+            raise LacksIdsError(high_water - self._high_water)
+        if not tables:
+            # What changes nothing must be true of what PostgreSQL has.
+            if not self._is_new and self._database.where(self.k) != (self._n, self._mark):
+                raise StaleError
+            return
+        mark = str(uuid.uuid4())
+        changes = Changes(tables, high_water, sequences, salt)
+        write = Write(self.k, self.name, self.spaced, self._n, self._mark, mark, changes)
+        try:
+            done = self._database.write(write)
+        except UniqueViolation as error:
+            raise ElsewhereError from error
+        if not done:
+            raise StaleError
+        self._shipped = True
+        self._n, self._mark, self._high_water = self._n + 1, mark, high_water
+        self.size += sum(_size(rows) for _, rows, _ in tables)
+
+    def _title(self) -> str:
+        return f"{'namespace' if self.spaced else 'session'} {self.name!r}"
+
+
+def _itself(store: MemoryStore) -> MemoryStore:
+    return store
+
+
+def _size(rows: list[tuple[object, ...]]) -> int:
+    return sum(400 + sum(len(value) for value in row if isinstance(value, (str, bytes))) for row in rows)

@@ -1,0 +1,591 @@
+"""The store in PostgreSQL."""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
+
+from siltstone import _native
+from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
+from siltstone.embedding.base import Embedder, check_embedder
+from siltstone.errors import ConfigError, EntryNotFoundError, StageNotFoundError, StoreOpenError
+from siltstone.events import StoreHook
+from siltstone.memory.base import Store
+from siltstone.memory.convert import MAX_INTEGER
+from siltstone.memory.entry import (
+    Decay,
+    Entry,
+    ExpireReport,
+    Finding,
+    ForgetReport,
+    Fusion,
+    Page,
+    Ranker,
+    Receipt,
+    ReconcileReport,
+    Remaining,
+    SearchFilters,
+    SearchHit,
+    SearchOrder,
+    SearchScope,
+    SessionPage,
+    Stage,
+    StoredEntry,
+    StoreStats,
+)
+from siltstone.memory.forgetting_facts import FactRow
+from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.log import SessionLog
+from siltstone.memory.vectors import Vectors
+from siltstone.postgres.database import DEADLINE, Database
+from siltstone.postgres.listing import Listing
+from siltstone.postgres.log import PostgresLog
+from siltstone.postgres.mirror import ElsewhereError, Mirror
+from siltstone.postgres.mirrored import MirrorStore, MirrorVectors
+from siltstone.stores.memory import DENSE, MemoryStore
+from siltstone.values import replace
+
+if TYPE_CHECKING:
+    from siltstone.memory.reranking import Reranker, Scorer
+    from siltstone.postgres.database import Pool
+    from siltstone.session import Session, StoreOptions
+
+__all__ = ["PostgresStore"]
+
+T = TypeVar("T")
+
+MIRRORED: Final = 1 << 30  #: bytes that mirrors take together, about, before those used longest ago go
+REMAINING: Final[tuple[Remaining, ...]] = ("pages", "wal", "copies")
+
+
+class PostgresStore(Store):
+    """A store whose truth is in PostgreSQL, and whose searches run here, in indexes of the core.
+
+    Of every session in use the process has a mirror in memory: what PostgreSQL has of it, in a database of
+    the core. A call looks at PostgreSQL first, takes in what others wrote, and answers from memory; what it
+    writes is in PostgreSQL when it returns, or nothing is. So everything is as with :class:`MemoryStore`, to
+    the bit of a score, and any number of processes may have a session open. Sessions of a namespace have one
+    mirror together.
+
+    A store is safe to use from many threads, and is refused by name after a fork. No connection is held
+    between calls. See docs/how-to/use-postgres.md for what "in PostgreSQL" means with standbys.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        options: _native.SearchOptions,
+        limits: Limits,
+        embedder: Embedder | None,
+        embed_timeout: float,
+        reembed: bool,
+        hooks: tuple[StoreHook, ...],
+        reranker: Reranker | None,
+        mirrored: int,
+    ) -> None:
+        self._database = database
+        self._listing = Listing(database)
+        self._options = options
+        self._limits = limits
+        self._embedder = embedder
+        self._embed_timeout = embed_timeout
+        self._reembed = reembed
+        self._hooks = hooks
+        self._reranker = reranker
+        self._mirrored = mirrored
+        self._mirrors: OrderedDict[tuple[str, bool], Mirror] = OrderedDict()
+        self._routes: dict[
+            str, tuple[str, bool]
+        ] = {}  # of sessions that were written: they stay where they are
+        self._blank = _native.Store.open_memory()  # judges what every store judges alike
+        self._lock = threading.Lock()
+        self._stop = weakref.finalize(self, database.close)
+
+    @classmethod
+    def open(
+        cls,
+        conninfo: str | Pool,
+        ranker: Ranker | None = None,
+        embedder: Embedder | None = None,
+        *,
+        schema: str = "siltstone",
+        setup: bool = False,
+        read_only: bool = False,
+        hash_rule: Literal["xxh3", "poly31"] | None = None,
+        decay: Decay | None = None,
+        fusion: Fusion = "zscore",
+        reembed: bool = False,
+        embed_timeout: float = 5.0,
+        reranker: Reranker | Scorer | None = None,
+        hooks: Iterable[StoreHook] = (),
+        limits: Limits = DEFAULTS,
+        deadline: float = DEADLINE,
+        mirrored: int = MIRRORED,
+    ) -> Self:
+        """Opens the store in a schema of a database.
+
+        Args:
+            conninfo: What libpq takes: ``postgresql://...``, or ``host=... dbname=...`` with any of its keys.
+                Or a pool, which stays yours to close; its connections may be of any kind.
+            ranker: As :meth:`MemoryStore.open` has it, and so ``embedder``, ``hash_rule``, ``decay``,
+                ``fusion``, ``reembed``, ``embed_timeout``, ``reranker``, ``hooks`` and ``limits``.
+            embedder: What makes vectors of entries and queries.
+            schema: Where the tables are: one schema is one store.
+            setup: Make the tables where there are none, which needs a role that may create.
+            read_only: Write nothing. A role that may not write, and a standby, are opened like that by
+                themselves, see :attr:`read_only`.
+            hash_rule: Of tables that are made.
+            decay: What age takes of scores.
+            fusion: How ``fused`` makes one score of two.
+            reembed: Whether *embedder* may take the place of another one.
+            embed_timeout: Seconds that a search waits for the vector of its query.
+            reranker: Orders the best hits anew.
+            hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``.
+            limits: How much one call may hand over, or ask for.
+            deadline: Seconds that a call waits for a connection, and for an answer.
+            mirrored: About how many bytes the sessions in memory may take. Those used longest ago go first.
+
+        Raises:
+            StoreOpenError: nobody answers, no rights, or no tables.
+            StoreVersionError: a newer siltstone has made the tables.
+            ConfigError: an option out of its bounds.
+            ImportError: the extra ``postgres`` is not installed.
+        """
+        if ranker is None:
+            ranker = "lexical" if embedder is None else "fused"
+        options = _native.SearchOptions(ranker=ranker, index="exact", decay=decay, fusion=fusion)
+        if ranker in DENSE and embedder is None:
+            raise ConfigError(f"ranker {ranker!r} needs an embedder", field="ranker", value=ranker)
+        if embedder is not None:
+            check_embedder(embedder)
+        for name, seconds in (("embed_timeout", embed_timeout), ("deadline", deadline)):
+            if not 0 < seconds < math.inf:
+                raise ConfigError(
+                    f"{name} must be a finite number of seconds above 0, got {seconds!r}",
+                    field=name,
+                    value=seconds,
+                )
+        if not isinstance(limits, Limits):
+            raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
+        if reranker is not None:
+            from siltstone.memory.reranking import as_reranker  # few stores have one
+
+            reranker = as_reranker(reranker)
+        database = Database.open(
+            conninfo, schema, create=setup, read_only=read_only, deadline=deadline, hash_rule=hash_rule
+        )
+        return cls(
+            database, options, limits, embedder, embed_timeout, reembed, tuple(hooks), reranker, mirrored
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of one call."""
+        return self._limits
+
+    @property
+    def ranker(self) -> Ranker:
+        """The ranker of searches that name none."""
+        return self._options.ranker
+
+    @property
+    def schema(self) -> str:
+        """The schema of its tables."""
+        return self._database.schema
+
+    @property
+    def hash_rule(self) -> str:
+        """How words are hashed for ``cosine``."""
+        return self._database.hash_rule
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can only be read: as asked for, of a role that may not write, or on a standby."""
+        return self._database.read_only
+
+    # -- entries
+
+    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+        return self._write(session_id, lambda store: store.index(session_id, entries))
+
+    def search(
+        self,
+        session_id: str,
+        query: str,
+        limit: int = 5,
+        ranker: Ranker | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+        decay: Decay | None = None,
+        now: datetime | float | None = None,
+        *,
+        scope: SearchScope = "session",
+        order: SearchOrder = "score",
+        **filters: Unpack[SearchFilters],
+    ) -> list[SearchHit]:
+        """The entries of the session most like *query*: as :meth:`MemoryStore.search`, to the bit."""
+        asked = session_id, query, limit, ranker, min_score, explain, decay, now
+        return self._read(session_id, lambda store: store.search(*asked, scope=scope, order=order, **filters))
+
+    def recall(
+        self,
+        session_id: str,
+        query: str,
+        limit: int,
+        asked: RecallQuery,
+        writer: BlockWriter,
+        facts: Sequence[str],
+        options: BlockOptions,
+    ) -> Recalled:
+        """The block of what a session recalls, in one step: as :meth:`MemoryStore.recall`."""
+        return self._read(
+            session_id,
+            lambda store: store.recall(session_id, query, limit, asked, writer, facts, options),
+        )
+
+    def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
+        mirror = None if abs(entry_id) > MAX_INTEGER else self._mirror_with("entry", "id", entry_id)
+        if mirror is None:
+            raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
+        return mirror.read(lambda store: store.get(entry_id, expired=expired))
+
+    def entries(
+        self,
+        session_id: str,
+        overlaps: tuple[int, int] | None = None,
+        since: datetime | float | None = None,
+        offset: int = 0,
+        limit: int = 100,
+        *,
+        expired: bool = False,
+    ) -> Page:
+        return self._read(
+            session_id,
+            lambda store: store.entries(session_id, overlaps, since, offset, limit, expired=expired),
+        )
+
+    def expire(
+        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+    ) -> ExpireReport:
+        return self._fresh_write(session_id, lambda store: store.expire(session_id, keep=keep, before=before))
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until the embedder has seen every entry of the sessions in use; at once without an embedder.
+
+        Returns:
+            Whether every one of them has its vectors now.
+        """
+        if self._embedder is None or self.read_only:
+            return True
+        with self._lock:
+            mirrors = list(self._mirrors.values())
+        return all(mirror.read(lambda store: store.flush(timeout)) for mirror in mirrors)
+
+    @property
+    def lacking_vectors(self) -> int:
+        """How many entries of the store have no vectors; all of them where no embedder was ever used."""
+        return self._listing.lacking_vectors()
+
+    # -- batches that wait
+
+    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
+        return self._write(session_id, lambda store: store.stage(session_id, entries, fingerprint))
+
+    def finalize(self, token: str) -> Receipt:
+        mirror = self._mirror_with("stage", "token", token)
+        if mirror is None:
+            raise StageNotFoundError(
+                f"the store has no batch {token!r}: it was aborted, or never handed over", token=token
+            )
+        return mirror.run(lambda store: store.finalize(token))
+
+    def abort(self, token: str) -> bool:
+        mirror = self._mirror_with("stage", "token", token)
+        return mirror is not None and mirror.run(lambda store: store.abort(token))
+
+    def reconcile(
+        self,
+        committed: Collection[str],
+        *,
+        session_id: str | None = None,
+        before: datetime | float | None = None,
+    ) -> ReconcileReport:
+        tokens = list(dict.fromkeys(committed))
+        mirrors = [self._mirror(*place) for place in self._listing.waiting(tokens)]
+        done: list[ReconcileReport] = []
+        known: set[str] = set()
+        for mirror in mirrors:
+            there = self._listing.tokens(mirror.k)
+            known |= there
+            own = [token for token in tokens if token in there]
+            reconcile = methodcaller("reconcile", own, session_id=session_id, before=before)
+            done.append(mirror.run(reconcile))
+        finalized = {token for report in done for token in report.finalized}
+        lost = {token for report in done for token in report.lost} | (set(tokens) - known)
+        return ReconcileReport(
+            tuple(token for token in tokens if token in finalized),
+            tuple(token for report in done for token in report.aborted),
+            tuple(token for token in tokens if token in lost),
+        )
+
+    def stages(self, session_id: str | None = None) -> list[Stage]:
+        if session_id is not None:
+            return self._read(session_id, lambda store: store.stages(session_id))
+        places = self._listing.waiting(())
+        found = [each for place in places for each in self._mirror(*place).read(lambda store: store.stages())]
+        order = {token: number for number, token in enumerate(self._listing.waiting_tokens())}
+        return sorted(found, key=lambda stage: order.get(stage.token, len(order)))
+
+    def staged_entries(self, session_id: str) -> list[StoredEntry]:
+        """The entries of the session's batches that wait, which no search finds."""
+        return self._read(session_id, lambda store: store.staged_entries(session_id))
+
+    # -- forgetting
+
+    def forget(
+        self,
+        *,
+        entry_ids: Collection[int] | None = None,
+        session_id: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        name: str | None = None,
+        before: datetime | float | None = None,
+        text: str | None = None,
+        fact_ids: Collection[str] | None = None,
+        identifiers: bool = False,
+        dry_run: bool = False,
+    ) -> ForgetReport:
+        """Forgets what was said, as the contract says: a mirror after the other, each in one transaction.
+
+        The report says what PostgreSQL keeps by itself: ``"pages"``, dead rows until ``VACUUM FULL``
+        (``siltstone postgres erase``); ``"wal"``, until it is recycled; ``"copies"``, standbys and backups.
+        So ``erased`` is always false where anything was forgotten.
+        """
+        criteria: dict[str, Any] = {
+            "entry_ids": entry_ids,
+            "session_id": session_id,
+            "start": start,
+            "end": end,
+            "name": name,
+            "before": before,
+            "text": text,
+            "fact_ids": fact_ids,
+            "identifiers": identifiers,
+            "dry_run": dry_run,
+        }
+        reports = [
+            mirror.run(lambda store: store.forget(**criteria))
+            for mirror in self._forgetting(session_id, entry_ids)
+        ]
+        figures = ("sessions", "messages", "entries", "summaries", "facts")
+        totals = {each: sum(getattr(report, each) for report in reports) for each in figures}
+        remaining: tuple[Remaining, ...] = tuple(
+            dict.fromkeys(each for report in reports for each in report.remaining)
+        )
+        is_touched = any(totals.values()) and not dry_run
+        return replace(
+            reports[0],
+            **totals,
+            kept=tuple(sorted({each for report in reports for each in report.kept})),
+            erased=not is_touched and all(report.erased for report in reports),
+            remaining=remaining + (REMAINING if is_touched else ()),
+        )
+
+    def _forgetting(self, session_id: str | None, entry_ids: Collection[int] | None) -> Iterator[Mirror]:
+        """The mirrors of what is to be forgotten, one at least: it says what is wrong with the criteria."""
+        if session_id is not None:
+            yield self._mirror(*self._place(session_id))
+            return
+        places = self._listing.places(None if entry_ids is None else list(entry_ids))
+        for place in places or [("", False)]:
+            yield self._mirror(*place)
+
+    # -- facts
+
+    def put_facts(
+        self,
+        session_id: str,
+        facts: Sequence[tuple[int | None, str, str, str]],
+        was: Mapping[int, str] | None = None,
+    ) -> list[int]:
+        """Writes facts ``(id, key, state, body)`` of the session in one transaction; their ids.
+
+        As :meth:`MemoryStore.put_facts`. Ids are those of the session, or of its namespace.
+        """
+        return self._write(session_id, lambda store: store.put_facts(session_id, facts, was))
+
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        """The facts of the session, as :meth:`MemoryStore.facts`."""
+        return self._read(session_id, lambda store: store.facts(session_id, state))
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
+        """The facts of every session of the namespace, as :meth:`facts` gives those of one."""
+        if not namespace:
+            return []
+        return self._mirror(namespace, True).read(lambda store: store.namespace_facts(namespace, state))
+
+    def facts_revision(self) -> str | None:
+        """None: what others changed is seen when facts are read."""
+        return None
+
+    # -- sessions
+
+    def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
+        self._database.check()
+        offset, limit = max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER - 1))
+        self._blank.sessions(namespace, offset, limit)  # it says what is wrong with them
+        found = self._listing.sessions(namespace, offset, limit + 1)
+        return SessionPage(tuple(found[:limit]), offset + limit if len(found) > limit else None)
+
+    def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
+        """The first session whose settings, a JSON text, have the text *has*, and not *lacks*; and these."""
+        return self._listing.session_with_settings(has, lacks)
+
+    def restore_marks(
+        self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
+    ) -> None:
+        """Gives a session the marks of what was forgotten of it elsewhere: ``MemoryStore.restore_marks``."""
+        self._write(session_id, lambda store: store.restore_marks(session_id, salt, digests, redacted))
+
+    def delete_session(self, session_id: str) -> int:
+        return self._fresh_write(session_id, lambda store: store.delete_session(session_id))
+
+    def revive(self, session_id: str) -> bool:
+        return self._fresh_write(session_id, lambda store: store.revive(session_id))
+
+    def session(self, session_id: str, **options: Unpack[StoreOptions]) -> Session:
+        """Opens the session *session_id* over this store, which stays yours to close.
+
+        Options and errors are those of ``Session.open``, without *memory*.
+        """
+        from siltstone.session import Session  # a store that is only searched does without it
+
+        return Session.open(None, session_id, memory=self, **options)
+
+    def open_log(self, session_id: str) -> SessionLog:
+        return PostgresLog(session_id, self._in_place)
+
+    # -- the whole
+
+    def stats(self, session_id: str | None = None) -> StoreStats:
+        whole = self._listing.stats()
+        if session_id is None:
+            return whole
+        own: StoreStats = self._read(session_id, lambda store: store.stats(session_id))
+        return replace(own, disk_bytes=whole.disk_bytes)
+
+    def check(self, *, repair: bool = False) -> list[Finding]:
+        if repair and self.read_only:
+            raise self._database.refusal()
+        found = []
+        for place in self._listing.places(None):
+            mirror = self._mirror(*place)
+            found += mirror.run(lambda store: store.check(repair=repair))
+        return found
+
+    def quarantined(self, session_id: str) -> tuple[int, ...]:
+        # Those that were met here: nothing is asked for them.
+        return self._in_place(
+            session_id,
+            lambda mirror: mirror.read(lambda store: store.quarantined(session_id), fresh=False),
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            mirrors = list(self._mirrors.values())
+            self._mirrors.clear()
+        for mirror in mirrors:
+            mirror.close()
+        self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled or copied: open it again, or hand it on")
+
+    def __repr__(self) -> str:
+        mode = ", read_only=True" if self.read_only else ""
+        return f"PostgresStore.open(..., schema={self.schema!r}, ranker={self.ranker!r}{mode})"
+
+    # -- mirrors
+
+    def _read(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
+        return self._in_place(session_id, lambda mirror: mirror.read(work))
+
+    def _write(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
+        return self._in_place(session_id, lambda mirror: mirror.run(work, fresh=False))
+
+    def _fresh_write(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
+        """The same, of work whose answer tells of what there was."""
+        return self._in_place(session_id, lambda mirror: mirror.run(work))
+
+    def _in_place(self, session_id: str, work: Callable[[Mirror], T], *, namespace: str | None = None) -> T:
+        """What *work* makes of the mirror of the session."""
+        while True:
+            place = self._place(session_id, namespace)
+            try:
+                return work(self._mirror(*place))
+            except ElsewhereError as error:
+                # Another process has begun it just now, with a namespace or without.
+                if self._place(session_id, namespace) == place:
+                    raise StoreOpenError(
+                        f"a session that is begun with {session_id!r} has the hash of another one: choose "
+                        "another name",
+                        path=self.schema,
+                    ) from error
+
+    def _place(self, session_id: str, namespace: str | None = None) -> tuple[str, bool]:
+        """Whose mirror has the session: its own, or that of its namespace."""
+        self._database.check()
+        known = self._routes.get(session_id)
+        if known is None:
+            self._blank.version(session_id)  # it says what is wrong with the id
+            known = self._listing.place(session_id)
+            if known is not None:
+                self._routes[session_id] = known
+        return known or ((namespace, True) if namespace else (session_id, False))
+
+    def _mirror(self, name: str, spaced: bool) -> Mirror:
+        """The mirror of a session, or of a namespace; those used longest ago go where there are too many."""
+        self._database.check()
+        with self._lock:
+            mirror = self._mirrors.get((name, spaced))
+            if mirror is None:
+                mirror = Mirror(self._database, name, spaced=spaced, made=self._made)
+                self._mirrors[name, spaced] = mirror
+            self._mirrors.move_to_end((name, spaced))
+            total = sum(each.size for each in self._mirrors.values())
+            for place, each in list(self._mirrors.items())[:-1]:
+                if total <= self._mirrored:
+                    break
+                size = each.size
+                if size and each.is_idle():
+                    del self._mirrors[place]
+                    total -= size
+            return mirror
+
+    def _mirror_with(self, table: Literal["entry", "stage"], column: str, value: int | str) -> Mirror | None:
+        """The mirror that has such a row."""
+        self._database.check()
+        place = self._listing.place_of(table, column, value)
+        return None if place is None else self._mirror(*place)
+
+    def _made(self, mirror: Mirror) -> MemoryStore:
+        """The store over a mirror."""
+        native, vectors = mirror.native, None
+        if self._embedder is not None and mirror.is_written:
+            key = native.use_embedder(self._embedder.id, self._embedder.dimension, self._reembed)
+            guarded = cast(_native.Store, MirrorVectors(mirror))
+            vectors = Vectors(guarded, self._embedder, key, self._embed_timeout, self._hooks)
+        return MirrorStore(native, self._options, self._limits, vectors, self._hooks, self._reranker)

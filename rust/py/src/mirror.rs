@@ -1,0 +1,138 @@
+//! Mirrors: stores in memory of rows that Python keeps elsewhere.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+use siltstone_core::memory::{Changed, Changes, Handle, Keeper, Value};
+use siltstone_core::{Error, ErrorKind, Result as CoreResult};
+
+use crate::error::{guard, refuse};
+use crate::store::Store;
+use crate::text::Text;
+
+/// A function of Python's that keeps what a mirror changes, or raises.
+struct Function(Py<PyAny>);
+
+impl Keeper for Function {
+    fn keep(&self, changes: &Changes) -> CoreResult<()> {
+        Python::attach(|py| {
+            let kept = changes_out(py, changes).and_then(|changes| self.0.call1(py, changes));
+            kept.map(drop).map_err(|error| {
+                refuse(error);
+                Error::new(ErrorKind::NotKept, "the write was not kept")
+            })
+        })
+    }
+}
+
+type ChangesOut<'py> = (Bound<'py, PyList>, i64, Vec<(String, i64)>, String);
+
+fn changes_out<'py>(py: Python<'py>, changes: &Changes) -> PyResult<ChangesOut<'py>> {
+    let tables = PyList::empty(py);
+    for Changed { table, rows, gone } in &changes.tables {
+        let out = PyList::empty(py);
+        for row in rows {
+            let values: PyResult<Vec<_>> = row.iter().map(|value| value_out(py, value)).collect();
+            out.append(PyTuple::new(py, values?)?)?;
+        }
+        tables.append((table, out, gone.clone()))?;
+    }
+    Ok((
+        tables,
+        changes.high_water,
+        changes.sequences.clone(),
+        changes.salt.clone(),
+    ))
+}
+
+fn value_out<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Integer(number) => number.into_pyobject(py)?.into_any(),
+        Value::Text(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => PyString::new(py, text).into_any(),
+            Err(_) => PyBytes::new(py, bytes).into_any(), // of a damaged row
+        },
+        Value::Blob(bytes) => PyBytes::new(py, bytes).into_any(),
+    })
+}
+
+/// A value of a row on its way in.
+pub(crate) struct ValueIn(Value);
+
+impl<'py> FromPyObject<'_, 'py> for ValueIn {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if value.is_none() {
+            return Ok(Self(Value::Null));
+        }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(Self(Value::Blob(bytes.as_bytes().to_vec())));
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Self(Value::Text(text.to_str()?.as_bytes().to_vec())));
+        }
+        if value.is_instance_of::<PyInt>() {
+            return Ok(Self(Value::Integer(value.extract()?)));
+        }
+        Err(PyTypeError::new_err("a value is None, int, str or bytes"))
+    }
+}
+
+/// Rows of a table, and the keys of those that are gone.
+type ChangedIn = (String, Vec<Vec<ValueIn>>, Vec<i64>);
+
+/// A store in memory that mirrors rows which `keep` keeps.
+#[pyfunction]
+pub(crate) fn open_mirror(py: Python<'_>, hash_rule: Text, keep: Py<PyAny>) -> PyResult<Store> {
+    let handle = guard(py, || {
+        Handle::open_mirror(hash_rule.parse()?, Box::new(Function(keep)))
+    })?;
+    Ok(Store::of(handle))
+}
+
+/// Takes what others wrote into a mirror.
+#[pyfunction]
+pub(crate) fn mirror_take(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    tables: Vec<ChangedIn>,
+    sequences: Vec<(String, i64)>,
+    salt: String,
+) -> PyResult<()> {
+    let tables = tables.into_iter().map(|(table, rows, gone)| Changed {
+        table,
+        rows: rows
+            .into_iter()
+            .map(|row| row.into_iter().map(|value| value.0).collect())
+            .collect(),
+        gone,
+    });
+    let changes = Changes {
+        tables: tables.collect(),
+        high_water: 0,
+        sequences,
+        salt,
+    };
+    store.run(py, |store| store.take(&changes))
+}
+
+/// Entries of a mirror get ids above `high_water` from now on.
+#[pyfunction]
+pub(crate) fn mirror_ids_above(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    high_water: i64,
+) -> PyResult<()> {
+    store.run(py, |store| store.give_ids_above(high_water))
+}
+
+/// A table, and the names of its columns, and whether they hold text.
+type TableOut = (&'static str, Vec<(String, bool)>);
+
+/// The tables that are mirrored, and of each the names of its columns, and whether they hold text.
+#[pyfunction]
+pub(crate) fn mirror_tables(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Vec<TableOut>> {
+    store.run(py, siltstone_core::memory::Store::tables)
+}

@@ -1,0 +1,210 @@
+"""A connection that is cut in a write leaves open what became of it; nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from conversations import small, turns, user
+from postgres_stores import PostgresPool
+from servers import Moment, Postgres, Proxy
+from siltstone import Session
+from siltstone.errors import StoreBusyError, StoreUnavailableError
+from siltstone.memory import Entry
+from siltstone.postgres import PostgresStore, database
+from siltstone.testing import ScriptedModel
+
+
+def is_write(request: bytes) -> bool:
+    return b"WITH root AS" in request
+
+
+def is_settling(request: bytes) -> bool:
+    return b"FOR UPDATE OF r" in request
+
+
+@contextmanager
+def through(proxy: Proxy, pool: PostgresPool, **options: Any) -> Iterator[PostgresStore]:
+    with PostgresStore.open(proxy.address(database=pool.name), **options) as store:
+        yield store
+
+
+@pytest.fixture
+def proxy(newest_postgres: Postgres, newest_pool: PostgresPool) -> Iterator[Proxy]:
+    newest_pool.empty()
+    with Proxy(newest_postgres.port) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_a_write_whose_connection_is_cut_is_done_once(
+    proxy: Proxy, newest_pool: PostgresPool, moment: Moment
+) -> None:
+    with through(proxy, newest_pool) as store:
+        for n in range(6):
+            proxy.cut_next(moment, is_write)
+            assert store.index("a", [Entry(f"silt {n}")]).indexed == 1  # of no message: twice would be two
+        assert proxy.cuts == 6
+        assert [each.content for each in store.entries("a").entries] == [f"silt {n}" for n in range(6)]
+        with PostgresStore.open(newest_pool.pool) as other:
+            assert other.entries("a") == store.entries("a")
+            assert other.check() == store.check() == []
+
+
+@pytest.mark.parametrize("second", Moment)
+@pytest.mark.parametrize("first", Moment)
+def test_finding_out_may_be_cut_as_well(
+    proxy: Proxy,
+    newest_pool: PostgresPool,
+    monkeypatch: pytest.MonkeyPatch,
+    first: Moment,
+    second: Moment,
+) -> None:
+    settle = database.Database._settle
+    asked: list[Any] = []
+
+    def cut(self: database.Database, write: Any, until: float) -> Any:
+        if not asked:
+            proxy.cut_next(second, is_settling)
+        asked.append(write)
+        return settle(self, write, until)
+
+    monkeypatch.setattr(database.Database, "_settle", cut)
+    with through(proxy, newest_pool) as store:
+        store.index("a", [Entry("first")])
+        proxy.cut_next(first, is_write)
+        store.index("a", [Entry("silt")])
+        assert [each.content for each in store.entries("a").entries] == ["first", "silt"]
+    assert (len(asked), proxy.cuts) == (2, 2)
+
+
+def test_a_session_goes_on_over_a_wire_that_is_cut_again_and_again(
+    proxy: Proxy, newest_pool: PostgresPool
+) -> None:
+    moments = itertools.cycle(Moment)
+    said = [message for turn in turns(10) for message in turn]
+    with through(proxy, newest_pool) as store:
+        options: dict[str, Any] = {"policy": small(), "model": ScriptedModel(), "memory": store}
+        with Session.open(None, "a", **options) as session:
+            for message in said:
+                proxy.cut_next(next(moments), lambda request: b"silt" in request or is_write(request))
+                session.append(message)
+                session.prepare()
+            assert session.log() == said
+        assert store.check() == []
+    assert proxy.cuts >= len(said)
+
+
+def test_reads_are_asked_again(proxy: Proxy, newest_pool: PostgresPool) -> None:
+    with through(proxy, newest_pool) as store:
+        store.index("a", [Entry("silt")])
+        for moment in Moment:
+            proxy.cut_next(moment)
+            assert len(store.search("a", "silt")) == 1
+        proxy.hang_up()
+        assert len(store.search("a", "silt")) == 1
+
+
+def test_where_nobody_answers_any_more_the_outcome_is_told(proxy: Proxy, newest_pool: PostgresPool) -> None:
+    with through(proxy, newest_pool, deadline=0.5) as store:
+        store.index("a", [Entry("silt")])
+        proxy.target = 1  # nobody listens there
+        proxy.hang_up()
+        with pytest.raises((StoreUnavailableError, StoreBusyError)) as read:
+            store.search("a", "silt")
+        assert vars(read.value).get("outcome", "not written") == "not written"
+
+
+def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwards(
+    newest_pool: PostgresPool,
+) -> None:
+    newest_pool.empty()
+    with PostgresStore.open(newest_pool.pool, deadline=0.5) as store:
+        store.index("a", [Entry("silt")])
+        with newest_pool.connection() as held, held.transaction():
+            held.execute("SELECT * FROM siltstone.root FOR UPDATE")  # as a backend that waits for its standby
+            with pytest.raises(StoreUnavailableError) as caught:
+                store.index("a", [Entry("mud")])
+            assert vars(caught.value)["outcome"] == "unknown"
+        store.close()
+    with PostgresStore.open(newest_pool.pool) as store:
+        found = {each.content for each in store.entries("a").entries}
+        assert found in ({"silt"}, {"silt", "mud"})
+        assert store.check() == []
+
+
+def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(newest_pool: PostgresPool) -> None:
+    newest_pool.empty()
+    with PostgresStore.open(newest_pool.pool) as store:
+        store.index("a", [Entry("silt")])
+        with newest_pool.connection() as connection:
+            connection.execute(
+                """CREATE FUNCTION siltstone.warned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                   RAISE WARNING USING ERRCODE = '01000',
+                       MESSAGE = 'canceling wait for synchronous replication';
+                   RETURN NEW; END $$"""
+            )
+            connection.execute(
+                "CREATE TRIGGER warned AFTER INSERT ON siltstone.step FOR EACH ROW "
+                "EXECUTE FUNCTION siltstone.warned()"
+            )
+        try:
+            with pytest.raises(StoreUnavailableError, match="synchronous replication") as caught:
+                store.index("a", [Entry("mud")])
+            assert vars(caught.value)["outcome"] == "unknown"
+        finally:
+            with newest_pool.connection() as connection:
+                connection.execute("DROP FUNCTION siltstone.warned CASCADE")
+        assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
+
+
+def test_an_interrupt_does_not_cancel_a_write(
+    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest_pool.empty()
+    done = threading.Event()
+    write = database.Database._write_once
+
+    def slow(self: database.Database, sql: str, values: dict[str, Any]) -> Any:
+        try:
+            return write(self, sql, values)
+        finally:
+            done.set()
+
+    with PostgresStore.open(newest_pool.pool) as store:
+        store.index("a", [Entry("silt")])
+        monkeypatch.setattr(database.Database, "_write_once", slow)
+        held = psycopg.connect(newest_pool.pool.conninfo)
+        held.execute("SELECT * FROM siltstone.root FOR UPDATE")
+        main = threading.main_thread().ident or 0
+        threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            store.index("a", [Entry("mud")])
+        held.rollback()
+        held.close()
+        assert done.wait(30)
+        assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
+
+
+def test_a_turn_takes_three_round_trips(proxy: Proxy, newest_pool: PostgresPool) -> None:
+    said = [message for turn in turns(4) for message in turn]
+    options: dict[str, Any] = {"policy": small(50_000), "model": ScriptedModel()}
+    with (
+        through(proxy, newest_pool) as store,
+        Session.open(None, "a", memory=store, **options) as session,
+    ):
+        session.append(*said)
+        session.prepare()
+        for n in range(3):
+            before = proxy.exchanges
+            session.append(user(f"question {n}"))
+            session.prepare()
+            session.append({"role": "assistant", "content": f"answer {n}"})
+            assert proxy.exchanges - before <= 3

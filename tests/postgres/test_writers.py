@@ -1,0 +1,160 @@
+"""Several processes have one session: who comes second is told, catches up, and nothing is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from conversations import small, turns, user
+from postgres_stores import PostgresPool
+from siltstone import Compacted, Session
+from siltstone.errors import StoreConflictError
+from siltstone.memory import Entry
+from siltstone.postgres import PostgresStore, statements
+from siltstone.testing import ScriptedModel
+from storing import contents, entries, message
+from summary_log import summary_log
+
+
+@pytest.fixture
+def pair(newest_pool: PostgresPool) -> Iterator[tuple[PostgresStore, PostgresStore]]:
+    newest_pool.empty()
+    with PostgresStore.open(newest_pool.pool) as one, PostgresStore.open(newest_pool.pool) as other:
+        yield one, other
+
+
+def test_what_one_store_writes_the_other_finds_at_once(pair: tuple[PostgresStore, PostgresStore]) -> None:
+    one, other = pair
+    for n in range(4):
+        for store in pair:
+            store.index("a", [Entry(f"silt {n} of {store is one}", (2 * n, 2 * n + 1))])
+            for reader in pair:
+                assert len(reader.search("a", "silt", limit=20)) == reader.stats("a").entries
+    ids = [entry.entry_id for entry in one.entries("a").entries]
+    assert len(ids) == 8 == len(set(ids))
+    assert [entry.content for entry in one.entries("a").entries] == [
+        entry.content for entry in other.entries("a").entries
+    ]
+    assert one.check() == other.check() == []
+
+
+def test_the_second_append_onto_the_same_version_is_a_conflict(
+    pair: tuple[PostgresStore, PostgresStore],
+) -> None:
+    one, other = (summary_log(store, "a") for store in pair)
+    one.append([message()], expected_next=0, cadence="")
+    with pytest.raises(StoreConflictError):
+        other.append([message()], expected_next=0, cadence="")
+    other.append([message()], expected_next=1, cadence="")
+    assert len(one.read(0, 9)) == len(other.read(0, 9)) == 2
+
+
+def test_compacting_branching_undoing_and_forgetting_elsewhere_are_seen_at_the_next_boundary(
+    pair: tuple[PostgresStore, PostgresStore],
+) -> None:
+    def opened(store: PostgresStore) -> Session:
+        return Session.open(None, "a", memory=store, policy=small(), model=ScriptedModel())
+
+    one, other = (opened(store) for store in pair)
+    one.append(*(said for turn in turns(8) for said in turn))
+    assert other.history() == one.history()
+    assert isinstance(one.compact(), Compacted)
+    assert other.prepare().messages == one.history()
+    assert other.search("topic1")
+    one.undo_compaction()
+    assert other.prepare().messages == one.history()
+    one.forget(text="topic2")
+    assert "topic2" not in str(other.prepare().messages)
+    one.append(user("and now?"))
+    assert other.log() == one.log()
+
+
+def test_a_store_that_is_further_behind_than_the_last_writes_begins_anew(
+    pair: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "KEPT_STEPS", 3)
+    one, other = pair
+    one.index("a", entries("silt", "mud"))
+    assert len(other.entries("a").entries) == 2
+    for n in range(9):
+        one.index("a", [Entry(f"clay {n}", (10 + n, 11 + n))])
+    one.forget(session_id="a", text="mud")
+    assert contents(other.search("a", "mud")) == []
+    assert other.stats("a").entries == 10
+    assert other.check() == []
+
+
+def test_a_session_that_two_stores_begin_at_once_in_different_places_is_one(
+    pair: tuple[PostgresStore, PostgresStore],
+) -> None:
+    one, other = pair
+    assert other.entries("a").entries == ()
+    one.open_log("a").open("team")
+    other.index("a", entries("silt"))
+    assert contents(one.search("a", "silt")) == ["silt"]
+    assert [each.namespace for each in other.sessions().sessions] == ["team"]
+
+
+def test_threads_of_several_stores_write_one_session_without_a_loss(
+    pair: tuple[PostgresStore, PostgresStore],
+) -> None:
+    failures: list[BaseException] = []
+
+    def work(store: PostgresStore, name: int) -> None:
+        try:
+            for n in range(15):
+                store.index("a", [Entry(f"silt {name} {n}", (n, n + 1), name=str(name))])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(pair[n % 2], n)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for store in pair:
+        assert store.stats("a").entries == 60
+        assert store.check() == []
+
+
+CHILD = """
+import sys
+from siltstone.memory import Entry
+from siltstone.postgres import PostgresStore
+with PostgresStore.open(sys.argv[1]) as store:
+    for n in range(20):
+        store.index("a", [Entry(f"silt {sys.argv[2]} {n}", (n, n + 1), name=sys.argv[2])])
+"""
+
+
+def test_processes_write_one_session_without_a_loss(newest_pool: PostgresPool) -> None:
+    newest_pool.empty()
+    address = newest_pool.pool.conninfo
+    command = [sys.executable, "-c", CHILD, address]
+    running = [subprocess.Popen([*command, str(n)], stderr=subprocess.PIPE, text=True) for n in range(4)]
+    ended = [process.communicate(timeout=120)[1] for process in running]
+    assert [process.returncode for process in running] == [0] * 4, ended
+    with PostgresStore.open(newest_pool.pool) as store:
+        assert store.stats("a").entries == 80
+        assert store.check() == []
+
+
+def test_a_backup_that_is_put_back_under_an_open_store_gives_no_old_answers(
+    newest_pool: PostgresPool, pair: tuple[PostgresStore, PostgresStore]
+) -> None:
+    one, other = pair
+    one.index("a", entries("silt", "mud"))
+    with newest_pool.saved() as put_back:
+        one.index("a", [Entry("a secret of before", (5, 6))])
+        assert contents(one.search("a", "secret")) == ["a secret of before"]
+        put_back()
+    # As many writes as before, by another process: counters alone would not tell.
+    other.index("a", [Entry("what came instead", (5, 6))])
+    assert contents(one.search("a", "secret")) == []
+    assert contents(one.search("a", "instead")) == ["what came instead"]
+    assert one.check() == []

@@ -1,0 +1,73 @@
+"""Stores in PostgreSQL for tests: tables that are made once a server, and emptied for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+from siltstone.postgres import PostgresStore, setup
+from siltstone.postgres.schema import TABLES
+
+__all__ = ["PostgresPool", "over_postgres", "pooled"]
+
+ALL = (*TABLES, "root", "step")
+
+
+class PostgresPool:
+    """A pool of connections to the database *name* with the tables of a store."""
+
+    def __init__(self, pool: ConnectionPool[Any], name: str) -> None:
+        self.pool = pool
+        self.name = name
+
+    def connection(self) -> AbstractContextManager[Connection[Any]]:
+        """A connection of the pool, in autocommit."""
+        return self.pool.connection()
+
+    def empty(self) -> None:
+        """Takes everything out of the tables: as they were when they were made."""
+        tables = [f"DELETE FROM siltstone.{table}" for table in ALL]
+        sequences = [f"ALTER SEQUENCE siltstone.{name} RESTART" for name in ("entry_ids", "arrivals")]
+        with self.connection() as connection:
+            connection.execute("; ".join([*tables, *sequences]), prepare=False)
+
+    @contextmanager
+    def saved(self) -> Iterator[Callable[[], None]]:
+        """A backup of all rows, and a function that puts it back."""
+        with self.connection() as connection:
+            for table in ALL:
+                connection.execute(f"CREATE TABLE saved_{table} AS TABLE siltstone.{table}")
+
+        def put_back() -> None:
+            with self.connection() as connection, connection.transaction():
+                for table in ALL:
+                    connection.execute(f"DELETE FROM siltstone.{table}")
+                    connection.execute(f"INSERT INTO siltstone.{table} TABLE saved_{table}")
+
+        try:
+            yield put_back
+        finally:
+            with self.connection() as connection:
+                connection.execute("; ".join(f"DROP TABLE saved_{table}" for table in ALL))
+
+
+def over_postgres(request: pytest.FixtureRequest) -> PostgresStore:
+    """A store of the newest PostgreSQL that there is, with nothing in it."""
+    pool: PostgresPool = request.getfixturevalue("newest_pool")
+    pool.empty()
+    return PostgresStore.open(pool.pool)
+
+
+@contextmanager
+def pooled(address: str, name: str) -> Iterator[PostgresPool]:
+    """A pool to that address, and the tables in its database *name*."""
+    options = {"autocommit": True, "prepare_threshold": None}
+    with ConnectionPool(address, min_size=1, max_size=8, kwargs=options, open=True) as pool:
+        with pool.connection() as connection:
+            setup(connection)
+        yield PostgresPool(pool, name)
