@@ -35,7 +35,7 @@ PEERS := .venv-peers/.peers-installed
 RUST := Cargo.toml $(wildcard Cargo.lock rust/*/Cargo.toml rust/*/src/*.rs rust/*/src/*/*.rs rust/*/src/*/*/*.rs)
 COUNTED := $(PY) scripts/tally.py
 
-.PHONY: help install build format lint test test-adapters test-slow torture faults load sanitize fuzz demo bench bench-felt bench-peers quality requests docs sizes mutants ci clean
+.PHONY: help install build format lint test test-adapters test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality requests docs sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,9 @@ test-slow: install ## The same properties over 10,000 examples each; takes a whi
 
 torture: install ## kill -9 at random moments of every write, 1,000 times, of repairs and migrations; ten minutes
 	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py tests/memory/test_migration.py
+
+torture-postgres: install ## Kill clients and servers, cut connections, delete primaries: 100, 40, 300 and 5 times
+	SILTSTONE_TORTURE_POSTGRES=long $(PY) -m pytest -q -s tests/postgres/test_torture.py
 
 faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes 15 minutes
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \

@@ -31,6 +31,7 @@ _EXCUSE = re.compile(r"<!-- not run: \S.* -->")
 _NEEDS = re.compile(
     r"^<!-- needs: (?P<module>\w+) -->$", re.MULTILINE
 )  # a framework, in whose environment the page is run
+_DATABASE = "of_a_page"  #: where the examples of a page keep their sessions
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<reference>\S+)", re.MULTILINE)
 
 
@@ -113,10 +114,15 @@ def test_the_pages_of_the_house_are_there():
 
 
 @pytest.mark.parametrize("page", RUN, ids=where)
-def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, a_provider):
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, a_provider, request):
     for framework in needed(page):
         pytest.importorskip(framework, reason=f"{framework} is not installed; `make test-adapters` has it")
     monkeypatch.chdir(tmp_path)
+    if '"DATABASE_URL"' in page.read_text("utf-8"):  # a server of the tests, and a database of the page's own
+        server = request.getfixturevalue("newest_postgres")
+        server.rows(f"CREATE DATABASE {_DATABASE}")
+        request.addfinalizer(lambda: server.rows(f"DROP DATABASE {_DATABASE} WITH (FORCE)"))
+        monkeypatch.setenv("DATABASE_URL", server.url(database=_DATABASE))
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
         if block.word == "python" and not block.excused:

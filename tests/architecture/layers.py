@@ -64,7 +64,14 @@ FAMILIES = {
         "forgetting",
         "forgetting_facts",
     ],
-    "postgres": ["schema", "statements", "database", "listing mirror", "log mirrored", "store"],
+    "postgres": [
+        "schema",
+        "administration statements",
+        "database",
+        "listing mirror",
+        "log mirrored",
+        "store",
+    ],
     "stores": ["copying preset_files tagged", "database", "memory simple", "hnsw"],
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [

@@ -63,8 +63,8 @@ def test_a_session_is_opened_by_the_address_of_its_database(
     [
         ("host=127.0.0.1 port=1 connect_timeout=2", "refused"),
         ("postgresql://nobody:secret@127.0.0.1:1/nowhere?connect_timeout=2", "refused"),
-        ("this is no address", "missing"),
-        ("host=127.0.0.1 unknown_key=1", "unknown_key"),
+        ("this is no address", "no address"),
+        ("host=127.0.0.1 unknown_key=1", "no address"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_refused_without_its_password(address: str, said: str) -> None:

@@ -43,6 +43,7 @@ def test_one_role_needs_its_password(newest_postgres: Postgres) -> None:
         psycopg.connect(newest_postgres.address(user="guarded", password="wrong"))
     with psycopg.connect(newest_postgres.address(user="guarded", password="right")) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("guarded",)
+    newest_postgres.rows("DROP ROLE guarded")
 
 
 @pytest.mark.parametrize(

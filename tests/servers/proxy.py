@@ -52,6 +52,11 @@ class Proxy:
         with self._lock:
             self._plan = moment, where
 
+    def disarm(self) -> None:
+        """Cuts nothing that was ordered and has not come."""
+        with self._lock:
+            self._plan = None
+
     def hang_up(self) -> None:
         """Cuts every connection there is."""
         with self._lock:

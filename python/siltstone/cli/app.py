@@ -35,6 +35,7 @@ from siltstone.cli.doctor import Diagnosis, examine
 from siltstone.cli.facts import facts
 from siltstone.cli.inspecting import inspect
 from siltstone.cli.plot import check_plot, plot
+from siltstone.cli.postgres import postgres
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
 from siltstone.cli.serving import mcp
@@ -73,6 +74,7 @@ app.command(name="compact-memories")(memories.compact_memories)
 app.command(name="mcp")(mcp)
 app.command(name="inspect")(inspect)
 app.command(name="bench")(bench)
+app.add_typer(postgres)
 
 
 def _tell_version(asked: bool) -> None:
@@ -210,7 +212,7 @@ def replay_command(
 
 @app.command(name="doctor")
 def doctor_command(
-    path: Annotated[Path, typer.Argument(help="The directory of a store, or a path above or below it.")],
+    path: looking.StorePath,
     repair: Annotated[
         bool, typer.Option("--repair", help="Make anew what can be; set aside what cannot be believed.")
     ] = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,18 +12,13 @@ import typer
 
 from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse, working
 from siltstone.cli.looking import SessionId, StorePath, heading
-from siltstone.cli.stores import (
-    find_store,
-    opened,
-    opened_session,
-)
+from siltstone.cli.stores import AnyStore, Place, find_store, opened, opened_session, shown
 from siltstone.cli.transcript import read_transcripts
 from siltstone.figures.reading import plain, require_session
 from siltstone.memory import ForgetReport
 from siltstone.session import Session, import_everything, import_knowledge, import_segments
 from siltstone.session.carrying import kind_of
 from siltstone.session.presetting import preset_of_store
-from siltstone.stores import MemoryStore
 from siltstone.values import asdict
 
 __all__ = ["forget", "import_transcript", "undo"]
@@ -95,7 +91,7 @@ def forget(
             with working("forgetting", hidden=as_json), opened(path, read_only=False) as held:
                 report = held.forget(**criteria)
     if as_json:
-        print_json({"store": str(path), **plain(asdict(report))})
+        print_json({"store": shown(path), **plain(asdict(report))})
     else:
         _tell(path, report)
     raise typer.Exit(0 if report.erased or report.dry_run else 1)
@@ -103,7 +99,12 @@ def forget(
 
 def import_transcript(
     transcript: Annotated[Path, typer.Argument(help="JSON lines: a message, or a session, each.")],
-    store: Annotated[Path, typer.Argument(help="The directory of a store; a new one is made.")],
+    store: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE", help="The directory of a store; a new one is made. Or postgresql://..."
+        ),
+    ],
     session: Annotated[str | None, typer.Option(help="The new session's id; of one session alone.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -129,10 +130,10 @@ def import_transcript(
         names = [each.name if session is None else session for each in transcripts]
         if len(set(names)) < len(names):
             refuse(f"{transcript} has two sessions of the same id: {_twice(names)!r}")
-        with working(f"importing {transcript.name}", hidden=as_json), MemoryStore.open(store) as held:
+        with working(f"importing {transcript.name}", hidden=as_json), _written(store) as held:
             for session_id in names:
                 if held.stats(session_id).messages:
-                    refuse(f"the store {held.path!r} has messages of session {session_id!r} already")
+                    refuse(f"the store {shown(store)!r} has messages of session {session_id!r} already")
             own = preset_of_store(held)
             for session_id, each in zip(names, transcripts, strict=True):
                 with Session.open(None, session_id, memory=held, preset=own) as new:
@@ -142,14 +143,14 @@ def import_transcript(
         for session_id, each in zip(names, transcripts, strict=True)
     ]
     if as_json:
-        print_json({"store": str(store), "sessions": written})
+        print_json({"store": shown(store), "sessions": written})
         return
     for done in written:
         line(f"{done['messages']} messages are in session {done['session']!r}")
 
 
-def _import_archive(path: Path, store: Path, session: str | None, kind: str, *, as_json: bool) -> None:
-    with refusals(), working(f"importing {path.name}", hidden=as_json), MemoryStore.open(store) as held:
+def _import_archive(path: Path, store: Place, session: str | None, kind: str, *, as_json: bool) -> None:
+    with refusals(), working(f"importing {path.name}", hidden=as_json), _written(store) as held:
         if kind == "everything":
             done = import_everything(held, path, session_id=session)
         elif kind == "segments":
@@ -159,7 +160,7 @@ def _import_archive(path: Path, store: Path, session: str | None, kind: str, *, 
         else:
             done = import_knowledge(held, path, session_id=session)
     if as_json:
-        print_json({"store": str(store), "format": kind, **asdict(done)})
+        print_json({"store": shown(store), "format": kind, **asdict(done)})
         return
     names = ", ".join(map(repr, done.sessions)) or "no session"
     line(
@@ -170,7 +171,11 @@ def _import_archive(path: Path, store: Path, session: str | None, kind: str, *, 
         line(f"{done.duplicates} were there already; {done.skipped} lines could not be read")
 
 
-def _ask(path: Path, report: ForgetReport) -> None:
+def _written(store: Place) -> AbstractContextManager[AnyStore]:
+    return opened(store, read_only=False, make=True)
+
+
+def _ask(path: Place, report: ForgetReport) -> None:
     """Asks on the terminal; refuses where there is none, and ends where the answer is no."""
     if not sys.stdin.isatty():
         refuse("nobody can be asked: say --yes, or --dry-run to see what would be forgotten")
@@ -179,21 +184,23 @@ def _ask(path: Path, report: ForgetReport) -> None:
         raise typer.Exit(2)
 
 
-def _tell(path: Path, report: ForgetReport) -> None:
+def _tell(path: Place, report: ForgetReport) -> None:
     line(_figures(path, report))
     if report.kept:
         line(f"kept, as names of tools and ids of calls: {', '.join(report.kept)}")
     if "identifiers" in report.remaining:
         line("the text is in what is kept: --identifiers takes that as well")
+    if {"pages", "wal", "copies"} & set(report.remaining):
+        line("PostgreSQL keeps the bytes for a while: siltstone postgres erase clears the tables")
     if "files" in report.remaining:
         line("another process used the store: the bytes go with the next forget, or when it is next opened")
 
 
-def _figures(path: Path, report: ForgetReport) -> str:
+def _figures(path: Place, report: ForgetReport) -> str:
     done = "would be forgotten" if report.dry_run else "were forgotten"
     return (
-        f"{path}: {report.messages} messages, {report.entries} entries and {report.summaries} summaries "
-        f"of {report.sessions} sessions {done}"
+        f"{shown(path)}: {report.messages} messages, {report.entries} entries and "
+        f"{report.summaries} summaries of {report.sessions} sessions {done}"
     )
 
 

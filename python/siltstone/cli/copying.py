@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from siltstone.cli.console import AsJson, line, print_json, progress, refusals, refuse
 from siltstone.cli.looking import StorePath
-from siltstone.cli.stores import opened
-from siltstone.memory import Limits
+from siltstone.cli.stores import AnyStore, Place, opened, shown
+from siltstone.memory.limits import Limits
 from siltstone.stores import MemoryStore
 from siltstone.stores.copying import Copied, copy_store
 from siltstone.values import asdict
@@ -23,7 +22,12 @@ _WIDEST = Limits(text_bytes=256 << 20)
 
 def copy(
     source: StorePath,
-    target: Annotated[Path, typer.Argument(help="The directory of a store; a new one is made.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="OTHER", help="The directory of a store; a new one is made. Or postgresql://..."
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Copy every session of a store into another one.
@@ -38,11 +42,11 @@ def copy(
     with (
         refusals(),
         opened(source, read_only=True) as here,
-        MemoryStore.open(target, limits=_WIDEST) as there,
+        opened(target, read_only=False, make=True, limits=_WIDEST) as there,
         progress(hidden=as_json) as bar,
     ):
-        if here.path == there.path:
-            refuse(f"{source} and {target} are the same store")
+        if shown(_place_of(here, source)) == shown(_place_of(there, target)):
+            refuse(f"{shown(source)} and {shown(target)} are the same store")
         task = bar.add_task("copying", total=None)
 
         def tell(session: str, done: int, total: int) -> None:
@@ -50,15 +54,20 @@ def copy(
 
         copied = copy_store(here, there, progress=tell)
     if as_json:
-        print_json({"source": str(source), "target": str(target), **asdict(copied)})
+        print_json({"source": shown(source), "target": shown(target), **asdict(copied)})
     else:
         _show(copied, target)
     raise typer.Exit(1 if copied.differing else 0)
 
 
-def _show(copied: Copied, target: Path) -> None:
+def _place_of(store: AnyStore, place: Place) -> Place:
+    """Where it is: a path may name a store by a path above or below it."""
+    return store.path if isinstance(store, MemoryStore) else place
+
+
+def _show(copied: Copied, target: Place) -> None:
     line(
-        f"{target} has all {copied.sessions:,} sessions, {copied.skipped:,} of them from before: "
+        f"{shown(target)} has all {copied.sessions:,} sessions, {copied.skipped:,} of them from before: "
         f"{copied.messages:,} messages, {copied.compactions:,} compactions, {copied.entries:,} entries, "
         f"{copied.facts:,} facts, {copied.staged:,} batches that wait; all of it was compared"
         if not copied.differing

@@ -13,7 +13,7 @@ from siltstone import tokens
 from siltstone.cli.console import AsJson, choice, line, output, print_json, refusals, refuse, working
 from siltstone.cli.difference import change_json, show_difference
 from siltstone.cli.filling import draw
-from siltstone.cli.stores import opened, opened_session
+from siltstone.cli.stores import Place, opened, opened_session
 from siltstone.compaction import breakdown
 from siltstone.figures.difference import difference
 from siltstone.figures.filling import categories
@@ -46,7 +46,13 @@ __all__ = [
     "show",
 ]
 
-StorePath = Annotated[Path, typer.Argument(help="The directory of a store, or a path above or below it.")]
+StorePath = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="The directory of a store, or a path above or below it; or postgresql://USER@HOST/DATABASE.",
+    ),
+]
 SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
@@ -315,7 +321,9 @@ def export(
         line(f"{count} messages of session {session!r} are in {transcript}")
 
 
-def _export_archive(store: Path, session: str, path: Path | None, kind: FileFormat, *, as_json: bool) -> None:
+def _export_archive(
+    store: Place, session: str, path: Path | None, kind: FileFormat, *, as_json: bool
+) -> None:
     if path is None:
         refuse(f"--format {kind.value} needs a file")
     if path.exists():

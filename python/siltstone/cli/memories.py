@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import typer
 
 from siltstone.cli.console import AsJson, line, print_json, refusals, working
 from siltstone.cli.looking import SessionId, StorePath
-from siltstone.cli.stores import find_store, opened
+from siltstone.cli.stores import Place, find_store, opened
 from siltstone.figures.reading import require_session
 from siltstone.outcome import Compacted, Failed
 from siltstone.session import Session
@@ -60,7 +59,7 @@ def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = Fal
 
 
 @contextmanager
-def _session(store: Path, session_id: str) -> Iterator[Session]:
+def _session(store: Place, session_id: str) -> Iterator[Session]:
     """The session as the preset that it began with."""
     path = find_store(store)
     with opened(path, read_only=True) as held:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
-from siltstone.cli.stores import find_store, opened
+from siltstone.cli.stores import AnyStore, Place, find_store, opened, shown
 from siltstone.errors import InvalidMessageError
 from siltstone.figures.reading import all_sessions, log_rows
 from siltstone.memory.entry import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding
-from siltstone.stores import MemoryStore
 from siltstone.values import asdict, dataclass
 
 __all__ = ["Secret", "SecretsFound", "scan"]
@@ -51,12 +49,12 @@ class SecretsFound:
     """What a scan has found.
 
     Attributes:
-        path: The directory of the store.
+        path: The directory of the store, or its address.
         texts: How many texts were read.
         secrets: The places, in the order of sessions, tables and rows.
     """
 
-    path: Path
+    path: str
     texts: int
     secrets: tuple[Secret, ...]
 
@@ -68,39 +66,39 @@ class SecretsFound:
     def to_json(self) -> dict[str, Any]:
         """As one object; the keys are documented in docs/command-line.md."""
         found = [asdict(secret) for secret in self.secrets]
-        return {"path": str(self.path), "texts": self.texts, "rules": self.rules, "secrets": found}
+        return {"path": self.path, "texts": self.texts, "rules": self.rules, "secrets": found}
 
 
-def scan(path: Path) -> SecretsFound:
-    """Reads every text of the store that *path* means by the built-in rules. Nothing is changed.
+def scan(place: Place) -> SecretsFound:
+    """Reads every text of the store that *place* means by the built-in rules. Nothing is changed.
 
     Raises:
         StoreOpenError: there is no store, or there are several below.
         StoreCorruptError: a row cannot be read.
     """
-    path = find_store(path)
+    place = find_store(place)
     redactor, texts, secrets = Redactor(), 0, list[Secret]()
-    with opened(path, read_only=True) as store:
+    with opened(place, read_only=True) as store:
         for session, table, row_id, read in _texts(store):
             texts += 1
             secrets += [
                 Secret(session, table, row_id, each.rule, each.path, each.start, each.end)
                 for each in read(redactor)
             ]
-    return SecretsFound(path, texts, tuple(secrets))
+    return SecretsFound(shown(place), texts, tuple(secrets))
 
 
 _Read = Callable[[Redactor], list[SecretFinding]]
 _Text = tuple[str, str, int, _Read]
 
 
-def _texts(store: MemoryStore) -> Iterator[_Text]:
+def _texts(store: AnyStore) -> Iterator[_Text]:
     """Every text of *store*: its session, table and id, and how it is read."""
     for info in all_sessions(store):
         yield from _of_session(store, info)
 
 
-def _of_session(store: MemoryStore, info: SessionInfo) -> Iterator[_Text]:
+def _of_session(store: AnyStore, info: SessionInfo) -> Iterator[_Text]:
     name, log = info.session_id, store.open_log(info.session_id)
     yield name, "session", 0, _plain(info.title)
     for row in log_rows(log, 0, None):

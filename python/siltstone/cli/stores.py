@@ -6,29 +6,40 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from siltstone.errors import StoreOpenError
 from siltstone.figures.reading import require_session
+from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.opening import is_database
 from siltstone.session import Session
 from siltstone.stores import MemoryStore
 
-__all__ = ["find_store", "opened", "opened_session"]
+if TYPE_CHECKING:
+    from siltstone.postgres import PostgresStore
+
+__all__ = ["AnyStore", "Place", "find_store", "opened", "opened_session", "parts_of", "shown"]
+
+Place: TypeAlias = str | Path  #: a path, or the address of a database
+AnyStore: TypeAlias = "MemoryStore | PostgresStore"
 
 _FILE = Path("memory", "memory.sqlite3")  #: of a store, below its directory
 _DEEPEST = 4  #: directories below a path that are looked into
 _MOST_SHOWN = 5  #: stores that an error names
 
 
-def find_store(path: Path) -> Path:
-    """The directory of the store that *path* means.
+def find_store(place: Place) -> Place:
+    """The directory of the store that *place* means; the address of a database is as it is.
 
-    That is *path* itself, or else the nearest one above that has a store (so the store's own file will do),
+    That is the path itself, or else the nearest one above that has a store (so the store's own file will do),
     or else the only one below.
 
     Raises:
         StoreOpenError: there is none, or there are several below; carries ``path``.
     """
+    if is_database(place):
+        return place
+    path = Path(place)
     if not path.exists():
         raise StoreOpenError(f"there is nothing at {str(path)!r}", path=str(path))
     for directory in (path, *path.absolute().parents):
@@ -58,21 +69,49 @@ def _below(path: Path) -> Iterator[Path]:
             inner.clear()
 
 
+def parts_of(address: str) -> tuple[str, str]:
+    """The address of a database as libpq takes it, and the schema that stands behind a ``#``."""
+    conninfo, _, schema = address.partition("#")
+    return conninfo, schema or "siltstone"
+
+
+def shown(place: Place) -> str:
+    """*place* as it may be printed: without the password of an address."""
+    if not is_database(place):
+        return str(place)
+    from siltstone.postgres.administration import address
+
+    conninfo, schema = parts_of(str(place))
+    return f"{address(conninfo)}, schema {schema!r}"
+
+
 @contextmanager
-def opened(path: Path, *, read_only: bool) -> Iterator[MemoryStore]:
-    """The store that *path* means; none is made."""
-    with MemoryStore.open(find_store(path), read_only=read_only) as store:
+def opened(
+    place: Place, *, read_only: bool, make: bool = False, limits: Limits = DEFAULTS
+) -> Iterator[AnyStore]:
+    """The store that *place* means; with *make*, a new one in a directory that has none."""
+    if is_database(place):
+        from siltstone.postgres import PostgresStore
+        from siltstone.postgres.administration import address
+
+        conninfo, schema = parts_of(str(place))
+        address(conninfo)  # refuses what is none, and quotes no word of it
+        with PostgresStore.open(conninfo, schema=schema, read_only=read_only, limits=limits) as database:
+            yield database
+        return
+    path = place if make else find_store(place)
+    with MemoryStore.open(path, read_only=read_only, limits=limits) as store:
         yield store
 
 
 @contextmanager
-def opened_session(path: Path, session_id: str, *, read_only: bool) -> Iterator[tuple[MemoryStore, Session]]:
+def opened_session(place: Place, session_id: str, *, read_only: bool) -> Iterator[tuple[AnyStore, Session]]:
     """A session that is in the store which *path* means; none is begun.
 
     Raises:
         ConfigError: the store has no such session.
     """
-    with opened(path, read_only=read_only) as store:
+    with opened(place, read_only=read_only) as store:
         require_session(store, session_id)
         options: Any = {"preset": None} if read_only else {}  # what is only looked at needs no preset
         with Session.open(None, session_id, memory=store, **options) as session:

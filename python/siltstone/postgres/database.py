@@ -26,6 +26,7 @@ from siltstone.errors import (
     StoreUnavailableError,
 )
 from siltstone.extras import requires
+from siltstone.postgres.administration import address
 from siltstone.postgres.schema import (
     BLOCK,
     HASH_RULES,
@@ -118,6 +119,9 @@ class Database:
                 conninfo, schema, rule, owned=False, read_only=read_only or not writable, deadline=deadline
             )
         with _opening(schema):
+            address(
+                conninfo
+            )  # refuses what is none: libpq would quote a piece of it, which may be a password
             given = conninfo_to_dict(conninfo)
             options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
             own = {"connect_timeout": "10", "application_name": "siltstone"}

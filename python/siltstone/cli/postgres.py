@@ -1,0 +1,127 @@
+"""The commands ``postgres setup``, ``check`` and ``erase``: a store in PostgreSQL, as an operator sees it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from siltstone.cli.console import AsJson, line, print_json, refusals, working
+from siltstone.cli.stores import parts_of
+from siltstone.memory import Finding
+from siltstone.values import asdict
+
+__all__ = ["postgres"]
+
+Address = Annotated[
+    str,
+    typer.Argument(
+        help="postgresql://USER@HOST/DATABASE, with #SCHEMA behind it if that is not `siltstone`. "
+        "Give a password by PGPASSWORD or ~/.pgpass."
+    ),
+]
+
+postgres = typer.Typer(
+    name="postgres",
+    help="Make the tables of a store in PostgreSQL, look at them, or erase what was deleted.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@postgres.command(name="setup")
+def setup(address: Address, as_json: AsJson = False) -> None:
+    """Make the tables of a store, if they are not there.
+
+    Example: siltstone postgres setup postgresql://owner@db.example/app
+
+    The role must be allowed to create. Several may do so at once.
+    """
+    from siltstone.postgres import PostgresStore
+    from siltstone.postgres import administration as operator
+
+    with refusals():
+        conninfo, schema = parts_of(address)
+        shown = operator.address(conninfo)
+        with working("making tables", hidden=as_json):
+            PostgresStore.open(conninfo, schema=schema, setup=True).close()
+    if as_json:
+        print_json({"address": shown, "schema": schema})
+    else:
+        line(f"{shown}: schema {schema!r} has the tables of a store")
+
+
+@postgres.command(name="check")
+def check(address: Address, as_json: AsJson = False) -> None:
+    """Compare every row with its checksum, and tell what an acknowledged write is worth.
+
+    Example: siltstone postgres check postgresql://app@db.example/app
+
+    Exit code 1 tells that a row is damaged, or that the end of the server may lose acknowledged writes.
+    """
+    from siltstone.postgres import PostgresStore
+    from siltstone.postgres import administration as operator
+
+    with refusals():
+        conninfo, schema = parts_of(address)
+        shown = operator.address(conninfo)
+        with working("reading every row", hidden=as_json):
+            standing = operator.look(conninfo, schema)
+            with PostgresStore.open(conninfo, schema=schema, read_only=True) as store:
+                findings, stats = store.check(), store.stats()
+    if as_json:
+        held = {"sessions": stats.sessions, "messages": stats.messages, "entries": stats.entries}
+        told: dict[str, Any] = {"address": shown, "schema": schema, **asdict(standing), **held}
+        print_json({**told, "findings": [asdict(finding) for finding in findings]})
+    else:
+        role = ", a standby" if standing.is_standby else ""
+        line(f"{shown}: PostgreSQL {standing.server}{role}, schema {schema!r} of version {standing.tables}")
+        fsync, standbys = "on" if standing.fsync else "off", standing.standbys or "no standby"
+        commit = standing.synchronous_commit
+        line(f"fsync is {fsync}, synchronous_commit is {commit}; a write waits for {standbys}")
+        line(f"{stats.sessions:,} sessions, {stats.messages:,} messages, {stats.entries:,} entries")
+        _tell(findings, standing.warnings)
+    raise typer.Exit(1 if findings or standing.warnings else 0)
+
+
+def _tell(findings: list[Finding], warnings: tuple[str, ...]) -> None:
+    for finding in findings:
+        line(f"{finding.code}: {finding.message}", "red")
+    for warning in warnings:
+        line(warning, "yellow")
+    if not findings and not warnings:
+        line("nothing is wrong")
+
+
+@postgres.command(name="erase")
+def erase(address: Address, as_json: AsJson = False) -> None:
+    """Rewrite the tables, so that what was forgotten leaves their files.
+
+    Example: siltstone postgres erase postgresql://owner@db.example/app
+
+    Each table is locked meanwhile, and needs room for a second copy. Exit code 1 tells that some of it is
+    still in the files of the tables.
+    """
+    from siltstone.postgres import administration as operator
+
+    with refusals():
+        conninfo, schema = parts_of(address)
+        shown = operator.address(conninfo)
+        with working("rewriting tables", hidden=as_json):
+            erased = operator.erase(conninfo, schema)
+    if as_json:
+        print_json({"address": shown, "schema": schema, "done": erased.done, **asdict(erased)})
+    else:
+        line(f"{shown}: the tables of schema {schema!r} were rewritten, {erased.bytes_before:,} to "
+             f"{erased.bytes_after:,} bytes")  # fmt: skip
+        if not erased.checkpoint:
+            line("the old files go with the next checkpoint, which this role may not write", "yellow")
+        if erased.transactions:
+            line(
+                f"{erased.transactions} transactions are open, which may keep rows: run it again",
+                "yellow",
+            )
+        following = "" if erased.standbys is None else f" ({erased.standbys} now)"
+        line("out of reach: the server's log until it is recycled" + ", its archive" * erased.archive
+             + f", standbys{following} until theirs is, and backups")  # fmt: skip
+    raise typer.Exit(0 if erased.done else 1)

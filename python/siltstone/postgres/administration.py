@@ -1,0 +1,173 @@
+"""What an operator asks of a store in PostgreSQL: what it stands on, and that bytes leave the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from siltstone.errors import StoreOpenError
+from siltstone.extras import requires
+from siltstone.postgres.schema import TABLES, quoted, version_of
+from siltstone.values import dataclass
+
+with requires("postgres", by="siltstone.PostgresStore"):
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+__all__ = ["Erased", "Standing", "address", "erase", "look"]
+
+_SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname", "service")
+_OWN: Final = ("version", "meta", "root", "step")  #: tables beside those of rows
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an acknowledged write is worth on this server.
+
+    Attributes:
+        server: The version of PostgreSQL.
+        tables: The version of the tables.
+        is_standby: It follows another server, and is only read.
+        fsync: Whether the server's machine may lose power.
+        synchronous_commit: The role's own setting; ``off`` acknowledges before anything is on the disk.
+        standbys: ``synchronous_standby_names``: who must have a write before it is acknowledged.
+        warnings: What an acknowledged write may be lost by.
+    """
+
+    server: str
+    tables: int
+    is_standby: bool
+    fsync: bool
+    synchronous_commit: str
+    standbys: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What ``erase`` did, and what it cannot reach.
+
+    Attributes:
+        bytes_before: Of the tables with their indexes.
+        bytes_after: The same, now.
+        checkpoint: Whether one was written, so that the old files are gone: ``pg_checkpoint`` may.
+        transactions: Others that were open meanwhile: rows that they may still see were kept.
+        archive: Whether the server archives its log.
+        standbys: Servers that follow this one now; None where the role may not know.
+    """
+
+    bytes_before: int
+    bytes_after: int
+    checkpoint: bool
+    transactions: int
+    archive: bool
+    standbys: int | None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing that was deleted is in the files of the tables any more."""
+        return self.checkpoint and not self.transactions
+
+
+def address(conninfo: str) -> str:
+    """*conninfo* without what is secret in it.
+
+    Raises:
+        StoreOpenError: it is none. What it says is not told: a piece of it may be a password.
+    """
+    try:
+        given = conninfo_to_dict(conninfo)
+        is_one = str(given.get("port") or "0").replace(",", "").isdigit()
+    except psycopg.Error:
+        given, is_one = {}, False
+    if not is_one:
+        raise StoreOpenError("that is no address of a database, as libpq takes it", path="")
+    return " ".join(f"{key}={given[key]}" for key in _SHOWN if given.get(key))
+
+
+def look(conninfo: str, schema: str = "siltstone") -> Standing:
+    """What a store of this schema stands on.
+
+    Raises:
+        StoreOpenError: nobody answers, there are no tables, or they are not the role's.
+    """
+    with _connected(conninfo, schema) as connection:
+        server, standby, fsync, commit, standbys, version = _one(
+            connection,
+            "SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('fsync') = 'on', "
+            "current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), "
+            f"(SELECT version FROM {quoted(schema)}.version)",
+        )
+    warnings = []
+    if not fsync:
+        warnings.append("fsync is off: a power cut of the server may lose or damage what was acknowledged")
+    if commit == "off":
+        warnings.append("synchronous_commit is off: the end of the server may lose what was acknowledged")
+    return Standing(server, version, standby, fsync, commit, standbys, tuple(warnings))
+
+
+def erase(conninfo: str, schema: str = "siltstone") -> Erased:
+    """Rewrites the tables of a store, so that what was deleted leaves their files, and writes a checkpoint.
+
+    Each table is locked meanwhile, and needs room for a second copy of it. The server's log, its archive,
+    standbys and backups keep what they have.
+
+    Raises:
+        StoreOpenError: nobody answers, there are no tables, or they are not the role's.
+    """
+    with _connected(conninfo, schema) as connection:
+        before = _size(connection, schema)
+        for table in (*TABLES, *_OWN):
+            connection.execute(f"VACUUM (FULL, ANALYZE) {quoted(schema)}.{table}".encode())
+        try:
+            connection.execute("CHECKPOINT")
+            checkpoint = True
+        except psycopg.errors.InsufficientPrivilege:
+            checkpoint = False
+        others, archive, following = _one(
+            connection,
+            "SELECT (SELECT count(*) FROM pg_stat_activity "
+            "WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() "
+            "AND (datname = current_database() OR datname IS NULL)), "
+            "current_setting('archive_mode') <> 'off', "
+            "CASE WHEN pg_has_role('pg_read_all_stats', 'usage') "
+            "THEN (SELECT count(*) FROM pg_stat_replication) END",
+        )
+        after = _size(connection, schema)
+    return Erased(before, after, checkpoint, others, archive, following)
+
+
+@contextmanager
+def _connected(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to a database that has the tables."""
+    shown = address(conninfo)
+    try:
+        with psycopg.connect(
+            conninfo, autocommit=True, prepare_threshold=None, connect_timeout=10
+        ) as connection:
+            if version_of(connection, schema) is None:
+                raise StoreOpenError(
+                    f"schema {schema!r} has no tables of a store: make them with `siltstone postgres setup`",
+                    path=schema,
+                )
+            yield connection
+    except psycopg.Error as error:
+        said = str(error).strip().splitlines()[0]
+        raise StoreOpenError(f"the store at {shown}, schema {schema!r}: {said}", path=shown) from error
+
+
+def _one(connection: psycopg.Connection[Any], sql: str, *values: str) -> tuple[Any, ...]:
+    """The one row that *sql* gives."""
+    (row,) = connection.execute(sql.encode(), values).fetchall()
+    return tuple(row)
+
+
+def _size(connection: psycopg.Connection[Any], schema: str) -> int:
+    (size,) = _one(
+        connection,
+        "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+        "JOIN pg_namespace s ON s.oid = c.relnamespace WHERE s.nspname = %s AND c.relkind = 'r'",
+        schema,
+    )
+    return int(size)

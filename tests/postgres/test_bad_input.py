@@ -1,0 +1,307 @@
+"""A wrong database, role, server or argument: an error that names it, and nothing half done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from forking import in_child
+from postgres_working import opened
+from servers import Postgres, running
+from siltstone import Entry, Session
+from siltstone.errors import (
+    MessageRefusedError,
+    ReadOnlyStoreError,
+    StoreBusyError,
+    StoreForkedError,
+    StoreIoError,
+    StoreOpenError,
+    StoreVersionError,
+)
+from siltstone.memory.log import NewMessage
+
+psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
+psycopg_pool = pytest.importorskip("psycopg_pool", reason="it comes with the extra 'postgres'")
+
+PASSWORD = "grünewald-7"
+MIB = 1 << 20
+
+
+class Place:
+    """A database with a store in it, and what its owner may do there."""
+
+    def __init__(self, server: Postgres, database: str) -> None:
+        self.server, self.database = server, database
+        self.dsn = server.address(database=database)
+
+    def sql(self, *statements: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            cursor = connection.cursor()
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def rows(self) -> dict[str, int]:
+        """How many rows each table has."""
+        tables = self.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'siltstone' ORDER BY 1")
+        return {name: self.sql(f"SELECT count(*) FROM siltstone.{name}")[0][0] for (name,) in tables}
+
+
+@pytest.fixture
+def place(newest_postgres: Postgres) -> Iterator[Place]:
+    with newest_postgres.database() as database:
+        made = Place(newest_postgres, database)
+        with opened(made.dsn, setup=True) as store:
+            store.index("a", [Entry("silt settles", (0, 1))])
+        yield made
+
+
+@pytest.fixture
+def role(place: Place) -> Iterator[str]:
+    place.sql(f"CREATE ROLE someone LOGIN PASSWORD '{PASSWORD}'")
+    try:
+        yield "someone"
+    finally:
+        place.sql("DROP OWNED BY someone", "DROP ROLE someone")
+
+
+def message(content: str) -> NewMessage:
+    raw = json.dumps({"role": "user", "content": content})
+    return NewMessage(raw, "user", "any", "original", 3, 0)
+
+
+def append(store: Any, session: str, *messages: NewMessage) -> Any:
+    log = store.open_log(session)
+    return log.append(messages, expected=log.version(), clock="", write_id=7)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://nobody:{password}@127.0.0.1:{closed}/postgres",
+        "host=127.0.0.1 port={port} user=postgres dbname=nowhere password={password}",
+        "host=127.0.0.1 port={port} user=nobody dbname=postgres password={password}",
+        "host=127.0.0.1 port={port} user=postgres surname=x password={password}",
+        "postgresql://nobody:{password} of two words@127.0.0.1:{port}/postgres",
+        "{password}",
+        "postgresql://127.0.0.1:{password}/postgres",
+        "",
+    ],
+)
+def test_a_wrong_address_is_refused_and_no_password_is_told(dsn: str, newest_postgres: Postgres) -> None:
+    given = dsn.format(port=newest_postgres.port, closed=1, password=PASSWORD)
+    with pytest.raises(StoreOpenError) as raised:
+        opened(given or f"host=127.0.0.1 port={newest_postgres.port} user=nobody dbname=postgres")
+    seen: BaseException | None = raised.value
+    while seen is not None:
+        assert PASSWORD not in str(seen)
+        assert PASSWORD not in repr(vars(seen))
+        seen = seen.__cause__
+
+
+def test_a_wrong_password_is_refused_and_told_to_nobody(place: Place) -> None:
+    place.sql("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+    try:
+        with pytest.raises(StoreOpenError, match="password authentication failed") as raised:
+            opened(place.server.address(database=place.database, user="guarded", password=PASSWORD))
+        assert PASSWORD not in str(raised.value)
+    finally:
+        place.sql("DROP ROLE guarded")
+
+
+def test_a_role_without_rights_is_refused_by_name(place: Place, role: str) -> None:
+    dsn = place.server.address(database=place.database, user=role)
+    before = place.rows()
+    with pytest.raises(StoreOpenError, match="permission denied"):
+        opened(dsn)
+    with pytest.raises(StoreOpenError, match="permission denied"):
+        opened(dsn, schema="of_my_own", setup=True)
+    assert place.rows() == before
+
+
+def test_a_role_that_may_only_read_reads(place: Place, role: str) -> None:
+    place.sql(
+        f"GRANT USAGE ON SCHEMA siltstone TO {role}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA siltstone TO {role}",
+    )
+    before = place.rows()
+    with opened(place.server.address(database=place.database, user=role)) as store:
+        assert store.read_only
+        assert [hit.content for hit in store.search("a", "where does silt settle?")] == ["silt settles"]
+        with pytest.raises(ReadOnlyStoreError):
+            store.index("a", [Entry("mud")])
+        with pytest.raises(ReadOnlyStoreError):
+            append(store, "a", message("mud"))
+        with pytest.raises(ReadOnlyStoreError):
+            store.forget(session_id="a")
+    assert place.rows() == before
+
+
+def test_a_role_that_may_not_create_writes(place: Place, role: str) -> None:
+    place.sql(
+        f"GRANT USAGE ON SCHEMA siltstone TO {role}",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA siltstone TO {role}",
+        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA siltstone TO {role}",
+    )
+    with opened(place.server.address(database=place.database, user=role)) as store:
+        assert not store.read_only
+        append(store, "b", message("mud"))
+        store.index("a", [Entry("mud")])
+        store.delete_session("b")
+        assert store.check() == []
+
+
+def test_a_schema_without_tables_is_refused_and_not_made(place: Place) -> None:
+    with pytest.raises(StoreOpenError, match="nowhere"):
+        opened(place.dsn, schema="nowhere")
+    assert place.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'nowhere'") == [(0,)]
+    for name in ("", "a\0b", "x" * 64):
+        with pytest.raises(StoreOpenError, match="1 to 63 bytes"):
+            opened(place.dsn, schema=name, setup=True)
+    with opened(place.dsn, schema='odd "name"; DROP', setup=True) as store:
+        store.index("a", [Entry("mud")])
+        assert store.check() == []
+
+
+def test_tables_of_a_newer_version_are_refused_also_by_who_has_them_open(place: Place) -> None:
+    with opened(place.dsn) as store:
+        store.search("a", "silt")
+        place.sql("UPDATE siltstone.version SET version = version + 1")
+        before = place.rows()
+        with pytest.raises(StoreVersionError, match="newer"):
+            opened(place.dsn)
+        with pytest.raises(StoreVersionError, match="newer"):
+            opened(place.dsn, setup=True)
+        for call in (
+            lambda: store.index("a", [Entry("mud")]),
+            lambda: append(store, "b", message("mud")),
+            lambda: store.search("a", "silt"),
+        ):
+            with pytest.raises(StoreVersionError, match="newer"):
+                call()
+        assert place.rows() == before
+        place.sql("UPDATE siltstone.version SET version = version - 1")
+        store.index("a", [Entry("mud")])
+        assert store.check() == []
+
+
+def test_a_disk_that_is_full_is_an_error_and_what_raised_is_not_there(place: Place) -> None:
+    # The server's own answer, from the middle of a write: rows before and after it are of one statement.
+    place.sql(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$",
+        "CREATE TRIGGER full_disk BEFORE INSERT ON siltstone.entry FOR EACH ROW EXECUTE FUNCTION full_disk()",
+    )
+    before = place.rows()
+    with opened(place.dsn) as store:
+        with pytest.raises(StoreIoError, match="No space left"):
+            store.index("a", [Entry("mud"), Entry("sand")])
+        assert place.rows() == before
+        assert [hit.content for hit in store.search("a", "silt mud sand")] == ["silt settles"]
+        place.sql("DROP TRIGGER full_disk ON siltstone.entry")
+        store.index("a", [Entry("mud"), Entry("sand")])
+        assert len(store.search("a", "silt mud sand")) == 3
+        assert store.check() == []
+
+
+def test_a_standby_is_read_and_never_written_to() -> None:
+    with running() as primary, primary.standby("s1") as standby:
+        with opened(primary.dsn, setup=True) as store:
+            store.index("a", [Entry("silt settles", (0, 1))])
+        primary.rows("SELECT pg_switch_wal()")
+        end = primary.rows("SELECT pg_current_wal_lsn()")[0][0]
+        while standby.rows("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end) != [(True,)]:
+            pass
+        with opened(standby.dsn) as store:
+            assert store.read_only
+            assert [hit.content for hit in store.search("a", "silt")] == ["silt settles"]
+            with pytest.raises(ReadOnlyStoreError):
+                store.index("a", [Entry("mud")])
+
+
+def test_connections_that_the_server_ends_are_made_anew(place: Place) -> None:
+    with opened(place.dsn) as store:
+        for number in range(3):
+            place.sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'siltstone'"
+            )
+            if number == 1:
+                assert store.search("a", "silt")
+            append(store, "a", message(f"message {number}"))
+            store.index("a", [Entry(f"entry {number}")])
+        assert store.open_log("a").version().next_seq == 3
+        assert len(store.entries("a").entries) == 4
+        assert store.check() == []
+
+
+HOSTILE = "a\0b \\u0000 \ud800 \udfff 😀 \u202e é e\u0301 %s %(n)s $1 ' \" \\"
+
+
+def test_nul_and_lone_surrogates_come_back_as_they_were(place: Place) -> None:
+    said = {"role": "user", "content": HOSTILE, "x\0": {"\ud800": [1e300, -0.0, 2**80]}}
+    with opened(place.dsn) as store:
+        with Session.open(None, "chat\0%s", memory=store, namespace="na\0me é") as session:
+            session.append(said)
+            session.save("a\0b", "preference", tags=["\0"])
+        store.index("chat\0%s", [Entry(HOSTILE, role="r\0", name="n\0", kind="k\0")])
+    with opened(place.dsn) as store:
+        with Session.open(None, "chat\0%s", memory=store) as session:
+            assert session.history() == [said]
+        (entry,) = store.entries("chat\0%s").entries
+        assert entry.content == HOSTILE.replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")
+        assert (entry.role, entry.name, entry.kind, entry.repaired) == ("r\0", "n\0", "k\0", True)
+        assert "chat\0%s" in [info.session_id for info in store.sessions(namespace="na\0me é").sessions]
+        assert store.check() == []
+
+
+def test_messages_of_32_mib_are_taken_and_larger_ones_refused_before_anything_is_sent(place: Place) -> None:
+    room = 32 * MIB - len(message("").raw)
+    with opened(place.dsn) as store:
+        before = place.rows()
+        with pytest.raises(MessageRefusedError, match="the limit of the store is 33554432"):
+            append(store, "big", message("x" * (room + 1)))
+        assert place.rows() == before
+        append(store, "big", message("x" * room))
+        store.index("big", [Entry("mud " * (4 * MIB - 1))])
+    with opened(place.dsn) as store:
+        (row,) = store.open_log("big").read(0, 1)
+        assert len(row.raw) == 32 * MIB
+        assert store.check() == []
+
+
+def test_two_sessions_of_one_key_are_told_apart(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    from siltstone.postgres import mirror
+
+    monkeypatch.setattr(mirror, "key_of", lambda name, *, spaced: 21)
+    with opened(place.dsn) as store:
+        store.index("one", [Entry("mud")])
+        before = place.rows()
+        for call in (
+            lambda: store.index("two", [Entry("sand")]),
+            lambda: append(store, "two", message("sand")),
+        ):
+            with pytest.raises(StoreOpenError, match=r"'two'.*'one'"):
+                call()
+        assert place.rows() == before
+        assert [each.content for each in store.entries("one").entries] == ["mud"]
+
+
+def test_a_pool_that_is_exhausted_raises_by_name_after_its_time(place: Place) -> None:
+    with psycopg_pool.ConnectionPool(place.dsn, min_size=1, max_size=1, open=True, name="small") as pool:
+        pool.wait(10)
+        with opened(pool, deadline=0.3) as store:
+            with pool.connection(), pytest.raises(StoreBusyError, match=r"'small'.*at most 1"):
+                store.index("a", [Entry("mud")])
+            assert [each.content for each in store.entries("a").entries] == ["silt settles"]
+            store.index("a", [Entry("mud")])
+
+
+def test_a_store_is_refused_in_a_fork_and_goes_on_in_its_parent(place: Place) -> None:
+    with opened(place.dsn) as store:
+        told = in_child(lambda: store.index("a", [Entry("mud")]))
+        assert told.startswith(StoreForkedError.__name__)
+        store.index("a", [Entry("sand")])
+        assert len(store.entries("a").entries) == 2

@@ -1,0 +1,153 @@
+"""The commands ``postgres setup | check | erase``, and the others by the address of a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conversations import small, turns, user
+from servers import Postgres, running
+from siltstone import Entry, Session
+from siltstone.cli.app import app
+from siltstone.testing import ScriptedModel
+
+psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
+
+SECRET = "AKIAGRUENWALD7"
+PASSWORD = "not-to-be-told"
+
+
+def told(*arguments: object, code: int = 0, text: str = "") -> str:
+    result = CliRunner().invoke(app, [*map(str, arguments)], input=text)
+    assert result.exit_code == code, result.output
+    assert PASSWORD not in result.output
+    return result.output
+
+
+def answer(*arguments: object, code: int = 0) -> Any:
+    return json.loads(told(*arguments, "--json", code=code))
+
+
+def address(server: Postgres, database: str) -> str:
+    """With a password, which a trusting server does not ask for."""
+    return server.url(database=database).replace("postgres@", f"postgres:{PASSWORD}@")
+
+
+@pytest.fixture
+def url(newest_postgres: Postgres) -> Iterator[str]:
+    with newest_postgres.database() as database:
+        yield address(newest_postgres, database)
+
+
+def fill(url: str) -> None:
+    with Session.open(url, "chat", policy=small(), model=ScriptedModel()) as session:
+        session.append(user(f"the code is {SECRET}"), *(message for turn in turns(8) for message in turn))
+        session.compact()
+
+
+def test_tables_are_made_looked_at_and_rewritten(url: str) -> None:
+    assert "no tables" in told("postgres", "check", url, code=2)
+    assert "no tables" in told("postgres", "erase", url, code=2)
+    assert "has the tables of a store" in told("postgres", "setup", url)
+    assert answer("postgres", "setup", url)["schema"] == "siltstone"
+    fill(url)
+    seen = answer("postgres", "check", url, code=1)  # this server is not durable, and says so
+    assert (seen["sessions"], seen["findings"], seen["fsync"]) == (1, [], False)
+    assert len(seen["warnings"]) == 2
+    assert "fsync is off" in told("postgres", "check", url, code=1)
+    erased = answer("postgres", "erase", url)
+    assert erased["done"]
+    assert erased["checkpoint"]
+    assert "backups" in told("postgres", "erase", url)
+
+
+def test_another_schema_stands_behind_the_address(url: str) -> None:
+    told("postgres", "setup", f"{url}#other")
+    assert "no tables" in told("sessions", url, code=2)
+    assert answer("sessions", f"{url}#other")["sessions"] == []
+
+
+def test_a_durable_server_is_told_from_one_that_loses(tmp_path: Path) -> None:
+    with running() as server, server.connect() as holding:
+        url = address(server, "postgres")
+        told("postgres", "setup", url)
+        fill(url)
+        assert "nothing is wrong" in told("postgres", "check", url)
+        told("forget", url, "--text", SECRET, "--yes", code=1)
+        server.rows("CHECKPOINT")
+        assert SECRET.encode() in content(server.data / "base")
+        holding.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        holding.execute("SELECT 1")
+        assert answer("postgres", "erase", url, code=1)["transactions"] == 1
+        holding.execute("COMMIT")
+        assert "out of reach" in told("postgres", "erase", url)
+        assert SECRET.encode() not in content(server.data / "base")
+        assert "nothing is wrong" in told("postgres", "check", url)
+
+
+def content(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_role_that_may_not_is_refused_in_one_line(newest_postgres: Postgres, url: str) -> None:
+    told("postgres", "setup", url)
+    newest_postgres.rows("CREATE ROLE visitor LOGIN")
+    try:
+        visiting = url.replace("postgres:", "visitor:")
+        for command in ("setup", "check", "erase"):
+            assert "permission denied" in told("postgres", command, visiting, code=2)
+    finally:
+        newest_postgres.rows("DROP ROLE visitor")
+
+
+@pytest.mark.parametrize("command", [("postgres", "setup"), ("postgres", "erase"), ("sessions",)])
+def test_what_is_no_address_is_refused_without_a_word_of_it(command: tuple[str, ...]) -> None:
+    for given in (f"postgresql://a:{PASSWORD} b@h/d", f"postgresql://h:{PASSWORD}/d"):
+        told(*command, given, code=2)
+
+
+def test_the_commands_over_a_store_take_the_address_of_a_database(url: str, tmp_path: Path) -> None:
+    told("postgres", "setup", url)
+    fill(url)
+    assert [each["session_id"] for each in answer("sessions", url)["sessions"]] == ["chat"]
+    assert SECRET in told("show", url, "chat", "--end", 1)
+    assert answer("search", url, "chat", "question 2")["hits"]
+    (compaction,) = answer("compactions", url, "chat")["compactions"]
+    assert answer("compactions", url, "chat", "--diff", compaction["id"])["summarised"]
+    assert answer("expand", url, "chat", compaction["id"])["messages"]
+    assert answer("context", url, "chat")["total_tokens"] > 0
+    assert answer("timeline", url, "chat")["turns"]
+    assert answer("facts", url, "chat")["facts"] == []
+    assert answer("doctor", url)["healthy"]
+    assert answer("doctor", url, "--secrets", code=0)["texts"] > 0
+    told("export", url, "chat", tmp_path / "chat.jsonl")
+    told("import", tmp_path / "chat.jsonl", url, "--session", "again")
+    assert len(answer("show", url, "again")["messages"]) == len(answer("show", url, "chat")["messages"])
+    assert "has messages of session 'again' already" in told(
+        "import", tmp_path / "chat.jsonl", url, "--session", "again", code=2
+    )
+    assert "has no session 'nobody'" in told("show", url, "nobody", code=2)
+    assert answer("undo", url, "chat")["undone"]
+    assert answer("forget", url, "--text", SECRET, "--dry-run")["messages"] == 2
+    assert "postgres erase" in told("forget", url, "--text", SECRET, "--yes", code=1)
+    assert SECRET not in told("show", url, "chat")
+
+
+def test_a_store_is_copied_to_a_database_and_back(url: str, tmp_path: Path) -> None:
+    told("postgres", "setup", url)
+    with Session.open(tmp_path / "from", "chat", policy=small(), model=ScriptedModel()) as session:
+        session.append(*(message for turn in turns(8) for message in turn))
+        session.compact()
+        session._core.store.index("notes", [Entry("silt settles")])
+    there = answer("copy", tmp_path / "from", url)
+    back = answer("copy", url, tmp_path / "to")
+    assert {**there, "source": 0, "target": 0} == {**back, "source": 0, "target": 0}
+    assert there["sessions"] == 2
+    again = answer("copy", tmp_path / "from", tmp_path / "to")
+    assert again["skipped"] == 2
+    assert "are the same store" in told("copy", url, url, code=2)

@@ -1,0 +1,180 @@
+"""What another process does to a session is seen at the next boundary; and no log has a word of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from branching import conversation, copied
+from branching import opened as followed
+from conversations import user
+from postgres_working import opened
+from servers import Postgres, Proxy, running
+from siltstone import Compacted, Entry, Session
+from siltstone.errors import StoreConflictError, StoreError
+
+psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
+
+SECRET = "Grünewald-7-gate"
+
+
+@pytest.fixture
+def dsn(newest_postgres: Postgres) -> Iterator[str]:
+    with newest_postgres.database() as database:
+        address = newest_postgres.address(database=database)
+        opened(address, setup=True).close()
+        yield address
+
+
+@pytest.fixture
+def pair(dsn: str) -> Iterator[tuple[Any, Any]]:
+    """Two stores, as two processes have them: nothing is shared but the database."""
+    with opened(dsn) as here, opened(dsn) as there:
+        yield here, there
+
+
+def contents(store: Any, session: str = "s") -> list[str]:
+    return [entry.content for entry in store.entries(session, limit=1_000).entries]
+
+
+def test_a_branch_that_another_made_is_followed(pair: tuple[Any, Any]) -> None:
+    here, there = pair
+    said = conversation(6)
+    with followed(here) as one, followed(there) as other:
+        one.observe(copied(said))
+        one.compact()
+        other.reload()
+        other.observe([*copied(said[:2]), user("another past")])
+        assert one.prepare().messages == other.prepare().messages
+        assert one.history()[-1]["content"] == "another past"
+        assert contents(here) == contents(there)
+
+
+def test_a_compaction_that_another_took_back_is_taken_back_here(pair: tuple[Any, Any]) -> None:
+    here, there = pair
+    with followed(here) as one, followed(there) as other:
+        one.append(*conversation(8))
+        assert isinstance(one.compact(), Compacted)
+        found = contents(here)
+        assert found
+        other.reload()
+        other.undo_compaction()
+        assert len(one.prepare().messages) == len(one.log())
+        assert contents(here) == contents(there) == []
+        assert one.search("Question") == []
+
+
+def test_what_another_forgot_is_forgotten_here(pair: tuple[Any, Any]) -> None:
+    here, there = pair
+    with followed(here) as one, followed(there) as other:
+        one.append(user(f"the code is {SECRET}"), *conversation(8))
+        assert isinstance(one.compact(), Compacted)
+        assert SECRET in str(contents(here))
+        report = there.forget(text=SECRET)
+        assert report.messages == 1
+        assert report.remaining
+        other.reload()
+        assert SECRET not in str(one.prepare().messages)
+        assert SECRET not in str([one.log(), contents(here), here.search("s", "the code is")])
+
+
+def test_a_worker_that_is_behind_is_told_and_goes_on_after_it_has_read(pair: tuple[Any, Any]) -> None:
+    here, there = pair
+    with followed(here) as one, followed(there) as other:
+        one.append(user("first"))
+        other.reload()
+        other.append(user("second"))
+        with pytest.raises(StoreConflictError):
+            one.append(user("third"))
+        one.reload()
+        one.append(user("third"))
+        other.reload()
+        assert [each["content"] for each in other.log()] == ["first", "second", "third"]
+
+
+def test_a_session_is_opened_by_the_address_of_its_database(newest_postgres: Postgres) -> None:
+    with newest_postgres.database() as database:
+        url = newest_postgres.url(database=database)
+        opened(url, setup=True).close()
+        with Session.open(url, "chat") as session:
+            session.append(user("hello"))
+        with Session.open(url, "chat") as session:
+            assert session.history() == [user("hello")]
+
+
+def test_a_turn_takes_seven_exchanges_and_a_warm_search_one(newest_postgres: Postgres) -> None:
+    with newest_postgres.database() as database, Proxy(newest_postgres.port) as proxy:
+        opened(newest_postgres.address(database=database), setup=True).close()
+        with (
+            opened(proxy.address(database=database)) as store,
+            Session.open(None, "chat", memory=store) as session,
+        ):
+            session.append(user("hello"))
+            session.prepare()
+            taken = []
+            for number in range(5):
+                before = proxy.exchanges
+                session.append(user(f"question {number}"))
+                session.prepare()
+                session.append({"role": "assistant", "content": f"answer {number}"})
+                taken.append(proxy.exchanges - before)
+            assert max(taken) <= 7
+            store.index("chat", [Entry("silt settles")])
+            store.search("chat", "silt")
+            before = proxy.exchanges
+            assert store.search("chat", "silt")
+            assert proxy.exchanges - before <= 1
+
+
+def everything(store: Any) -> None:
+    """A write of every kind, and errors of the server, each with the secret in it."""
+    with Session.open(None, f"chat {SECRET}", memory=store, namespace=f"of {SECRET}") as session:
+        session.append(user(f"the code is {SECRET}"), *conversation(6))
+        session.compact()
+        session.save(f"code: {SECRET}", "preference")
+        session.undo_compaction()
+        session.pin(0)
+    store.index("notes", [Entry(SECRET, name=SECRET, role=SECRET, kind=SECRET)])
+    token = store.stage("notes", [Entry(f"waits: {SECRET}")], SECRET)
+    store.finalize(token)
+    store.search("notes", f"what is {SECRET}?")
+    store.forget(text=SECRET, dry_run=True)
+    store.delete_session("notes")
+
+
+def test_no_value_is_in_the_log_of_the_server() -> None:
+    # All statements are logged, without the values that are bound: to log those is an operator's choice.
+    with running(log_statement="all", log_parameter_max_length="0", log_min_messages="debug1") as server:
+        with opened(server.dsn, setup=True) as store:
+            everything(store)
+            with server.connect() as connection:  # a write that fails in the middle
+                connection.execute(
+                    "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                    "RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$; "
+                    "CREATE TRIGGER fails BEFORE INSERT ON siltstone.entry "
+                    "FOR EACH ROW EXECUTE FUNCTION fails()"
+                )
+            with pytest.raises(StoreError):
+                store.index("notes again", [Entry(SECRET)])
+        server.stop()
+        log = server.log.read_bytes()
+        assert b"INSERT INTO" in log
+        assert b"no room" in log
+        for form in (
+            SECRET.encode(),
+            b"-7-gate",
+            SECRET.encode().hex().encode(),
+            json.dumps(SECRET).encode(),
+        ):
+            assert form not in log
+
+
+def test_no_value_is_in_the_log_of_the_client(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with opened(dsn) as store:
+        everything(store)
+    assert SECRET not in caplog.text

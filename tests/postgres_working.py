@@ -1,0 +1,259 @@
+"""Writers on a store in PostgreSQL that say what they begin and what was acknowledged, and who looks at it.
+
+A writer runs in a process of its own, which may be killed, and writes its words into a file. Each message and
+each entry has a word that no other has, so what was lost, doubled or left out is told by looking.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any, ClassVar
+
+from siltstone.errors import StoreConflictError, StoreError, StoreUnavailableError
+from siltstone.memory import Entry
+from siltstone.memory.log import NewCompaction, NewMessage
+
+__all__ = ["MUTANTS", "Writer", "context", "mutated", "opened", "problems", "said", "set_up", "until", "work"]
+
+SESSION = "tortured"
+
+
+def context() -> ForkServerContext:
+    """Processes that begin with everything imported, and with no thread and no connection of ours."""
+    made = multiprocessing.get_context("forkserver")
+    made.set_forkserver_preload(["postgres_working", "siltstone.postgres.store"])
+    return made
+
+
+def opened(dsn: str, **options: Any) -> Any:
+    """The store, imported late: the client of PostgreSQL is an extra."""
+    from siltstone.postgres import PostgresStore
+
+    return PostgresStore.open(dsn, **options)
+
+
+class Writer:
+    """A writer in a process. ``words`` is where it says what it does."""
+
+    running: ClassVar[list[Writer]] = []
+
+    def __init__(self, dsn: str, words: Path, number: int, *, mutant: str = "", shared: bool = False) -> None:
+        self.words = words
+        self.process: ForkServerProcess = context().Process(
+            target=work, args=(dsn, str(words), number, mutant, shared), daemon=True
+        )
+        self.process.start()
+        self.running.append(self)
+
+    @classmethod
+    def kill_all(cls) -> None:
+        """Ends those that a test has left."""
+        while cls.running:
+            cls.running.pop().kill()
+
+    def did(self) -> int:
+        """How many writes were acknowledged."""
+        return sum(word["is"] == "did" for word in said(self.words))
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+    def stop(self) -> None:
+        """Lets it end the write that is under way."""
+        self.words.with_suffix(".stop").touch()
+        self.process.join(60)
+        assert not self.process.is_alive(), said(self.words)[-1:]
+
+
+def work(dsn: str, words: str, number: int, mutant: str = "", shared: bool = False) -> None:
+    """Writes until it is stopped."""
+    out = os.open(words, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    stop = Path(words).with_suffix(".stop")
+    chance = random.Random(number)
+
+    def say(what: str, **more: Any) -> None:
+        os.write(out, json.dumps({"is": what, **more}).encode() + b"\n")
+
+    with mutated(mutant):
+        try:
+            with opened(dsn) as store:
+                session = SESSION if shared else f"{SESSION}-{number}"
+                log = store.open_log(session)
+                log.open("")
+                for step in range(10**9):
+                    if stop.exists():
+                        break
+                    uid = f"w{number}-{os.getpid()}-{step}"
+                    does = chance.choice(["append", "append", "index", "commit"])
+                    say("begins", uid=uid, does=does)
+                    try:
+                        while True:
+                            try:
+                                _write(store, log, session, does, uid)
+                                break
+                            except StoreConflictError as error:
+                                if not shared:
+                                    say("error", error=repr(error))
+                                    return
+                        say("did", uid=uid)
+                    except StoreUnavailableError as error:
+                        say(
+                            "unknown" if error.outcome == "unknown" else "refused", uid=uid, error=repr(error)
+                        )
+        except Exception as error:  # whatever it is, it is told
+            say("error", error=repr(error))
+
+
+def _write(store: Any, log: Any, session: str, does: str, uid: str) -> None:
+    if does == "index":
+        store.index(session, [Entry(f"entry {uid}"), Entry(f"second {uid}")])
+        return
+    version, write_id = log.version(), int.from_bytes(os.urandom(8)) >> 1
+    raw = json.dumps({"role": "user", "content": f"message {uid}"})
+    messages = [NewMessage(raw, "user", "any", "original", 3, 0)]
+    if does == "append":
+        log.append(messages, expected=version, clock="", write_id=write_id)
+        return
+    end = version.next_seq
+    view = ((0, end),) if end else ()
+    row = NewCompaction(f"row {uid}", "r", (), view, (), end, "", "[]", "", 0, 0, 0, 0, 0)
+    log.commit(row, [Entry(f"entry {uid}")], expected=version, clock="", write_id=write_id, messages=messages)
+
+
+def said(words: Path) -> list[dict[str, Any]]:
+    """What was said, but for a word that was cut."""
+    if not words.exists():
+        return []
+    lines = words.read_bytes().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+def problems(dsn: str, files: list[Path], *, unknown: bool = False) -> tuple[list[str], Counter[str]]:
+    """What is not as it was acknowledged, as a reader who begins now sees it; and how much was said.
+
+    Args:
+        dsn: The store.
+        files: The words of all writers.
+        unknown: Whether a write may have come to an unknown outcome.
+    """
+    words = [word for file in files for word in said(file)]
+    counts = Counter(word["is"] for word in words)
+    wrong = [f"error: {word['error']}" for word in words if word["is"] in ("error", "refused")]
+    if not unknown:
+        wrong += [f"unknown: {word['error']}" for word in words if word["is"] == "unknown"]
+    does = {word["uid"]: word["does"] for word in words if word["is"] == "begins"}
+    did = {word["uid"] for word in words if word["is"] == "did"}
+    seen: dict[str, Counter[str]] = {
+        "message": Counter(),
+        "entry": Counter(),
+        "second": Counter(),
+        "row": Counter(),
+    }
+    try:
+        with opened(dsn) as store:
+            texts, found = _texts(store)
+            wrong += found
+            wrong += [str(finding) for finding in store.check()]
+    except StoreError as error:
+        return [*wrong, f"it cannot be read: {error!r}"], counts
+    for text in texts:
+        kind, uid = text.split()
+        seen[kind][uid] += 1
+    for uid, kind in does.items():
+        made = {
+            "append": ("message",), "index": ("entry", "second"), "commit": ("message", "entry", "row"),
+        }[kind]  # fmt: skip
+        there = [seen[part].pop(uid, 0) for part in made]
+        if len(set(there)) > 1:
+            wrong.append(f"half of {uid}: {dict(zip(made, there, strict=True))}")
+        elif there[0] > 1:
+            wrong.append(f"doubled: {uid}")
+        elif there[0] == 0 and uid in did:
+            wrong.append(f"lost: {uid}")
+        counts["done, not acknowledged"] += there[0] == 1 and uid not in did
+    wrong += [f"nobody wrote {uid}" for left in seen.values() for uid in left]
+    return wrong, counts
+
+
+def _texts(store: Any) -> tuple[list[str], list[str]]:
+    """All that was written, and what is wrong with its order."""
+    texts, wrong = [], []
+    for info in store.sessions(limit=1_000).sessions:
+        log = store.open_log(info.session_id)
+        end = log.state().next_seq
+        rows = log.read(0, end)
+        if [row.seq for row in rows] != list(range(end)):
+            wrong.append(f"holes in {info.session_id}: {[row.seq for row in rows]}")
+        texts += [json.loads(row.raw)["content"] for row in rows]
+        texts += [entry.content for entry in _entries(store, info.session_id)]
+        texts += [row.compaction.policy for row in log.compactions()]
+    return texts, wrong
+
+
+def _entries(store: Any, session: str) -> Iterator[Any]:
+    offset: int | None = 0
+    while offset is not None:
+        page = store.entries(session, offset=offset, limit=1_000)
+        yield from page.entries
+        offset = page.next_offset
+
+
+def _no_uuid() -> None:
+    """What became of a write is not asked: it is written again."""
+    from siltstone.postgres.database import Database
+
+    Database._settle = lambda self, write, until: "again"  # type: ignore[method-assign]
+
+
+def _bare_sequence() -> None:
+    """A write takes its number from a sequence, in whatever order it is committed, and compares nothing."""
+    from siltstone.postgres.statements import Statements
+
+    whole = Statements.write
+
+    def write(self: Any, write: Any) -> Any:
+        sql, values = whole(self, write)
+        sql = sql.replace("SET n = n + 1", f"SET n = nextval('{self.schema}.arrivals')")
+        return sql.replace("AND n = %(n)s AND mark = %(was)s::uuid", ""), values
+
+    Statements.write = write  # type: ignore[method-assign]
+
+
+MUTANTS: dict[str, Callable[[], None]] = {"no uuid": _no_uuid, "bare sequence": _bare_sequence}
+
+
+@contextmanager
+def mutated(mutant: str) -> Iterator[None]:
+    """Breaks the store on purpose, in a process of its own."""
+    if mutant:
+        MUTANTS[mutant]()
+    yield
+
+
+def set_up(dsn: str, schema: str, word: str) -> str:
+    """Makes the tables, and writes a word, if there is one. What came of it."""
+    try:
+        with opened(dsn, schema=schema, setup=True) as store:
+            if word:
+                store.index("a", [Entry(word)])
+    except Exception as error:  # it is told in another process
+        return repr(error)
+    return "done"
+
+
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Waits; a test that waits for ever says so."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.005)
