@@ -8,12 +8,15 @@ __all__ = ["log"]
 
 
 class _Late:
-    """Stands in the place of the logger."""
+    """Stands in the place of the logger, and keeps each method of it that was asked for."""
 
     def __getattr__(self, name: str) -> Any:
         import logging
 
-        return getattr(logging.getLogger("siltstone"), name)
+        method = getattr(logging.getLogger("siltstone"), name)
+        if callable(method):  # a level or a list of handlers may change
+            self.__dict__[name] = method
+        return method
 
 
 if TYPE_CHECKING:

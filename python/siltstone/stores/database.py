@@ -42,8 +42,6 @@ from siltstone.values import replace
 if TYPE_CHECKING:
     from siltstone.memory.forgetting import Target
     from siltstone.memory.forgetting_facts import FactRow
-
-if TYPE_CHECKING:
     from siltstone.session import Session, StoreOptions
 
 __all__ = ["DatabaseStore"]

@@ -48,8 +48,7 @@ impl Store {
     ///
     /// Those of a read.
     pub fn facts_revision(&self) -> Result<Option<String>> {
-        self.database
-            .read(|transaction| fact::revision(transaction))
+        self.database.read_once(fact::revision)
     }
 
     /// The facts of all sessions of the namespace, as [`facts`](Self::facts) gives those of one.

@@ -251,6 +251,11 @@ impl Database {
         })
     }
 
+    /// Runs `work`, which is a single statement: a state of the database by itself, without a transaction around it.
+    pub(crate) fn read_once<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.with_reader(|connection| work(connection))
+    }
+
     pub(super) fn with_reader<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T>,
