@@ -111,15 +111,21 @@ def test_the_browser_is_led_by_a_file_that_only_its_owner_reads(tmp_path: Path) 
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": f"{script} %s"}
     ) as server:
         assert server.stdout is not None
-        text = ""
-        while not text.endswith("}\n"):
-            text += server.stdout.readline()
-        address = json.loads(text)["address"]
-        while not seen.exists() or address not in seen.read_text():
-            assert server.poll() is None
-        url, mode = seen.read_text().splitlines()[:2]
-        assert url.startswith("file://")
-        assert "token" not in url
-        assert mode == "600"
-        server.send_signal(signal.SIGINT)
-        server.wait(20)
+        try:
+            text = ""
+            while not text.endswith("}\n"):
+                text += server.stdout.readline()
+            address = json.loads(text)["address"]
+            while not seen.exists() or address not in seen.read_text():
+                assert server.poll() is None
+            url, mode = seen.read_text().splitlines()[:2]
+            assert url.startswith("file://")
+            assert "token" not in url
+            assert mode == "600"
+            with pytest.raises(urllib.error.HTTPError) as locked:  # it answers, and so hears of an interrupt
+                urllib.request.urlopen(address.partition("#")[0])
+            locked.value.close()
+            server.send_signal(signal.SIGINT)
+            server.wait(20)
+        finally:
+            server.kill()

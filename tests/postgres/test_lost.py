@@ -165,6 +165,21 @@ def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(newest_pool: Po
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
 
 
+def test_a_store_is_closed_while_a_write_waits_for_another_one(newest_pool: PostgresPool) -> None:
+    newest_pool.empty()
+    with psycopg.connect(newest_pool.pool.conninfo) as held:
+        with PostgresStore.open(newest_pool.pool, deadline=0.5) as store:
+            store.index("a", [Entry("silt")])
+            held.execute("SELECT * FROM siltstone.root FOR UPDATE")
+            with pytest.raises(StoreUnavailableError) as caught:
+                store.index("a", [Entry("mud")])
+            assert vars(caught.value)["outcome"] == "unknown"
+        held.rollback()  # what the server has begun, it finishes
+        with PostgresStore.open(newest_pool.pool) as store:
+            assert [each.content for each in store.entries("a").entries][:1] == ["silt"]
+            assert store.check() == []
+
+
 def test_an_interrupt_does_not_cancel_a_write(
     newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,14 +196,18 @@ def test_an_interrupt_does_not_cancel_a_write(
     with PostgresStore.open(newest_pool.pool) as store:
         store.index("a", [Entry("silt")])
         monkeypatch.setattr(database.Database, "_write_once", slow)
-        held = psycopg.connect(newest_pool.pool.conninfo)
-        held.execute("SELECT * FROM siltstone.root FOR UPDATE")
-        main = threading.main_thread().ident or 0
-        threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
-        with pytest.raises(KeyboardInterrupt):
-            store.index("a", [Entry("mud")])
-        held.rollback()
-        held.close()
+        with psycopg.connect(newest_pool.pool.conninfo) as held:
+            held.execute("SELECT * FROM siltstone.root FOR UPDATE")
+            main = threading.main_thread().ident or 0
+            before = signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            )  # a job in the background ignores it
+            try:
+                threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
+                with pytest.raises(KeyboardInterrupt):
+                    store.index("a", [Entry("mud")])
+            finally:
+                signal.signal(signal.SIGINT, before)
         assert done.wait(30)
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
 

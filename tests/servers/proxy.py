@@ -143,11 +143,10 @@ class _Wire:
                 moment = self._proxy.planned(bytes(request))
                 if moment is Moment.BEFORE:
                     break
-                if moment is Moment.AFTER:
-                    self._withheld.set()
+                if moment is not None:
+                    self._withheld.set()  # before the server can answer
                 self._server.sendall(request)
                 if moment is Moment.DURING:
-                    self._withheld.set()
                     self._server.shutdown(socket.SHUT_WR)  # what was sent arrives; its answer finds nobody
                     self._client.shutdown(socket.SHUT_RDWR)
                     return

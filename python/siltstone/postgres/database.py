@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -92,6 +93,8 @@ class Database:
         self._closed = False
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
+        self._writes: set[Future[Any]] = set()  # that are under way
+        self._lent: dict[int, Connection] = {}  # by the thread that borrowed it
         self._block = range(0)  # ids of entries that were taken, and not given to a mirror
 
     @classmethod
@@ -144,13 +147,20 @@ class Database:
         return cls(pool, schema, rule, owned=True, read_only=read_only or not writable, deadline=deadline)
 
     def close(self) -> None:
-        """Lets go of the pool. In a fork nothing is touched: it is the parent's."""
+        """Lets go of the pool. In a fork nothing is touched: it is the parent's.
+
+        A write that an interrupt left behind has as long as the deadline; then nobody waits for its answer.
+        """
         if os.getpid() != self._process:
             return
         with self._lock:
             was, self._closed = self._closed, True
             threads, self._threads = self._threads, None
+            writes = list(self._writes)
         if threads is not None:
+            if wait(writes, self.deadline).not_done:
+                for thread in list(self._lent):
+                    self._hang_up(thread)
             threads.shutdown(wait=True)
         if self._owned and not was:
             self.pool.close()
@@ -334,19 +344,42 @@ class Database:
         finds it waiting for.
         """
         self.check()
+        at: list[int] = []
+
+        def run() -> _T:
+            at.append(threading.get_ident())
+            return work()
+
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="siltstone-postgres")
-            future: Future[_T] = self._threads.submit(work)
+            future: Future[_T] = self._threads.submit(run)
+            self._writes.add(future)
+        future.add_done_callback(self._writes.discard)
         try:
             return future.result(max(0.0, until - time.monotonic()) + 1.0)
         except NotInTime:
             if future.done():
                 raise
+            for thread in at:
+                self._hang_up(thread)
             raise StoreUnavailableError(
                 f"PostgreSQL did not answer a write within {self.deadline} seconds; it may be done yet",
                 outcome="unknown",
             ) from None
+
+    def _hang_up(self, thread: int) -> None:
+        """Ends the wait of a thread for an answer. The server finishes what it has begun."""
+        with self._lock:
+            connection = self._lent.get(thread)
+            if connection is None:
+                return
+            with suppress(OSError, psycopg.Error):
+                line = socket.socket(fileno=connection.fileno())
+                try:
+                    line.shutdown(socket.SHUT_RDWR)
+                finally:
+                    line.detach()
 
     @contextmanager
     def _borrowed(self) -> Iterator[Connection]:
@@ -366,10 +399,15 @@ class Database:
                 break
             connection.close()
             self.pool.putconn(connection)
+        thread = threading.get_ident()
+        with self._lock:
+            self._lent[thread] = connection
         try:
             with _autocommit(connection):
                 yield connection
         finally:
+            with self._lock:
+                del self._lent[thread]
             self.pool.putconn(connection)
 
 
