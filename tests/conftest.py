@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from postgres_stores import PostgresPool, pooled
 from servers import QUICK, PgBouncer, Postgres, oldest, running
 from siltstone import llm
+
+if TYPE_CHECKING:
+    from postgres_stores import PostgresPool
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -94,6 +97,8 @@ def pgbouncer(oldest_postgres: Postgres) -> Iterator[PgBouncer]:
 @pytest.fixture(scope="session")
 def newest_pool(newest_postgres: Postgres) -> Iterator[PostgresPool]:
     """Connections to PostgreSQL 18, and the tables of a store there. ``empty`` them first."""
+    from postgres_stores import pooled  # the environments of adapters have no client of PostgreSQL
+
     with newest_postgres.database() as name, pooled(newest_postgres.address(database=name), name) as pool:
         yield pool
 
@@ -101,6 +106,8 @@ def newest_pool(newest_postgres: Postgres) -> Iterator[PostgresPool]:
 @pytest.fixture(scope="session")
 def pooled_pool(oldest_postgres: Postgres, pgbouncer: PgBouncer) -> Iterator[PostgresPool]:
     """The same of PostgreSQL 15 through pgbouncer, where each statement may come to another connection."""
+    from postgres_stores import pooled  # as above
+
     with oldest_postgres.database() as name, pooled(pgbouncer.address(database=name), name) as pool:
         yield pool
 

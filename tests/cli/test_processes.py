@@ -19,7 +19,7 @@ from siltstone.cli.app import app
 from siltstone.testing import ScriptedModel
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
-SERVED = {"mcp"}  # it answers a client until that leaves; tests/mcp has it
+SERVED = {"inspect", "mcp"}  # they answer until they are left; tests/inspector and tests/mcp have them
 
 
 class Case(NamedTuple):
@@ -55,6 +55,7 @@ CASES = [
     Case("export STORE work NEW", "session transcript messages"),
     Case("memory-status WATERFALL work", "session line warnings errors"),
     Case("compact-memories WATERFALL work", "session outcome", 1),
+    Case("copy STORE NEW", "source target sessions"),
     Case("bench --messages 100", "siltstone messages microseconds"),
     Case("doctor STORE", "path healthy findings"),
     Case("doctor STORE --secrets", "path texts secrets"),
@@ -122,6 +123,7 @@ def test_where_it_is_piped_there_is_no_colour_and_no_bar(case: Case, typed: Any)
 def test_a_store_that_is_not_there_is_one_line_and_exit_code_2(command: str, tmp_path: Path) -> None:
     more = {
         "search": ["s", "q"],
+        "copy": ["other"],
         "expand": ["s", "1"],
         "sessions": [],
         "doctor": [],

@@ -233,7 +233,7 @@ def test_the_validator_knows_a_substitute_and_refuses_a_false_one():
     for change, fault in (
         ({"substitutes": ()}, "nothing is discarded"),
         ({"summary": "something"}, "there is a summary"),
-        ({"messages": good.messages[1:]}, "not what is retained"),
+        ({"messages": good.messages[1:]}, "not the retained messages"),
     ):
         with pytest.raises(CompactionError, match=fault):
             validate(history, replace(good, **change), "")

@@ -390,7 +390,7 @@ def test_what_comes_with_a_good_hit_needs_half_of_the_least_score() -> None:
     asked = history(user("which test?"))
     good, half, less = (
         Detail(text, score, "user", NOON)
-        for text, score in (("good", 0.2), ("a half of it", 0.1), ("less than that", 0.0999))
+        for text, score in (("good", 0.14), ("a half of it", 0.07), ("less than that", 0.0699))
     )
     block = recall(Shelf(good, half, less)).block(asked)
     assert (block.detail_count, "a half of it" in block.text) == (2, True)

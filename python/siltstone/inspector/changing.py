@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, cast, get_args
 
-from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.errors import ConfigError
 from siltstone.figures.difference import difference
 from siltstone.figures.reading import require_session
 from siltstone.inspector.subject import Subject
@@ -19,7 +19,7 @@ __all__ = ["Asked", "Deed", "Done", "Preview", "StaleError", "asked_of", "done",
 Deed = Literal["undo", "forget", "pin", "unpin"]
 
 
-class StaleError(SiltstoneError):
+class StaleError(Exception):
     """What was confirmed is not what there is any more. Nothing was changed."""
 
 

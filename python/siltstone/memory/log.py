@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
@@ -26,30 +24,7 @@ __all__ = [
     "UndoReceipt",
     "ViewItem",
     "ancestors",
-    "known_versions",
-    "one_look",
 ]
-
-_LOOK: ContextVar[dict[object, SessionVersion | None] | None] = ContextVar("one_look", default=None)
-
-
-@contextmanager
-def one_look() -> Iterator[None]:
-    """Within it a log that is asked over a network may tell its version once.
-
-    A call that reads is of one moment then. A write names the version that it stands on in any case, and what
-    it is refused for is asked anew.
-    """
-    before = _LOOK.set({})
-    try:
-        yield
-    finally:
-        _LOOK.reset(before)
-
-
-def known_versions() -> dict[object, SessionVersion | None] | None:
-    """What logs have told within :func:`one_look`; None outside of it."""
-    return _LOOK.get()
 
 
 @dataclass(frozen=True, slots=True)

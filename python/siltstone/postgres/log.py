@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from siltstone.errors import InternalError
@@ -19,7 +21,6 @@ from siltstone.memory.log import (
     SessionLog,
     SessionVersion,
     UndoReceipt,
-    known_versions,
 )
 from siltstone.postgres.mirror import Mirror
 from siltstone.stores.memory import MemoryStore
@@ -27,6 +28,8 @@ from siltstone.stores.memory import MemoryStore
 __all__ = ["PostgresLog"]
 
 T = TypeVar("T")
+
+_LOOK: ContextVar[dict[object, SessionVersion | None] | None] = ContextVar("one_look", default=None)
 
 
 class Place(Protocol):
@@ -71,12 +74,25 @@ class PostgresLog(SessionLog):
 
     def version(self) -> SessionVersion | None:
         """The version alone; None for a session that was deleted. It is asked once within ``one_look``."""
-        known = known_versions()
+        known = _LOOK.get()
         if known is None:
             return self._read(lambda log: log.version())
         if self not in known:
             known[self] = self._read(lambda log: log.version())
         return known[self]
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Within it the version is asked of the server once.
+
+        A call that reads is of one moment then. A write names the version that it stands on in any case, and
+        what it is refused for is asked anew.
+        """
+        before = _LOOK.set({})
+        try:
+            yield
+        finally:
+            _LOOK.reset(before)
 
     def append(
         self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
@@ -195,7 +211,7 @@ class PostgresLog(SessionLog):
         return self._place(self._session_id, lambda mirror: mirror.read(lambda store: work(self._of(store))))
 
     def _write(self, work: Callable[[DatabaseLog], T]) -> T:
-        known = known_versions()
+        known = _LOOK.get()
         if known is not None:
             known.pop(self, None)
         return self._place(

@@ -12,7 +12,6 @@ from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
-from siltstone.memory.log import one_look
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -94,7 +93,7 @@ class AsyncSession(BaseSession):
     ) -> Prepared:
         """The messages to send to the model now. Call it before every model call."""
         try:
-            with one_look():
+            with self._one_look():
                 answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
             self._background.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 from siltstone.knowledge import Rule
@@ -23,6 +25,10 @@ class BaseSession:
         self._opened = opened
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
+        # A log that is asked over a network tells its version once a call.
+        self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
+            opened.core.rows, "one_look", nullcontext
+        )
 
     @property
     def session_id(self) -> str:

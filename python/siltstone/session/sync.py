@@ -14,7 +14,6 @@ from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import Models, Steps
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
-from siltstone.memory.log import one_look
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -258,7 +257,7 @@ class Session(BaseSession):
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         try:
-            with one_look():
+            with self._one_look():
                 known = self._calls.known(policy, recall)
                 answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
