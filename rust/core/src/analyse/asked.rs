@@ -189,10 +189,12 @@ impl<'a> Reader<'a> {
             }
         }
         // A compound, such as `file_path` or `10,000`, may be what was looked for as a whole alone.
-        if let (true, Some((_, first)), Some((_, last))) =
-            (marks.is_empty(), runs.first(), runs.last())
-        {
-            marks.push(first.start..last.end);
+        if marks.is_empty() {
+            marks.push(match (runs.first(), runs.last()) {
+                (Some((_, first)), Some((_, last))) => first.start..last.end,
+                // A sign that has a word in it, as 🉀 has 本.
+                _ => 0..piece.len(),
+            });
         }
         marks
     }
@@ -301,6 +303,7 @@ mod tests {
             ("path", "src/memoryPath.rs", "src/[memoryPath].rs"),
             ("cafe", "Le cafe\u{301} noir", "Le [cafe\u{301}] noir"),
             ("公园", "我今天去公园散步", "我今天去[公园]散步"),
+            ("本", "読む 🉀 今日", "読む [🉀] 今日"),
             ("猫", "川のほとりに猫がいる", "川のほとりに[猫]がいる"),
             ("がく", "か\u{3099}くせい", "[か\u{3099}く]せい"),
             ("แมว", "ฉันมีแมวดำ", "ฉันมี[แมว]ดำ"),
