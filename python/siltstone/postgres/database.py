@@ -166,7 +166,7 @@ class Database:
             self.pool.close()
 
     def check(self) -> None:
-        """Nothing, if it may be used.
+        """Refuses a store that may not be used.
 
         Raises:
             StoreForkedError: in a process that was forked since it was opened.
