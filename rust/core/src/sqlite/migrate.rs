@@ -28,6 +28,11 @@ pub(super) enum Found {
 pub(super) fn identify(connection: &Connection, file: &Path) -> Result<Found> {
     let read =
         |error| not_a_store(file, "it cannot be read as an SQLite database").caused_by(error);
+    // All of it is of one moment: another process may be making the store.
+    let begun = connection
+        .is_autocommit()
+        .then(|| connection.unchecked_transaction());
+    let _moment = begun.transpose().map_err(read)?;
     let application: i64 = pragma(connection, "application_id").map_err(read)?;
     let version = pragma(connection, "user_version").map_err(read)?;
     let shape = shape(connection).map_err(read)?;
@@ -201,6 +206,23 @@ mod tests {
         assert_eq!(identify(&connection, file).unwrap(), Found::Store);
         assert_eq!(meta::get(&connection, meta::HASH_RULE).unwrap(), "xxh3");
         create(&mut connection, file, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_another_makes_meanwhile_is_nothing_or_a_store() {
+        for _ in 0..40 {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("a.sqlite3");
+            let looking = Connection::open(&file).unwrap();
+            looking.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut making = Connection::open(&file).unwrap();
+                    create(&mut making, &file, &[]).unwrap();
+                });
+                while identify(&looking, &file).unwrap() == Found::Nothing {}
+            });
+        }
     }
 
     #[test]
