@@ -22,8 +22,8 @@ PAGE = Path(__file__).parent.parent / "target" / "reference.html"
 MODULES = (
     "siltstone", "siltstone.adapters.anthropic", "siltstone.adapters.openai", "siltstone.archive",
     "siltstone.config", "siltstone.errors", "siltstone.events", "siltstone.knowledge", "siltstone.memory",
-    "siltstone.messages",
-    "siltstone.models", "siltstone.presets", "siltstone.redaction", "siltstone.telemetry",
+    "siltstone.messages", "siltstone.models", "siltstone.postgres",
+    "siltstone.presets", "siltstone.redaction", "siltstone.telemetry",
     "siltstone.testing", "siltstone.tools", "siltstone.windows",
 )  # fmt: skip
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields")

@@ -56,11 +56,11 @@ class PostgresPool:
                 connection.execute("; ".join(f"DROP TABLE saved_{table}" for table in ALL))
 
 
-def over_postgres(request: pytest.FixtureRequest) -> PostgresStore:
+def over_postgres(request: pytest.FixtureRequest, **options: Any) -> PostgresStore:
     """A store of the newest PostgreSQL that there is, with nothing in it."""
     pool: PostgresPool = request.getfixturevalue("newest_pool")
     pool.empty()
-    return PostgresStore.open(pool.pool)
+    return PostgresStore.open(pool.pool, **options)
 
 
 @contextmanager

@@ -67,9 +67,10 @@ FAMILIES = {
     "postgres": [
         "schema",
         "administration statements",
+        "connection",
         "database",
         "listing mirror",
-        "log mirrored",
+        "log mirrored mirrors",
         "store",
     ],
     "stores": ["copying preset_files tagged", "database", "memory simple", "hnsw"],

@@ -59,7 +59,7 @@ class Table:
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         return [row for _, row in self.rows.values() if row[1] == namespace and state in (None, row[2])]
 
-    def facts_revision(self) -> str | None:
+    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
         return str(self.writes)
 
 
@@ -209,8 +209,8 @@ class Overtaken:
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         return self._store.namespace_facts(namespace, state)
 
-    def facts_revision(self) -> str | None:
-        return self._store.facts_revision()
+    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
+        return self._store.facts_revision(session_id, namespace)
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postgres_stores import over_postgres
 from siltstone import Session
 from siltstone.compaction import CompactionConfig, ThresholdCompactor
 from siltstone.errors import (
@@ -35,9 +36,9 @@ MEMBERS: dict[str, Open] = {
 }
 
 
-@pytest.fixture(params=MEMBERS)
+@pytest.fixture(params=[*MEMBERS, "postgres"])
 def opened(request: pytest.FixtureRequest) -> Open:
-    return MEMBERS[request.param]
+    return MEMBERS.get(request.param, lambda _, limits: over_postgres(request, limits=limits))
 
 
 def test_a_store_says_what_its_limits_are(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import Raw, assistant, exchange, turns, user
+from postgres_stores import over_postgres
 from siltstone import (
     CompactionConfig,
     ForgottenReturned,
@@ -28,9 +29,13 @@ SECRET = "the Grünwald plan"
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 
 
-@pytest.fixture(params=["database", "simple"])
+@pytest.fixture(params=["database", "simple", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as store:
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
         yield store
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from conversations import assistant, small, turns, user
 from forking import in_child
+from postgres_stores import over_postgres
 from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, TieredCompactor, background
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
@@ -98,10 +99,14 @@ class Busy:
         return "What was said."
 
 
-@pytest.fixture(params=["simple", "durable"])
+@pytest.fixture(params=["simple", "durable", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
-        yield opened
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
+        yield store
 
 
 @contextmanager

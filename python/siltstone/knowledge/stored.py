@@ -55,8 +55,11 @@ class FactRows(Protocol):
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         """The rows of all sessions of the namespace."""
 
-    def facts_revision(self) -> str | None:
-        """What is another text after every change of a row; None where that cannot be told."""
+    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
+        """What is another text after every change of a row of the session, or of the namespace.
+
+        A change elsewhere may change it too. None where it cannot be told.
+        """
 
 
 class StoredFacts:
@@ -114,7 +117,8 @@ class StoredFacts:
 
         The state is None where it cannot be told.
         """
-        revision = self._rows.facts_revision()  # before the rows: what changes in between is read again
+        # Before the rows: what changes in between is read again.
+        revision = self._rows.facts_revision(self._session, self._namespace)
         known = self._read
         if revision is None or known is None or known[0] != revision:
             known = self._read = revision, tuple(self._read_facts(self._all()).values())

@@ -1,16 +1,36 @@
-"""A store for a directory, for rooms that know the contract of a store and no store."""
+"""How a store is opened: of which kind it is, and what its searches go by."""
 
 from __future__ import annotations
 
+import math
 import os
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from siltstone import _native
+from siltstone.embedding.base import Embedder, check_embedder
+from siltstone.errors import ConfigError
+from siltstone.events import StoreHook
 from siltstone.late import STORES
 from siltstone.memory.base import Store
+from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
+from siltstone.memory.limits import Limits
+from siltstone.memory.vectors import Vectors
 
-__all__ = ["is_database", "open_documented_store", "open_store"]
+if TYPE_CHECKING:
+    from siltstone.memory.reranking import Reranker, Scorer
 
-DATABASES = ("postgresql://", "postgres://")  # as libpq knows them
+__all__ = [
+    "Searching",
+    "check_has_embedder",
+    "check_seconds",
+    "is_database",
+    "open_documented_store",
+    "open_store",
+]
+
+DATABASES: Final = ("postgresql://", "postgres://")  # as libpq knows them
+DENSE: Final = ("dense", "fused")  # the rankers that need an embedder
 
 
 def open_store(path: str | os.PathLike[str], **options: Any) -> Store:
@@ -31,3 +51,87 @@ def open_documented_store(path: str | os.PathLike[str], **options: Any) -> Store
 def _opened(kind: str, path: str | os.PathLike[str], options: dict[str, Any]) -> Store:
     store: Store = STORES[kind]().open(path, **options)
     return store
+
+
+class Searching(NamedTuple):
+    """What searches go by, of a store in a directory and of one over mirrors."""
+
+    options: _native.SearchOptions
+    limits: Limits
+    embedder: Embedder | None
+    embed_timeout: float
+    reembed: bool
+    hooks: tuple[StoreHook, ...]
+    reranker: Reranker | None
+    language: str | None
+
+    @classmethod
+    def of(
+        cls,
+        ranker: Ranker | None,
+        embedder: Embedder | None,
+        *,
+        index: SearchIndex = "exact",
+        decay: Decay | None,
+        fusion: Fusion,
+        reembed: bool,
+        embed_timeout: float,
+        reranker: Reranker | Scorer | None,
+        hooks: Iterable[StoreHook],
+        limits: Limits,
+        language: str | Sequence[str] | None,
+    ) -> Self:
+        """What ``open`` is told.
+
+        Raises:
+            ConfigError: an unknown ranker, index or language, an embedder that is none or is lacking, seconds
+                that are no number of them, or limits that are none.
+        """
+        if ranker is None:
+            ranker = "lexical" if embedder is None else "fused"
+        options = _native.SearchOptions(ranker=ranker, index=index, decay=decay, fusion=fusion)
+        check_has_embedder(ranker, embedder)
+        if embedder is not None:
+            check_embedder(embedder)
+        check_seconds("embed_timeout", embed_timeout)
+        if not isinstance(limits, Limits):
+            raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
+        if reranker is not None:
+            from siltstone.memory.reranking import as_reranker  # few stores have one
+
+            reranker = as_reranker(reranker)
+        if language is not None:
+            from siltstone.memory.languages import language_name  # few stores say
+
+            language = language_name(language)
+        return cls(options, limits, embedder, embed_timeout, reembed, tuple(hooks), reranker, language)
+
+    def vectors(self, native: _native.Store, asked: _native.Store | None = None) -> Vectors | None:
+        """What makes the vectors of a store, which remembers its embedder; None without one.
+
+        Args:
+            native: The store.
+            asked: What is called for it by other threads, where that is something else.
+        """
+        if self.embedder is None:
+            return None
+        key = native.use_embedder(self.embedder.id, self.embedder.dimension, self.reembed)
+        return Vectors(asked or native, self.embedder, key, self.embed_timeout, self.hooks)
+
+
+def check_seconds(name: str, seconds: float) -> None:
+    """Refuses what is no finite number of seconds above 0."""
+    if not 0 < seconds < math.inf:
+        raise ConfigError(
+            f"{name} must be a finite number of seconds above 0, got {seconds!r}", field=name, value=seconds
+        )
+
+
+def check_has_embedder(ranker: str, embedder: object) -> None:
+    """Refuses a ranker over vectors where nothing makes any."""
+    if ranker in DENSE and embedder is None:
+        raise ConfigError(
+            f"ranker {ranker!r} needs an embedder: open the store with embedder=...",
+            field="ranker",
+            value=ranker,
+        )

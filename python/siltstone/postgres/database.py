@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import threading
 import time
@@ -15,19 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from siltstone.errors import (
     ConfigError,
-    InvalidEntryError,
     ReadOnlyStoreError,
     StoreBusyError,
     StoreClosedError,
     StoreCorruptError,
     StoreError,
     StoreForkedError,
-    StoreIoError,
     StoreOpenError,
     StoreUnavailableError,
 )
 from siltstone.extras import requires
 from siltstone.postgres.administration import address
+from siltstone.postgres.connection import LostError, autocommit, first_line, is_dead, losing, run, values_of
 from siltstone.postgres.schema import (
     BLOCK,
     HASH_RULES,
@@ -44,7 +42,6 @@ with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
     from psycopg import errors
     from psycopg.conninfo import conninfo_to_dict
-    from psycopg.rows import tuple_row
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 if TYPE_CHECKING:
@@ -63,12 +60,7 @@ Settled = Literal["done", "moved", "again"]
 DEADLINE: Final = 30.0  #: seconds that a write may take, with all that is done to find out what became of it
 POOL: Final = 8  #: connections of a pool of our own, at most
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
 _UNREPLICATED: Final = "01000"  # a warning during a write: the wait for a standby was cancelled
-
-
-class LostError(Exception):
-    """A connection was lost: whether the statement was done is not known."""
 
 
 class Database:
@@ -79,7 +71,16 @@ class Database:
     """
 
     def __init__(
-        self, pool: Pool, schema: str, hash_rule: str, *, owned: bool, read_only: bool, deadline: float
+        self,
+        pool: Pool,
+        schema: str,
+        hash_rule: str,
+        *,
+        owned: bool,
+        read_only: bool,
+        deadline: float,
+        prepare: bool = False,
+        language: str | None = None,
     ) -> None:
         self.pool = pool
         self.schema = schema
@@ -87,7 +88,9 @@ class Database:
         self.name = quoted(schema)
         self.statements = Statements(self.name)
         self.read_only = read_only
+        self.language = language  #: that was settled, as the core names it
         self.deadline = deadline
+        self._prepare = prepare
         self._owned = owned
         self._process = os.getpid()
         self._closed = False
@@ -107,6 +110,7 @@ class Database:
         read_only: bool,
         deadline: float,
         hash_rule: str | None,
+        prepare: bool = False,
     ) -> Database:
         """Looks at the database once, and opens a pool where *conninfo* is none.
 
@@ -116,17 +120,24 @@ class Database:
         """
         quoted(schema)
         if isinstance(conninfo, ConnectionPool):
-            with _opening(schema), conninfo.connection() as connection, _autocommit(connection):
-                writable, rule = _look(connection, schema, create and not read_only, hash_rule)
+            with _opening(schema), conninfo.connection() as connection, autocommit(connection):
+                writable, rule, language = _look(connection, schema, create and not read_only, hash_rule)
             return cls(
-                conninfo, schema, rule, owned=False, read_only=read_only or not writable, deadline=deadline
+                conninfo,
+                schema,
+                rule,
+                owned=False,
+                read_only=read_only or not writable,
+                deadline=deadline,
+                prepare=prepare,
+                language=language,
             )
         with _opening(schema):
             address(
                 conninfo
             )  # refuses what is none: libpq would quote a piece of it, which may be a password
             given = conninfo_to_dict(conninfo)
-            options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+            options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 1 if prepare else None}
             own = {"connect_timeout": "10", "application_name": "siltstone"}
             options |= {
                 key: value
@@ -134,7 +145,7 @@ class Database:
                 if key not in given and not os.environ.get(_ENVIRONMENT[key])
             }
             with psycopg.connect(conninfo, **options) as connection:
-                writable, rule = _look(connection, schema, create and not read_only, hash_rule)
+                writable, rule, language = _look(connection, schema, create and not read_only, hash_rule)
             pool: Pool = ConnectionPool(
                 conninfo,
                 min_size=1,
@@ -144,7 +155,16 @@ class Database:
                 open=True,
                 name="siltstone",
             )
-        return cls(pool, schema, rule, owned=True, read_only=read_only or not writable, deadline=deadline)
+        return cls(
+            pool,
+            schema,
+            rule,
+            owned=True,
+            read_only=read_only or not writable,
+            deadline=deadline,
+            prepare=prepare,
+            language=language,
+        )
 
     def close(self) -> None:
         """Lets go of the pool. In a fork nothing is touched: it is the parent's.
@@ -190,7 +210,7 @@ class Database:
         for pause in _pauses():
             try:
                 with self._borrowed() as connection:
-                    return _run(connection, sql, values)
+                    return run(connection, sql, values, prepare=self._prepare)
             except LostError as lost:
                 if time.monotonic() + pause > until:
                     raise StoreUnavailableError(
@@ -214,6 +234,37 @@ class Database:
         version, lacking = self.statements.found(n, found)
         self._check_version(version)
         return lacking
+
+    def follow_language(self) -> str | None:
+        """The language that was settled, by whomever."""
+        rows = self.rows(f"SELECT value FROM {self.name}.meta WHERE key = 'language'")
+        self.language = next((str(value) for (value,) in rows), None)
+        return self.language
+
+    def settle_language(self, asked: str, *, anew: bool) -> str:
+        """Settles the language, unless another one was; the one that holds.
+
+        Raises:
+            ReadOnlyStoreError: another one was settled, and the store is open for reading. Where none was, a
+                store that is open for reading takes it for itself.
+        """
+        known = self.follow_language()
+        if known != asked and (known is None or anew):
+            if self.read_only:
+                if known is not None:
+                    raise self.refusal()
+            else:
+                value = "excluded.value" if anew else "m.value"
+                ((known,),) = self.rows(
+                    f"INSERT INTO {self.name}.meta AS m (key, value) SELECT 'language', %s "
+                    f"WHERE (SELECT version FROM {self.name}.version) = {SCHEMA_VERSION} "
+                    f"ON CONFLICT (key) DO UPDATE SET value = {value} RETURNING value",
+                    [asked],
+                )
+                self.language = known
+                return str(known)
+            self.language = known = asked
+        return known
 
     def _version(self, rows: list[Row]) -> list[Row]:
         if not rows:
@@ -291,7 +342,7 @@ class Database:
         with self._borrowed() as connection:
             connection.add_notice_handler(noticed)
             try:
-                rows = _run(connection, sql, values)
+                rows = run(connection, sql, values, prepare=self._prepare)
             finally:
                 connection.remove_notice_handler(noticed)
         if warned:
@@ -303,7 +354,7 @@ class Database:
     def _settle(self, write: Write, until: float) -> Settled:
         """What became of a write whose answer was lost."""
         most = max(1, round((until - time.monotonic()) * 1_000))
-        with self._borrowed() as connection, _losing(connection), connection.transaction():
+        with self._borrowed() as connection, losing(connection), connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = {most}", prepare=False)
             try:
                 found = connection.execute(self.statements.settle, [write.n + 1, write.k], prepare=False)
@@ -312,7 +363,7 @@ class Database:
             row = found.fetchone()
         if row is None:
             return "again" if write.n == 0 else "moved"
-        n, mark, step = _values(row)
+        n, mark, step = values_of(row)
         if step == write.mark or mark == write.mark:
             return "done"
         if (n, mark) == (write.n, write.was):
@@ -385,30 +436,36 @@ class Database:
     def _borrowed(self) -> Iterator[Connection]:
         """A connection that answers, for a statement, in no transaction before or afterwards."""
         until = time.monotonic() + self.deadline
-        while True:
-            try:
-                connection = self.pool.getconn(timeout=max(0.001, until - time.monotonic()))
-            except (PoolTimeout, TooManyRequests) as error:
-                raise StoreBusyError(
-                    f"no connection of the pool {self.pool.name!r} was free, or could be made, within "
-                    f"{self.deadline} seconds; it has at most {self.pool.max_size}"
-                ) from error
-            except PoolClosed as error:
-                raise StoreClosedError(f"the pool {self.pool.name!r} is closed") from error
-            if not _is_dead(connection):
-                break
-            connection.close()
-            self.pool.putconn(connection)
         thread = threading.get_ident()
-        with self._lock:
-            self._lent[thread] = connection
+        connection = None
         try:
-            with _autocommit(connection):
+            while connection is None:
+                connection = self._lent_by_pool(until)
+                if is_dead(connection):
+                    connection.close()
+                    self.pool.putconn(connection)
+                    connection = None
+            with self._lock:
+                self._lent[thread] = connection
+            with autocommit(connection):
                 yield connection
         finally:
             with self._lock:
-                del self._lent[thread]
-            self.pool.putconn(connection)
+                self._lent.pop(thread, None)
+            if connection is not None:  # also where an interrupt came before anything was done with it
+                self.pool.putconn(connection)
+
+    def _lent_by_pool(self, until: float) -> Connection:
+        try:
+            connection: Connection = self.pool.getconn(timeout=max(0.001, until - time.monotonic()))
+            return connection
+        except (PoolTimeout, TooManyRequests) as error:
+            raise StoreBusyError(
+                f"no connection of the pool {self.pool.name!r} was free, or could be made, within "
+                f"{self.deadline} seconds; it has at most {self.pool.max_size}"
+            ) from error
+        except PoolClosed as error:
+            raise StoreClosedError(f"the pool {self.pool.name!r} is closed") from error
 
 
 _ENVIRONMENT = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
@@ -420,70 +477,6 @@ def _pauses() -> Iterator[float]:
         yield _PAUSES[-1]
 
 
-def _values(row: Any) -> tuple[Any, ...]:
-    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
-
-
-def _run(connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[Row]:
-    # Of this class whatever the pool's connections have: it binds values, and never writes them into the SQL.
-    with _losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        cursor.execute(sql, values or None, prepare=False, binary=True)
-        return cursor.fetchall()
-
-
-@contextmanager
-def _losing(connection: Connection) -> Iterator[None]:
-    """Tells a connection that was lost from a statement that was refused."""
-    try:
-        yield
-    except errors.DataError as error:
-        raise InvalidEntryError(f"PostgreSQL cannot hold a value: {error}") from error
-    except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
-        raise ReadOnlyStoreError(f"PostgreSQL takes no write: {_first_line(error)}") from error
-    except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn) as error:
-        raise StoreOpenError(f"the tables are not there, or others: {_first_line(error)}") from error
-    except psycopg.Error as error:
-        if connection.closed or connection.broken or (error.sqlstate or "").startswith(("57P", "08")):
-            raise LostError(_first_line(error)) from error
-        if error.sqlstate in _DISK or isinstance(error, (errors.QueryCanceled, errors.OperationalError)):
-            raise StoreIoError(f"PostgreSQL could not do it: {_first_line(error)}") from error
-        if isinstance(error, errors.UniqueViolation):
-            raise
-        raise StoreError(f"PostgreSQL refused it: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    """What went wrong, without the values that PostgreSQL tells of."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _is_dead(connection: Connection) -> bool:
-    """Whether the server has hung up. It takes no round trip: nothing is to be read of one that is idle."""
-    with suppress(psycopg.Error, OSError, ValueError):
-        if connection.closed:
-            return True
-        readable, _, _ = select.select([connection.pgconn.socket], [], [], 0)
-        if not readable:
-            return False
-        connection.pgconn.consume_input()
-        return bool(connection.pgconn.status != psycopg.pq.ConnStatus.OK)
-    return True
-
-
-@contextmanager
-def _autocommit(connection: Connection) -> Iterator[None]:
-    """Each statement is a transaction of its own, also on a connection of the caller's own pool."""
-    if connection.autocommit:
-        yield
-        return
-    connection.autocommit = True
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.autocommit = False
-
-
 @contextmanager
 def _opening(schema: str) -> Iterator[None]:
     """What goes wrong when a store is opened, without what the connection string says."""
@@ -493,7 +486,7 @@ def _opening(schema: str) -> Iterator[None]:
         raise
     except psycopg.Error as error:
         raise StoreOpenError(
-            f"cannot open the store in schema {schema!r}: {_first_line(error)}", path=schema
+            f"cannot open the store in schema {schema!r}: {first_line(error)}", path=schema
         ) from error
     except PoolTimeout as error:
         raise StoreOpenError(
@@ -501,8 +494,10 @@ def _opening(schema: str) -> Iterator[None]:
         ) from error
 
 
-def _look(connection: Connection, schema: str, create: bool, hash_rule: str | None) -> tuple[bool, str]:
-    """Whether the role may write to the tables, which are made where that is asked for; and their rule."""
+def _look(
+    connection: Connection, schema: str, create: bool, hash_rule: str | None
+) -> tuple[bool, str, str | None]:
+    """Whether the role may write to the tables, which are made where asked for; their rule and language."""
     if create:
         setup(connection, schema, hash_rule or HASH_RULES[0])
     version = version_of(connection, schema)
@@ -514,10 +509,11 @@ def _look(connection: Connection, schema: str, create: bool, hash_rule: str | No
         )
     if version > SCHEMA_VERSION:
         raise newer(schema, version)
-    ((standby, read_only, allowed, rule, tokenizer),) = _run(
+    ((standby, read_only, allowed, rule, tokenizer, language),) = run(
         connection,
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
-        f"has_table_privilege(%s, 'INSERT'), {_meta(schema, 'hash_rule')}, {_meta(schema, 'tokenizer')}",
+        f"has_table_privilege(%s, 'INSERT'), {_meta(schema, 'hash_rule')}, {_meta(schema, 'tokenizer')}, "
+        f"{_meta(schema, 'language')}",
         [f"{quoted(schema)}.entry"],
     )
     if rule not in HASH_RULES or tokenizer != TOKENIZER:
@@ -533,7 +529,7 @@ def _look(connection: Connection, schema: str, create: bool, hash_rule: str | No
             field="hash_rule",
             value=hash_rule,
         )
-    return not (standby or read_only or not allowed), rule
+    return not (standby or read_only or not allowed), rule, language
 
 
 def _meta(schema: str, key: str) -> str:

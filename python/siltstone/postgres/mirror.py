@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, TypeVar
 
 from siltstone import _native
@@ -17,16 +19,34 @@ from siltstone.errors import (
     StoreOpenError,
     StoreUnavailableError,
 )
+from siltstone.memory.database_log import DatabaseLog
 from siltstone.postgres.database import Database, UniqueViolation
-from siltstone.postgres.statements import Changed, Changes, Found, Write
+from siltstone.postgres.statements import Changed, Changes, Found, Write, weight
 from siltstone.stores.memory import MemoryStore
 
-__all__ = ["BUSY", "Mirror", "key_of"]
+__all__ = ["BUSY", "Mirror", "key_of", "one_look"]
 
 T = TypeVar("T")
 
 BUSY: Final = 5.0  #: seconds that a write is tried again while others write
 IDS: Final = 64  # ids that a mirror takes at once
+EMPTY: Final = 512 << 10  #: about how many bytes a mirror takes before it has rows
+_REWRITTEN: Final = ("session", "embedder", "stage")  # tables whose rows are written over again and again
+
+_LOOKED: ContextVar[set[Mirror] | None] = ContextVar("looked", default=None)
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Within it the server is asked once for each mirror whether anything is new: reads are of one moment.
+
+    A write names the version that it stands on in any case, and what it is refused for is asked anew.
+    """
+    before = _LOOKED.set(set())
+    try:
+        yield
+    finally:
+        _LOOKED.reset(before)
 
 
 def key_of(name: str, *, spaced: bool) -> int:
@@ -64,7 +84,9 @@ class Mirror:
         self.k = key_of(name, spaced=spaced)
         self.name = name
         self.spaced = spaced
-        self.size = 0  #: about how many bytes it takes
+        self._bytes = 0  # that its rows take, about
+        self._rows = 0  # how many they are
+        self._logs: dict[str, DatabaseLog] = {}
         self._database = database
         self._made = made
         self._lock = threading.RLock()
@@ -87,6 +109,11 @@ class Mirror:
         return self._native
 
     @property
+    def size(self) -> int:
+        """About how many bytes it takes in memory."""
+        return 0 if self._native is None else EMPTY + self._bytes
+
+    @property
     def is_written(self) -> bool:
         """Whether PostgreSQL has anything of it."""
         return self._n > 0
@@ -100,9 +127,12 @@ class Mirror:
         until = time.monotonic() + BUSY
         with self._lock:
             self._shipped = False
-            self._is_new = self._native is None or fresh
+            looked = _LOOKED.get()
+            self._is_new = self._native is None or (fresh and (looked is None or self not in looked))
             if self._is_new:
                 self._catch_up()
+                if looked is not None:
+                    looked.add(self)
             while True:
                 try:
                     return work(self._of())
@@ -143,6 +173,27 @@ class Mirror:
             if store is not None:
                 store.close()
 
+    def log(self, session_id: str, store: MemoryStore) -> DatabaseLog:
+        """The log of a session over *store*, kept as long as the mirror has that one.
+
+        Whoever has a session open asks here for each call, so that no rows are kept for them.
+        """
+        known = self._logs.get(session_id)
+        if known is not None and store is self._store:
+            return known
+        log = store.open_log(session_id)
+        if not isinstance(log, DatabaseLog):
+            raise InternalError("the store of a mirror has another log")
+        with self._lock:
+            if store is self._store:
+                self._logs[session_id] = log
+        return log
+
+    def begin_anew(self) -> None:
+        """Reads everything again at its next use."""
+        with self._lock:
+            self._forget()
+
     def is_idle(self) -> bool:
         """Whether nobody is at work; then it is let go of."""
         if not self._lock.acquire(blocking=False):
@@ -156,17 +207,26 @@ class Mirror:
     def _of(self) -> MemoryStore:
         # The store of a mirror that nothing was written of knows no embedder: to remember one is to write.
         if self._store is None or (self._is_bare and self.is_written):
-            self._is_bare, self._is_making = not self.is_written, True
-            try:
+            self._is_bare = not self.is_written
+            with self._making():
                 self._store = self._made(self)
-            finally:
-                self._is_making = False
+            self._logs = {}
         return self._store
+
+    @contextmanager
+    def _making(self) -> Iterator[None]:
+        """What is written meanwhile is not PostgreSQL's, but for the embedder that is remembered there."""
+        self._is_making = True
+        try:
+            yield
+        finally:
+            self._is_making = False
 
     def _forget(self) -> None:
         # Who reads it goes on with what it is; it ends with the last of them.
-        self._native, self._store = None, None
-        self._n, self._mark, self.size = 0, None, 0
+        self._native, self._store, self._logs = None, None, {}
+        self._n, self._mark = 0, None
+        self._bytes = self._rows = 0
         self._high_water = self._last_id = 0
 
     def _catch_up(self) -> bool:
@@ -194,14 +254,18 @@ class Mirror:
                 f"({self.k}): choose another name",
                 path=self._database.schema,
             )
-        self._native = _native.open_mirror(self._database.hash_rule, self._keep)
+        native = _native.open_mirror(self._database.hash_rule, self._keep)
+        if self._database.language is not None:
+            with self._making():
+                native.settle_language(self._database.language, anew=True)
+        self._native = native
         if found.n:
             self._take(found)
 
     def _take(self, found: Found) -> None:
         _native.mirror_take(self.native, found.tables, found.sequences, found.salt)
         self._n, self._mark = found.n, found.mark
-        self.size += found.size
+        self._count(found.tables, found.size)
         highest = max(
             (row[0] for name, rows, _ in found.tables if name == "entry" for row in rows), default=0
         )
@@ -224,7 +288,9 @@ class Mirror:
         self, tables: list[Changed], high_water: int, sequences: list[tuple[str, int]], salt: str
     ) -> None:
         """What the core calls before it commits."""
-        if self._database.read_only and not (self._is_making and not tables):
+        if self._is_making and not tables:
+            return
+        if self._database.read_only:
             raise self._database.refusal()
         if high_water > self._last_id:
             raise LacksIdsError(high_water - self._high_water)
@@ -244,7 +310,14 @@ class Mirror:
             raise StaleError
         self._shipped = True
         self._n, self._mark, self._high_water = self._n + 1, mark, high_water
-        self.size += sum(_size(rows) for _, rows, _ in tables)
+        taken = (rows for table, rows, _ in tables if table not in _REWRITTEN)
+        self._count(tables, sum(weight(row) for rows in taken for row in rows))
+
+    def _count(self, tables: list[Changed], taken: int) -> None:
+        """Reckons with rows that came, of *taken* bytes, and with those that left, of the mean size."""
+        left = min(self._rows, sum(len(keys) for _, _, keys in tables))
+        self._bytes += taken - (self._bytes * left // self._rows if left else 0)
+        self._rows += sum(len(rows) for table, rows, _ in tables if table not in _REWRITTEN) - left
 
     def _title(self) -> str:
         return f"{'namespace' if self.spaced else 'session'} {self.name!r}"
@@ -252,7 +325,3 @@ class Mirror:
 
 def _itself(store: MemoryStore) -> MemoryStore:
     return store
-
-
-def _size(rows: list[tuple[object, ...]]) -> int:
-    return sum(400 + sum(len(value) for value in row if isinstance(value, (str, bytes))) for row in rows)

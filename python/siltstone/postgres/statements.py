@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, Column
+from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, USER, Column
 
-__all__ = ["Changed", "Changes", "Found", "Statements", "Write"]
+__all__ = ["Changed", "Changes", "Found", "Statements", "Write", "weight"]
 
 KEPT_STEPS: Final = 1_000  #: writes that a mirror may be behind without reading everything anew
 
@@ -67,7 +68,13 @@ class Found(NamedTuple):
 
 _STEP: Final = len(TABLES)
 _ROOT: Final = _STEP + 1
-_ROW_BYTES: Final = 400  # what a row takes beside its texts: in the database in memory, and in its indexes
+_ROW_BYTES: Final = 800  # what a row takes in memory beside its texts: in the database, and in its indexes
+_COPIES: Final = 2  # what a byte of a text takes there
+
+
+def weight(row: Iterable[object]) -> int:
+    """About how many bytes a row takes in memory: measured of entries, see ``benches/postgres/memory.py``."""
+    return _ROW_BYTES + _COPIES * sum(len(value) for value in row if isinstance(value, (str, bytes)))
 
 
 class Statements:
@@ -139,7 +146,7 @@ class Statements:
             place = row[0]
             if place < _STEP:
                 tables[place][1].append(places[place](row))
-                size += _ROW_BYTES + sum(len(value) for value in row[texts:] if value)
+                size += weight(row[texts:])
             elif place == _ROOT:
                 root = row
             elif row[numbers] == n:
@@ -157,7 +164,7 @@ class Statements:
 
     def write(self, write: Write) -> tuple[str, dict[str, Any]]:
         """The statement of a write, and its values. It gives a row, or none where the mirror has moved on."""
-        schema, changes = self.schema, write.changes
+        changes = write.changes
         gone = {table: keys for table, _, keys in changes.tables if keys}
         values: dict[str, Any] = {
             "k": write.k,
@@ -168,60 +175,94 @@ class Statements:
             "sequences": json.dumps(changes.sequences),
             "gone": json.dumps(gone) if gone else "",
         }
-        current = f"(SELECT version FROM {schema}.version) = {SCHEMA_VERSION}"
         if write.n == 0:
             values.update(name=write.name.encode(), spaced=write.spaced)
-            root = (
-                f"INSERT INTO {schema}.root (k, name, spaced, n, mark, salt, sequences) "
-                f"SELECT %(k)s, %(name)b, %(spaced)s, 1, %(mark)s::uuid, %(salt)s, %(sequences)s "
-                f"WHERE {current} ON CONFLICT (k) DO NOTHING RETURNING k, n"
-            )
-        else:
-            root = (
-                f"UPDATE {schema}.root SET n = n + 1, mark = %(mark)s::uuid, salt = %(salt)s, "
-                f"sequences = %(sequences)s WHERE k = %(k)s AND n = %(n)s AND mark = %(was)s::uuid "
-                f"AND {current} RETURNING k, n"
-            )
-        parts = [
-            f"root AS ({root})",
-            f"""step AS (INSERT INTO {schema}.step (k, n, mark, gone)
-                SELECT k, n, %(mark)s::uuid, %(gone)s FROM root)""",
-        ]
-        if write.n >= KEPT_STEPS:
+        ages = write.n >= KEPT_STEPS
+        if ages:
             values["old"] = write.n - KEPT_STEPS
-            parts.append(
-                f"old AS (DELETE FROM {schema}.step s USING root WHERE s.k = root.k AND s.n = %(old)s)"
-            )
+        forms = []
         for table, rows, keys in changes.tables:
+            forms.append(Form(table, min(len(rows), 2), bool(keys)))
             if keys:
                 values[f"{table}_gone"] = keys
-                key = KEYS[table][0]
-                parts.append(
-                    f"{table}_gone AS (DELETE FROM {schema}.{table} t USING root "
-                    f"WHERE t.k = root.k AND t.{key} = ANY(%({table}_gone)b::bigint[]))"
-                )
             if rows:
-                parts.append(self._rows(table, rows, values))
-        return f"WITH {', '.join(parts)} SELECT n FROM root", values
+                _bind(table, rows, values)
+        return _writing(self.schema, write.n == 0, ages, tuple(forms)), values
 
-    def _rows(self, table: str, rows: Sequence[Row], values: dict[str, Any]) -> str:
-        """Rows of a table, over those of the same key."""
-        columns = TABLES[table]
-        names = [column.name for column in columns]
-        arrays = []
-        for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
-            name = f"{table}_{column.name}"
-            is_user = column.holds == "user"
-            values[name] = [cell.encode() if is_user and isinstance(cell, str) else cell for cell in cells]
-            arrays.append(f"%({name})b::{_kind(column)}[]")
-        keys = KEYS[table]
-        others = [f"{name} = excluded.{name}" for name in ("n", *names) if name not in keys]
-        return (
-            f"{table}_rows AS (INSERT INTO {self.schema}.{table} (k, n, {', '.join(names)}) "
-            f"SELECT root.k, root.n, {', '.join(f'u.{name}' for name in names)} "
-            f"FROM root, unnest({', '.join(arrays)}) AS u ({', '.join(names)}) "
-            f"ON CONFLICT (k, {', '.join(keys)}) DO UPDATE SET {', '.join(others)})"
+
+class Form(NamedTuple):
+    """What a write has for a table, as far as its statement depends on it."""
+
+    table: str
+    rows: int  #: none, one, or 2 for any number
+    leave: bool  #: whether rows leave
+
+
+@lru_cache(maxsize=512)
+def _writing(schema: str, begins: bool, ages: bool, forms: tuple[Form, ...]) -> str:
+    """The statement of writes of those forms: a store has few of them, and writes each again and again."""
+    current = f"(SELECT version FROM {schema}.version) = {SCHEMA_VERSION}"
+    if begins:
+        root = (
+            f"INSERT INTO {schema}.root (k, name, spaced, n, mark, salt, sequences) "
+            f"SELECT %(k)s, %(name)b, %(spaced)s, 1, %(mark)s::uuid, %(salt)s, %(sequences)s "
+            f"WHERE {current} ON CONFLICT (k) DO NOTHING RETURNING k, n"
         )
+    else:
+        root = (
+            f"UPDATE {schema}.root SET n = n + 1, mark = %(mark)s::uuid, salt = %(salt)s, "
+            f"sequences = %(sequences)s WHERE k = %(k)s AND n = %(n)s AND mark = %(was)s::uuid "
+            f"AND {current} RETURNING k, n"
+        )
+    parts = [
+        f"root AS ({root})",
+        f"""step AS (INSERT INTO {schema}.step (k, n, mark, gone)
+                SELECT k, n, %(mark)s::uuid, %(gone)s FROM root)""",
+    ]
+    if ages:
+        parts.append(f"old AS (DELETE FROM {schema}.step s USING root WHERE s.k = root.k AND s.n = %(old)s)")
+    for table, rows, leave in forms:
+        if leave:
+            parts.append(
+                f"{table}_gone AS (DELETE FROM {schema}.{table} t USING root "
+                f"WHERE t.k = root.k AND t.{KEYS[table][0]} = ANY(%({table}_gone)b::bigint[]))"
+            )
+        if rows:
+            parts.append(_upsert(schema, table, is_one=rows == 1))
+    return f"WITH {', '.join(parts)} SELECT n FROM root"
+
+
+def _upsert(schema: str, table: str, *, is_one: bool) -> str:
+    """Rows of a table, over those of the same key.
+
+    One row is bound as it is: most writes have one of each table, and the server takes twice as long to plan
+    a statement with arrays.
+    """
+    columns, keys = TABLES[table], KEYS[table]
+    names = [column.name for column in columns]
+    others = ", ".join(f"{name} = excluded.{name}" for name in ("n", *names) if name not in keys)
+    bound = [f"%({table}_{each.name})b::{_kind(each)}" for each in columns]
+    if is_one:
+        source = f"{', '.join(bound)} FROM root"
+    else:
+        arrays = ", ".join(f"{each}[]" for each in bound)
+        source = (
+            f"{', '.join(f'u.{name}' for name in names)} "
+            f"FROM root, unnest({arrays}) AS u ({', '.join(names)})"
+        )
+    return (
+        f"{table}_rows AS (INSERT INTO {schema}.{table} (k, n, {', '.join(names)}) "
+        f"SELECT root.k, root.n, {source} "
+        f"ON CONFLICT (k, {', '.join(keys)}) DO UPDATE SET {others})"
+    )
+
+
+def _bind(table: str, rows: Sequence[Row], values: dict[str, Any]) -> None:
+    """The values of rows, by the names that they have in the statement."""
+    for column, cells in zip(TABLES[table], zip(*rows, strict=True), strict=True):
+        if column.holds == USER:
+            cells = tuple(cell.encode() if isinstance(cell, str) else cell for cell in cells)
+        values[f"{table}_{column.name}"] = cells[0] if len(cells) == 1 else list(cells)
 
 
 def _kind(column: Column) -> str:

@@ -16,7 +16,7 @@ from siltstone.compaction.registry import nearest
 from siltstone.errors import ConfigError
 from siltstone.memory.base import Store
 from siltstone.memory.log import SessionLog
-from siltstone.memory.opening import open_store
+from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import RawMessage
 from siltstone.presets.reading import Table, read_text
 from siltstone.values import dataclass, field, fields
@@ -79,6 +79,13 @@ class Preset:
         """When and what it gives up."""
         policy: Compactor = self.options["policy"]
         return policy
+
+    @property
+    def needs_directory(self) -> str:
+        """What it keeps in a directory beside its store, in words; empty where the store has everything."""
+        if self.open_store is open_documented_store:
+            return "its graphs"
+        return "its archive" if self.archive is not None else "its vault" if self.live is not None else ""
 
     @property
     def label(self) -> str:

@@ -109,7 +109,8 @@ class AsyncSession(BaseSession):
         """The block that would be recalled for *query*, or for the last user messages of a list."""
         from siltstone.session.threads import in_thread
 
-        return await in_thread(partial(self._calls.recall, query))  # it changes nothing
+        with self._one_look():
+            return await in_thread(partial(self._calls.recall, query))  # it changes nothing
 
     async def plan(self) -> Plan:
         """The plan of :meth:`prepare` for now. No model and no hook is called, nothing is changed."""

@@ -22,7 +22,13 @@ from siltstone.session.archiving import archive_of, begin
 from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.learning import check_due
 from siltstone.session.noting import check_warn_at
-from siltstone.session.presetting import check_free, kept_preset, preset_options, settle
+from siltstone.session.presetting import (
+    check_free,
+    check_without_directory,
+    kept_preset,
+    preset_options,
+    settle,
+)
 from siltstone.session.retention import Retention
 from siltstone.tools.budget import check_budget
 from siltstone.values import dataclass
@@ -126,13 +132,11 @@ def open_session(
     options = _windowed(options)
     shared = options.get("memory", True)
     place = path if isinstance(shared, bool) else getattr(shared, "path", None)
-    asked = {"preset": options.get("preset"), "language": options.get("language")}
-    for name, value in asked.items():
-        if value is not None and is_database(place):
-            raise ConfigError(
-                f"{name} is not for a database: it is of a store in a directory", field=name, value=value
-            )
+    if is_database(place):
+        place = None  # there is no directory beside it
     preset, options = preset_options(options, place)
+    if preset is not None and is_database(path) and isinstance(shared, bool):
+        check_without_directory(preset)
     memory = options.get("memory", True)
     window, reserved = _window(options), options.get("reserved_tokens", 0)
     check_window(window, reserved)

@@ -17,7 +17,14 @@ from siltstone.session.retention import Retention
 if TYPE_CHECKING:
     from siltstone.presets import Preset
 
-__all__ = ["check_free", "kept_preset", "preset_of_store", "preset_options", "settle"]
+__all__ = [
+    "check_free",
+    "check_without_directory",
+    "kept_preset",
+    "preset_of_store",
+    "preset_options",
+    "settle",
+]
 
 KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
@@ -62,6 +69,20 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
                 value=options[name],
             )
     return chosen, {**options, **own}
+
+
+def check_without_directory(chosen: Preset) -> None:
+    """Refuses a preset for the address of a database, where it needs a directory.
+
+    Raises:
+        ConfigError: says what for.
+    """
+    if chosen.needs_directory:
+        raise ConfigError(
+            f"preset {chosen.name!r} needs a directory for {chosen.needs_directory}, and a database has none",
+            field=KEY,
+            value=chosen.name,
+        )
 
 
 def kept_preset(store: Store, session_id: str) -> Preset | None:

@@ -287,7 +287,8 @@ class Session(BaseSession):
         Raises:
             ConfigError: the session was opened without recall.
         """
-        return self._calls.recall(query)
+        with self._one_look():
+            return self._calls.recall(query)
 
     def plan(self) -> Plan:
         """The plan of :meth:`prepare` for now. No model and no hook is called, nothing is changed.

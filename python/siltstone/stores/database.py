@@ -277,8 +277,8 @@ class DatabaseStore(Store):
         """The facts of every session of the namespace, as :meth:`facts` gives those of one."""
         return self._native.namespace_facts(namespace, state)
 
-    def facts_revision(self) -> str | None:
-        """A text that changes with every change of a fact of the store, whoever made it.
+    def facts_revision(self, session_id: str = "", namespace: str = "") -> str | None:  # noqa: ARG002
+        """A text that changes with every change of a fact of the store, of whichever session, by whomever.
 
         None where that cannot be told, and facts must be read.
         """

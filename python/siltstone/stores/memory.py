@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
-from siltstone.embedding.base import Embedder, check_embedder
-from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
+from siltstone.embedding.base import Embedder
+from siltstone.errors import StoreConflictError, StoreOpenError
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
@@ -37,6 +36,7 @@ from siltstone.memory.entry import (
     SearchScope,
 )
 from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.memory.vectors import Vectors
 from siltstone.stores.database import DatabaseStore
 from siltstone.stores.tagged import Tags
@@ -48,7 +48,6 @@ __all__ = ["MemoryStore"]
 
 _Found = TypeVar("_Found", _native.Found, Recalled)
 _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
-DENSE = ("dense", "fused")  # the rankers that need an embedder
 
 
 class MemoryStore(DatabaseStore):
@@ -153,38 +152,31 @@ class MemoryStore(DatabaseStore):
             ConfigError: an unknown ranker, index, rule or language, a rule or language that is not the
                 store's, an embedder that is none, or one whose vectors are not those of the store.
         """
-        if ranker is None:
-            ranker = "lexical" if embedder is None else "fused"
-        options = _native.SearchOptions(ranker=ranker, index=index, decay=decay, fusion=fusion)
-        _check_embedder(ranker, embedder)
-        if embedder is not None:
-            check_embedder(embedder)
-        if not 0 < embed_timeout < math.inf:
-            raise ConfigError(
-                f"embed_timeout must be a finite number of seconds above 0, got {embed_timeout!r}",
-                field="embed_timeout",
-                value=embed_timeout,
-            )
-        if not isinstance(limits, Limits):
-            raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
-        hooks = tuple(hooks)
-        if reranker is not None:
-            from siltstone.memory.reranking import as_reranker  # few stores have one
-
-            reranker = as_reranker(reranker)
-        if language is not None:
-            from siltstone.memory.languages import language_name  # few stores say
-
-            language = language_name(language)
+        searching = Searching.of(
+            ranker,
+            embedder,
+            index=index,
+            decay=decay,
+            fusion=fusion,
+            reembed=reembed,
+            embed_timeout=embed_timeout,
+            reranker=reranker,
+            hooks=hooks,
+            limits=limits,
+            language=language,
+        )
         native = _native.Store.open(_as_path(path), read_only, hash_rule, mode)
         try:
-            if language is not None:
-                native.settle_language(language, anew=False)
-            vectors = None
-            if embedder is not None:
-                key = native.use_embedder(embedder.id, embedder.dimension, reembed)
-                vectors = Vectors(native, embedder, key, embed_timeout, hooks)
-            return cls(native, options, limits, vectors, hooks, reranker)
+            if searching.language is not None:
+                native.settle_language(searching.language, anew=False)
+            return cls(
+                native,
+                searching.options,
+                limits,
+                searching.vectors(native),
+                searching.hooks,
+                searching.reranker,
+            )
         except BaseException:
             native.close()
             raise
@@ -291,7 +283,7 @@ class MemoryStore(DatabaseStore):
             )
 
         options = options_of(asked)
-        _check_embedder(options.ranker, self._vectors)
+        check_has_embedder(options.ranker, self._vectors)
         self._limits.check_query(query)
         find = self._across if is_across(scope) else self._native.search
         lacking = 0
@@ -445,15 +437,6 @@ class MemoryStore(DatabaseStore):
             notify(self._hooks, SearchDegraded(session_id, options.ranker, "no_query_vector"))
             return None
         return self._vectors.key, numbers
-
-
-def _check_embedder(ranker: Ranker, embedder: object) -> None:
-    if ranker in DENSE and embedder is None:
-        raise ConfigError(
-            f"ranker {ranker!r} needs an embedder: MemoryStore.open(path, embedder=...)",
-            field="ranker",
-            value=ranker,
-        )
 
 
 def _as_path(path: str | os.PathLike[str]) -> str:

@@ -1,0 +1,116 @@
+"""One statement on a connection of PostgreSQL: how it is run, and what its errors mean."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from siltstone.errors import (
+    InvalidEntryError,
+    ReadOnlyStoreError,
+    StoreError,
+    StoreIoError,
+    StoreOpenError,
+)
+from siltstone.extras import requires
+from siltstone.postgres.statements import Row
+
+with requires("postgres", by="siltstone.PostgresStore"):
+    import psycopg
+    from psycopg import errors
+    from psycopg.rows import tuple_row
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Connection: TypeAlias = psycopg.Connection[Any]
+
+__all__ = ["LostError", "autocommit", "first_line", "is_dead", "losing", "run", "values_of"]
+
+_DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
+#: The server took the statement back by itself: on a standby, for what the primary removes meanwhile.
+_TAKEN_BACK: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+
+
+class LostError(Exception):
+    """A connection was lost, or a statement taken back: whether it was done is to be found out."""
+
+
+def values_of(row: Any) -> tuple[Any, ...]:
+    """The values of a row, of whatever kind the rows of a caller's own pool are."""
+    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
+
+
+def run(
+    connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any], *, prepare: bool = False
+) -> list[Row]:
+    """The rows that a statement gives."""
+    # Of this class whatever the pool's connections have: it binds values, and never writes them into the SQL.
+    with losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        cursor.execute(sql, values or None, prepare=prepare, binary=True)
+        return cursor.fetchall()
+
+
+@contextmanager
+def losing(connection: Connection) -> Iterator[None]:
+    """Tells a connection that was lost from a statement that was refused."""
+    try:
+        yield
+    except errors.DataError as error:
+        raise InvalidEntryError(f"PostgreSQL cannot hold a value: {error}") from error
+    except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
+        raise ReadOnlyStoreError(f"PostgreSQL takes no write: {first_line(error)}") from error
+    except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn) as error:
+        raise StoreOpenError(f"the tables are not there, or others: {first_line(error)}") from error
+    except (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement) as error:
+        raise StoreError(
+            "what stands between here and PostgreSQL hands each statement to another connection: open the "
+            f"store without prepare=True ({first_line(error)})"
+        ) from error
+    except psycopg.Error as error:
+        if (
+            connection.closed
+            or connection.broken
+            or isinstance(error, _TAKEN_BACK)
+            or (error.sqlstate or "").startswith(("57P", "08"))
+        ):
+            raise LostError(first_line(error)) from error
+        if error.sqlstate in _DISK or isinstance(error, (errors.QueryCanceled, errors.OperationalError)):
+            raise StoreIoError(f"PostgreSQL could not do it: {first_line(error)}") from error
+        if isinstance(error, errors.UniqueViolation):
+            raise
+        raise StoreError(f"PostgreSQL refused it: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong, without the values that PostgreSQL tells of."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def is_dead(connection: Connection) -> bool:
+    """Whether the server has hung up. It takes no round trip: nothing is to be read of one that is idle."""
+    with suppress(psycopg.Error, OSError, ValueError):
+        if connection.closed:
+            return True
+        readable, _, _ = select.select([connection.pgconn.socket], [], [], 0)
+        if not readable:
+            return False
+        connection.pgconn.consume_input()
+        return bool(connection.pgconn.status != psycopg.pq.ConnStatus.OK)
+    return True
+
+
+@contextmanager
+def autocommit(connection: Connection) -> Iterator[None]:
+    """Each statement is a transaction of its own, also on a connection of the caller's own pool."""
+    if connection.autocommit:
+        yield
+        return
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.autocommit = False
