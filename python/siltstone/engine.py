@@ -22,7 +22,6 @@ from siltstone.compaction.base import (
     Trigger,
     request_rule_of,
 )
-from siltstone.compaction.clamp import LEAST_RESULT
 from siltstone.compaction.dry_run import dry_run
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import check_room
@@ -205,7 +204,7 @@ def check_offload(tokens: int) -> None:
     Raises:
         ConfigError: it is too small.
     """
-    checks.at_least("tokens", tokens, LEAST_RESULT)
+    checks.at_least("tokens", tokens, checks.LEAST_RESULT)
 
 
 def offloading(seq: int, tokens: int, token_rule: TokenRule) -> tuple[Compactor, Trigger]:

@@ -45,9 +45,8 @@ and keeps its cause.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
-
-from siltstone.patterns import pattern
+from itertools import pairwise
+from typing import Any, ClassVar
 
 __all__ = [
     "CompactionNotFoundError",
@@ -88,9 +87,6 @@ __all__ = [
 ]
 
 
-_WORD: Final = pattern(r"(?<=[a-z])(?=[A-Z])")
-
-
 class SiltstoneError(Exception):
     """The root of every error that siltstone raises on purpose.
 
@@ -108,7 +104,7 @@ class SiltstoneError(Exception):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "code" not in cls.__dict__:
-            cls.code = _WORD.sub("_", cls.__name__.removesuffix("Error")).lower()
+            cls.code = _in_words(cls.__name__.removesuffix("Error"))
 
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -120,6 +116,14 @@ class SiltstoneError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message), self.__dict__.copy()
+
+
+def _in_words(name: str) -> str:
+    """``store_io`` for ``StoreIo``."""
+    begins = (each.isupper() and before.islower() for before, each in pairwise(name))
+    return name[:1].lower() + "".join(
+        "_" * new + each.lower() for new, each in zip(begins, name[1:], strict=True)
+    )
 
 
 def _rebuild(kind: type[SiltstoneError], message: str) -> SiltstoneError:

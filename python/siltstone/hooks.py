@@ -7,7 +7,6 @@ from math import inf
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
-from siltstone.background import started
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.values import dataclass
@@ -157,6 +156,8 @@ def _isawaitable(answer: object) -> bool:
 
 
 def _started(call: HookCall) -> Future[Any]:
+    from siltstone.background import started
+
     return started(call.hook, call.told, f"siltstone-{call.name}")
 
 

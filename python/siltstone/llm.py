@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from siltstone import watching
-from siltstone.background import started
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, ModelError
 from siltstone.hooks import HookCall, HookError, ask, ask_async
@@ -192,6 +191,8 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
 
 def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
     """The answer of a sync model within *deadline* seconds. A later one is ignored."""
+    from siltstone.background import started
+
     try:
         return started(model, request, "siltstone-model").result(deadline)
     except TimeoutError as error:
@@ -202,6 +203,8 @@ def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
 
 async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
     """The answer of *model*. A sync one runs in a thread of its own, and never holds the event loop."""
+    from siltstone.background import started
+
     if gives_coroutine(model) or not _has_asyncio():
         answer: object = model(request)
     else:

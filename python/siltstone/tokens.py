@@ -28,12 +28,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from siltstone._native import json_size, text_size
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.messages import Excerpt, History, Message, Part, RawMessage, message_size, read_message
-from siltstone.messages.media import without_inline_data
+from siltstone.messages import message_size
+
+if TYPE_CHECKING:
+    from siltstone.messages import Message, Part, RawMessage
 
 __all__ = [
     "AUDIO_TOKENS",
@@ -98,6 +100,8 @@ class TokenRule(ABC):
 
     def count(self, messages: Iterable[Message]) -> int:
         """The estimate for *messages* together. Those of a history in outline are counted once."""
+        from siltstone.messages import Excerpt, History
+
         if isinstance(messages, (History, Excerpt)):
             return self.tokens(messages.units(self))
         return self.tokens(sum(map(self.units, messages)))
@@ -136,6 +140,8 @@ def estimate_tokens(
         ConfigError: no such rule.
         InvalidMessageError: *x* is none of these, or holds what is not a message.
     """
+    from siltstone.messages import History, Message, read_message
+
     chosen = _rule(rule)
     if isinstance(x, str):
         return chosen.count_text(x)
@@ -303,6 +309,8 @@ def _json_tokens(message: Message) -> int:
             carries_data = True
     if not carries_data:
         return message_size(message.raw)[0] // 4
+    from siltstone.messages.media import without_inline_data  # few messages carry data
+
     rest, _ = without_inline_data(message.raw)
     return json_size(rest)[0] // 4 + flat
 

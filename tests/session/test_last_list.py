@@ -30,6 +30,8 @@ def a_session() -> Session:
 def forget_last_list(session: Session) -> None:
     """The session reads the next list whole."""
     core = session._calls.core
+    if core.state.host is None:
+        return  # it has seen none
     host = core.state.host.recognised()
     core.state = replace(core.state, host=replace(host, last=None))
 

@@ -1,8 +1,5 @@
 """Policies: when to give up a part of a history, and what takes its place."""
 
-from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_alert
-from siltstone.compaction.smart_trim import SmartTrim, Trimmed, smart_trim
-from siltstone.compaction.validate import validate
 from siltstone.late import names_of
 
 TYPE_CHECKING = False
@@ -15,6 +12,7 @@ if TYPE_CHECKING:
         Skip,
         Trigger,
     )
+    from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_alert
     from siltstone.compaction.chain import Chain
     from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
     from siltstone.compaction.checkpoint import Checkpoint
@@ -27,21 +25,24 @@ if TYPE_CHECKING:
     from siltstone.compaction.emergency_fit import fit
     from siltstone.compaction.fallback import smart_fallback_summary
     from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
+    from siltstone.compaction.smart_trim import SmartTrim, Trimmed, smart_trim
     from siltstone.compaction.smart_trim_config import SmartTrimConfig
     from siltstone.compaction.threshold import ThresholdCompactor
     from siltstone.compaction.tiered import TieredCompactor
     from siltstone.compaction.tiered_config import TieredConfig
     from siltstone.compaction.tool_results import ToolResult, loads_what_is_used
+    from siltstone.compaction.validate import validate
     from siltstone.compaction.waterfall import WaterfallCompactor
     from siltstone.compaction.waterfall_config import WaterfallConfig
     from siltstone.compaction.window import Tiers, WindowCompactor, tiers
     from siltstone.compaction.window_config import WindowConfig
     from siltstone.compaction.worker import WorkerCompactor
-else:  # what is imported above is called as its file is
+else:
     __getattr__ = names_of(
         __name__,
         {
             "base": "Compaction CompactionContext CompactionError Compactor Skip Trigger",
+            "breakdown": "ContextBreakdown breakdown context_alert",
             "chain": "Chain",
             "cheap_config": "ClearConfig DuplicatesConfig",
             "checkpoint": "Checkpoint",
@@ -54,11 +55,13 @@ else:  # what is imported above is called as its file is
             "emergency_fit": "fit",
             "fallback": "smart_fallback_summary",
             "prompts": "PROMPT SUMMARY_PREFIX",
+            "smart_trim": "SmartTrim Trimmed smart_trim",
             "smart_trim_config": "SmartTrimConfig",
             "threshold": "ThresholdCompactor",
             "tiered": "TieredCompactor",
             "tiered_config": "TieredConfig",
             "tool_results": "ToolResult loads_what_is_used",
+            "validate": "validate",
             "waterfall": "WaterfallCompactor",
             "waterfall_config": "WaterfallConfig",
             "window": "Tiers WindowCompactor tiers",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.errors import ConfigError, SiltstoneError
-from siltstone.llm import Flow, ToolCall
-from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass, field
+
+if TYPE_CHECKING:
+    from siltstone.llm import Flow, ToolCall
+    from siltstone.messages import Message, RequestRule
 
 __all__ = [
     "SAID",
@@ -335,6 +337,8 @@ RULE_ROLES = frozenset({"system", "developer"})
 
 def summaries(messages: Sequence[Message]) -> list[Message]:
     """The summaries among *messages*, in order."""
+    from siltstone.messages import Excerpt
+
     if isinstance(messages, Excerpt):
         return messages.summaries
     return [message for message in messages if message.provenance == "compaction_summary"]
@@ -342,6 +346,8 @@ def summaries(messages: Sequence[Message]) -> list[Message]:
 
 def rules_in_force(history: Sequence[Message]) -> set[int]:
     """The positions of the messages that carry rules, without versions that a later one has superseded."""
+    from siltstone.messages import KeyedSystemMessage, as_history
+
     read = as_history(history)
     rules = set(read.rules)
     newest: dict[str, int] = {}
@@ -391,6 +397,8 @@ class RequestReader(Protocol):
 
 def request_rule_of(policy: Compactor) -> RequestRule:
     """The rule of *policy* for requests among texts beside tool results; the default, if it has none."""
+    from siltstone.messages import is_request
+
     return policy.request_rule if isinstance(policy, RequestReader) else is_request
 
 

@@ -9,6 +9,7 @@ from siltstone.errors import ConfigError
 from siltstone.tokens import TokenRule, rule
 
 __all__ = [
+    "LEAST_RESULT",
     "at_least",
     "boolean",
     "estimator",
@@ -22,6 +23,8 @@ __all__ = [
     "share",
     "text",
 ]
+
+LEAST_RESULT = 64  #: tokens that a result which is cut keeps at least: below, it says nothing but that
 
 
 def is_int(value: object) -> bool:

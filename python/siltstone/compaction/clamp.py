@@ -16,7 +16,6 @@ from siltstone.tokens import TokenRule
 
 __all__ = [
     "CLAMPED",
-    "LEAST_RESULT",
     "clamp",
     "clamp_result",
     "clamped_alone",
@@ -26,7 +25,6 @@ __all__ = [
 
 CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
 
-LEAST_RESULT = 64  # tokens: below this a result says nothing but that it was cut
 SHORTEST_TEXT = 40  # code points of a text that are kept whatever room there is
 
 _CUT = pattern(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)

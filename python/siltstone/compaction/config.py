@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.checks import at_least as _at_least
 from siltstone.compaction.checks import is_int as _is_int
 from siltstone.compaction.checks import is_number as _is_number
 from siltstone.compaction.checks import one_of as _one_of
 from siltstone.compaction.checks import positive as _positive
 from siltstone.compaction.checks import refuse as _refuse
-from siltstone.compaction.clamp import LEAST_RESULT
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
-from siltstone.messages import RawMessage, RequestRule, is_request
+from siltstone.messages import RawMessage, is_request
 from siltstone.tokens import TokenRule, rule
 from siltstone.values import dataclass
+
+if TYPE_CHECKING:
+    from siltstone.messages import RequestRule
 
 __all__ = ["CompactionConfig", "Curator"]
 

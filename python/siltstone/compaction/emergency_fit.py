@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from siltstone.compaction.base import RULE_ROLES, SAID, Compaction, Substitute, Trigger, rules_in_force
-from siltstone.compaction.clamp import LEAST_RESULT, clamp, clamped_alone
+from siltstone.compaction.checks import LEAST_RESULT
+from siltstone.compaction.clamp import clamp, clamped_alone
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, rewrite, summary_message

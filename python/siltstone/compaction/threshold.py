@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import sub
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import (
     Compaction,
@@ -19,22 +19,19 @@ from siltstone.compaction.base import (
     check_shrunk,
     summaries,
 )
-from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
-from siltstone.compaction.calls import Calls, SummarizerOverflow
-from siltstone.compaction.clamp import clamp, clamped_alone
-from siltstone.compaction.clip import clip
 from siltstone.compaction.config import CompactionConfig, Curator
-from siltstone.compaction.mechanical import mechanical_summary
 from siltstone.compaction.prompts import PROMPT, framed
-from siltstone.compaction.rewrite import covered, joined, rewrite
-from siltstone.compaction.select import Selection, parted, select
-from siltstone.compaction.summarise import Brief, summarise
 from siltstone.errors import ConfigError, ModelError
-from siltstone.llm import CompletionRequest, Flow
-from siltstone.messages import Message, RequestRule, as_history, opens_turn, summary_level
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
 from siltstone.values import replace
+
+if TYPE_CHECKING:
+    from siltstone.compaction.calls import Calls, SummarizerOverflow
+    from siltstone.compaction.select import Selection
+    from siltstone.compaction.summarise import Brief
+    from siltstone.llm import CompletionRequest, Flow
+    from siltstone.messages import Message, RequestRule
 
 __all__ = ["ThresholdCompactor"]
 
@@ -91,6 +88,8 @@ class ThresholdCompactor:
         the window is guarded by the session's emergency net. With ``on_model_failure="fallback_summary"``
         compactions go on meanwhile, and no model of the caller's is asked between two attempts.
         """
+        from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
+
         if context.boundary == 0:
             return None
         trigger = self._fired(context)
@@ -115,6 +114,12 @@ class ThresholdCompactor:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
                 ``summarizer_overflow`` or ``no_reduction``.
         """
+        from siltstone.compaction.calls import Calls, SummarizerOverflow
+        from siltstone.compaction.clamp import clamped_alone
+        from siltstone.compaction.clip import clip
+        from siltstone.compaction.rewrite import rewrite
+        from siltstone.compaction.summarise import summarise
+
         substitutes = {} if trigger.fold else self._clamped(history, trigger)
         if substitutes and self._is_enough(substitutes, trigger):
             return clamped_alone(history, substitutes)
@@ -172,6 +177,9 @@ class ThresholdCompactor:
         Raises:
             CompactionError: no model gave one.
         """
+        from siltstone.compaction.calls import Calls, SummarizerOverflow
+        from siltstone.compaction.summarise import summarise
+
         brief = self._brief(messages, Trigger("manual", context_window=context_window))
         calls = Calls(self.config.attempts, self.config.call_timeout, last_resort=False)
         try:
@@ -181,6 +189,8 @@ class ThresholdCompactor:
         return framed(brief.summary_prefix, summary), tuple(calls.usage)
 
     def _brief(self, history: Sequence[Message], trigger: Trigger) -> Brief:
+        from siltstone.compaction.summarise import Brief
+
         return Brief(
             prompt=self.prompt,
             focus=trigger.focus,
@@ -194,6 +204,10 @@ class ThresholdCompactor:
         )
 
     def _mechanical(self, selection: Selection, brief: Brief) -> str:
+        from siltstone.compaction.clip import clip
+        from siltstone.compaction.mechanical import mechanical_summary
+        from siltstone.compaction.rewrite import covered
+
         def fits(text: str) -> bool:
             return self.token_rule.count_text(text) <= brief.cap
 
@@ -204,11 +218,15 @@ class ThresholdCompactor:
 
     def _summaries(self, history: Sequence[Message]) -> Selection:
         """The earlier summaries leave, all else stays."""
+        from siltstone.compaction.select import parted
+
         kept = {at for at, message in enumerate(history) if message.provenance != "compaction_summary"}
         return parted(history, kept)
 
     def _told(self, selection: Selection, trigger: Trigger) -> tuple[Sequence[Message], bool]:
         """What the summariser is told, and whether summaries gave way to the messages they stand for."""
+        from siltstone.compaction.rewrite import joined
+
         earlier = summaries(selection.discarded)
         if (
             trigger.originals is None
@@ -226,6 +244,8 @@ class ThresholdCompactor:
         Once they were, they are read again when there are twice as many: so all that a session ever reads
         again is no more than twice what was said in it, however long it goes on.
         """
+        from siltstone.messages import summary_level
+
         most = self.config.max_summary_level
         if most is None or all(summary_level(message) < most for message in earlier):
             return False
@@ -299,6 +319,9 @@ class ThresholdCompactor:
 
     def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
         """What stands in the place of results that are too large, by position."""
+        from siltstone.compaction.clamp import clamp
+        from siltstone.messages import as_history
+
         most = self.config.result_tokens(self._threshold(trigger))
         if most is None:
             return {}
@@ -326,6 +349,8 @@ class ThresholdCompactor:
     def _select(
         self, history: Sequence[Message], trigger: Trigger, substitutes: Mapping[int, Substitute]
     ) -> Selection:
+        from siltstone.compaction.select import select
+
         threshold = self._threshold(trigger)
         room = max(1, threshold - trigger.reserved_tokens)
         limits = []
@@ -360,6 +385,8 @@ class ThresholdCompactor:
 
     def _requests_left(self, selection: Selection) -> int:
         """How many user messages leave although they are kept: their budget is used up."""
+        from siltstone.messages import opens_turn
+
         if not self.config.keep_user_messages:
             return 0
         return sum(opens_turn(message, self.config.request_rule) for message in selection.discarded)
@@ -373,6 +400,7 @@ def _boundaries_since_last(context: CompactionContext) -> int | None:
 
 def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
     """The curator's summary. It is asked for like a model's, so that a plan can leave it unwritten."""
+    from siltstone.llm import CompletionRequest
 
     def write(_: CompletionRequest) -> str:
         try:

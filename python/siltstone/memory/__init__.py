@@ -1,38 +1,48 @@
 """What a store is: texts that can be found again, and the log they came from."""
 
 from siltstone.late import names_of
-from siltstone.memory.base import Store
-from siltstone.memory.entry import (
-    RECALL_MIN_SCORE,
-    Decay,
-    Entry,
-    ExpireReport,
-    Finding,
-    ForgetReport,
-    Fusion,
-    Page,
-    Ranker,
-    Receipt,
-    ReconcileReport,
-    SearchFilters,
-    SearchHit,
-    SearchIndex,
-    SearchOrder,
-    SearchScope,
-    SessionInfo,
-    SessionPage,
-    SourceRange,
-    Stage,
-    StoredEntry,
-    StoreStats,
-)
-from siltstone.memory.limits import Limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from siltstone.memory.base import Store
+    from siltstone.memory.entry import (
+        RECALL_MIN_SCORE,
+        Decay,
+        Entry,
+        ExpireReport,
+        Finding,
+        ForgetReport,
+        Fusion,
+        Page,
+        Ranker,
+        Receipt,
+        ReconcileReport,
+        SearchFilters,
+        SearchHit,
+        SearchIndex,
+        SearchOrder,
+        SearchScope,
+        SessionInfo,
+        SessionPage,
+        SourceRange,
+        Stage,
+        StoredEntry,
+        StoreStats,
+    )
+    from siltstone.memory.limits import Limits
     from siltstone.memory.passage import Passage
 else:
-    __getattr__ = names_of(__name__, {"passage": "Passage"})
+    __getattr__ = names_of(
+        __name__,
+        {
+            "base": "Store",
+            "entry": "RECALL_MIN_SCORE Decay Entry ExpireReport Finding ForgetReport Fusion Page "
+            "Ranker Receipt ReconcileReport SearchFilters SearchHit SearchIndex SearchOrder "
+            "SearchScope SessionInfo SessionPage SourceRange Stage StoredEntry StoreStats",
+            "limits": "Limits",
+            "passage": "Passage",
+        },
+    )
 
 __all__ = [
     "RECALL_MIN_SCORE",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
@@ -30,7 +30,9 @@ from siltstone.memory.log import (
     NewRef,
     ViewItem,
 )
-from siltstone.messages import Dialect
+
+if TYPE_CHECKING:
+    from siltstone.messages import Dialect
 
 __all__ = [
     "MAX_INTEGER",
@@ -359,7 +361,7 @@ def derived_from_row(row: _native.Derived) -> Derived:
         row.level,
         row.degraded,
         row.redacted,
-        cast(Dialect, row.dialect),
+        cast("Dialect", row.dialect),
         row.created_at,
     )
 

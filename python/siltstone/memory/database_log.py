@@ -29,7 +29,7 @@ from siltstone.memory.log import (
     SessionVersion,
     UndoReceipt,
 )
-from siltstone.messages import decode, is_request, read_message
+from siltstone.messages import decode
 
 __all__ = ["DatabaseLog", "request_among"]
 
@@ -43,12 +43,19 @@ class DatabaseLog:
     """A :class:`~siltstone.memory.log.SessionLog` over an open store."""
 
     def __init__(
-        self, native: _native.Store, session_id: str, limits: Limits, on_entries: Callable[[], None]
+        self,
+        native: _native.Store,
+        session_id: str,
+        limits: Limits,
+        on_entries: Callable[[], None],
+        *,
+        reads_at_once: bool = False,
     ) -> None:
         self._native = native
         self._session_id = session_id
         self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
+        self.reads_at_once = reads_at_once  # a read waits for no writer
         self._titled = self._is_searched = False
 
     def state(self) -> LogState:
@@ -253,6 +260,8 @@ def _receipt(row: tuple[int, list[int], list[int | None], _Version | None]) -> C
 
 def request_among(messages: Iterable[NewMessage | LogRow]) -> str:
     """The text of the first request among *messages*; empty where there is none."""
+    from siltstone.messages import is_request, read_message
+
     for message in messages:
         if message.role == "user" and message.provenance == "original":
             try:

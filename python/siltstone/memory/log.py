@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
-from siltstone.messages import Dialect, Provenance, Role
 from siltstone.values import dataclass
+
+if TYPE_CHECKING:
+    from siltstone.messages import Dialect, Provenance, Role
 
 __all__ = [
     "CommitReceipt",

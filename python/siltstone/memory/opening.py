@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from siltstone import _native
-from siltstone.embedding.base import Embedder, check_embedder
 from siltstone.errors import ConfigError
-from siltstone.events import StoreHook
 from siltstone.late import STORES
-from siltstone.memory.base import Store
-from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
 from siltstone.memory.limits import Limits
-from siltstone.memory.vectors import Vectors
 
 if TYPE_CHECKING:
+    from siltstone.embedding.base import Embedder
+    from siltstone.events import StoreHook
+    from siltstone.memory.base import Store
+    from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
     from siltstone.memory.reranking import Reranker, Scorer
+    from siltstone.memory.vectors import Vectors
 
 __all__ = [
     "Searching",
@@ -92,6 +92,8 @@ class Searching(NamedTuple):
         options = _native.SearchOptions(ranker=ranker, index=index, decay=decay, fusion=fusion)
         check_has_embedder(ranker, embedder)
         if embedder is not None:
+            from siltstone.embedding.base import check_embedder  # few stores have one
+
             check_embedder(embedder)
         check_seconds("embed_timeout", embed_timeout)
         if not isinstance(limits, Limits):
@@ -115,6 +117,8 @@ class Searching(NamedTuple):
         """
         if self.embedder is None:
             return None
+        from siltstone.memory.vectors import Vectors
+
         key = native.use_embedder(self.embedder.id, self.embedder.dimension, self.reembed)
         return Vectors(asked or native, self.embedder, key, self.embed_timeout, self.hooks)
 

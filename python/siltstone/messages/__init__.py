@@ -1,58 +1,94 @@
 """Messages of any dialect, annotated and never translated."""
 
 from siltstone.late import names_of
-from siltstone.messages.canonical import DIGEST, begins_alike, canonical_bytes, canonical_digest, text_digests
-from siltstone.messages.check import broken_tool_groups
-from siltstone.messages.condensed import condensed
-from siltstone.messages.escapes import holds
-from siltstone.messages.excerpt import Excerpt
-from siltstone.messages.groups import Group, groups
-from siltstone.messages.history import read_history
-from siltstone.messages.indexable import indexable_text, indexable_texts
-from siltstone.messages.json_text import decode, encode, well_formed, without_own_key
-from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
-from siltstone.messages.message import (
-    Dialect,
-    InjectedMessage,
-    KeyedSystemMessage,
-    LiveObject,
-    Message,
-    Part,
-    PartKind,
-    Provenance,
-    RawMessage,
-    RecalledMessage,
-    RepairedMessage,
-    Role,
-    SubstituteMessage,
-    SummaryMessage,
-)
-from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
-from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
-from siltstone.messages.read import detect, read_message, read_summary, validate
-from siltstone.messages.results import read_substitute, with_result_texts, with_results, words_alone
-from siltstone.messages.summaries import summary_level
-from siltstone.messages.summary_mark import SummaryMark, marked, ranges_in_words, read_mark, unmarked
-from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
-from siltstone.messages.turns import (
-    REMINDER_TAGS,
-    RequestRule,
-    Turn,
-    has_words_beside_results,
-    in_flight,
-    is_request,
-    opens_turn,
-    turns,
-)
-from siltstone.messages.validators import Finding, validate_history
-from siltstone.messages.wording import in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from siltstone.messages.canonical import (
+        DIGEST,
+        begins_alike,
+        canonical_bytes,
+        canonical_digest,
+        text_digests,
+    )
+    from siltstone.messages.check import broken_tool_groups
+    from siltstone.messages.condensed import condensed
     from siltstone.messages.conversion import Converted, Loss, convert
+    from siltstone.messages.escapes import holds
+    from siltstone.messages.excerpt import Excerpt
+    from siltstone.messages.groups import Group, groups
+    from siltstone.messages.history import read_history
+    from siltstone.messages.indexable import indexable_text, indexable_texts
+    from siltstone.messages.json_text import decode, encode, well_formed, without_own_key
+    from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
+    from siltstone.messages.message import (
+        Dialect,
+        InjectedMessage,
+        KeyedSystemMessage,
+        LiveObject,
+        Message,
+        Part,
+        PartKind,
+        Provenance,
+        RawMessage,
+        RecalledMessage,
+        RepairedMessage,
+        Role,
+        SubstituteMessage,
+        SummaryMessage,
+    )
+    from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
+    from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
+    from siltstone.messages.read import detect, read_message, read_summary, validate
     from siltstone.messages.repairs import Repaired, repair
+    from siltstone.messages.results import read_substitute, with_result_texts, with_results, words_alone
+    from siltstone.messages.summaries import summary_level
+    from siltstone.messages.summary_mark import SummaryMark, marked, ranges_in_words, read_mark, unmarked
+    from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
+    from siltstone.messages.turns import (
+        REMINDER_TAGS,
+        RequestRule,
+        Turn,
+        has_words_beside_results,
+        in_flight,
+        is_request,
+        opens_turn,
+        turns,
+    )
+    from siltstone.messages.validators import Finding, validate_history
+    from siltstone.messages.wording import in_words
 else:
-    __getattr__ = names_of(__name__, {"conversion": "Converted Loss convert", "repairs": "Repaired repair"})
+    __getattr__ = names_of(
+        __name__,
+        {
+            "canonical": "DIGEST begins_alike canonical_bytes canonical_digest text_digests",
+            "check": "broken_tool_groups",
+            "condensed": "condensed",
+            "conversion": "Converted Loss convert",
+            "escapes": "holds",
+            "excerpt": "Excerpt",
+            "groups": "Group groups",
+            "history": "read_history",
+            "indexable": "indexable_text indexable_texts",
+            "json_text": "decode encode well_formed without_own_key",
+            "limits": "MAX_MESSAGE_BYTES message_size",
+            "message": "Dialect InjectedMessage KeyedSystemMessage LiveObject Message Part "
+            "PartKind Provenance RawMessage RecalledMessage RepairedMessage Role SubstituteMessage "
+            "SummaryMessage",
+            "outline": "History as_history render_messages rendered_tokens",
+            "own_tools": "OWN_TOOLS OwnTools names_own_tool",
+            "read": "detect read_message read_summary validate",
+            "repairs": "Repaired repair",
+            "results": "read_substitute with_result_texts with_results words_alone",
+            "summaries": "summary_level",
+            "summary_mark": "SummaryMark marked ranges_in_words read_mark unmarked",
+            "tombstone": "FORGOTTEN Identifier identifiers renamed tombstone",
+            "turns": "REMINDER_TAGS RequestRule Turn has_words_beside_results in_flight is_request "
+            "opens_turn turns",
+            "validators": "Finding validate_history",
+            "wording": "in_words",
+        },
+    )
 
 __all__ = [
     "DIGEST",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from siltstone.messages.groups import unanswered
 from siltstone.messages.message import Dialect, Message
 from siltstone.values import dataclass
 
@@ -101,6 +100,8 @@ def in_flight(history: Sequence[Message], rule: RequestRule = is_request) -> boo
     while history[end - 1].provenance in _INJECTED:
         end -= 1
     spoken = history if end == len(history) else history[:end]
+    from siltstone.messages.groups import unanswered
+
     return spoken[-1].role != "assistant" or unanswered(_last_answer(spoken))
 
 

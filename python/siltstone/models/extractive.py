@@ -7,14 +7,16 @@ language model's summary of the same length says more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from siltstone import tokens
-from siltstone.llm import Completion, CompletionRequest
-from siltstone.models.material import read_material
-from siltstone.models.salience import Scored, score
 from siltstone.models.selection import Measure, Picks
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
+
+if TYPE_CHECKING:
+    from siltstone.llm import Completion, CompletionRequest
+    from siltstone.models.salience import Scored
 
 __all__ = ["ExtractiveModel"]
 
@@ -51,6 +53,10 @@ class ExtractiveModel:
 
     def __call__(self, request: CompletionRequest) -> Completion:
         """The selection, within ``request.max_tokens``."""
+        from siltstone.llm import Completion
+        from siltstone.models.material import read_material
+        from siltstone.models.salience import score
+
         material, instruction = request.messages[:-1], request.messages[-1:]
         if request.material is not None:
             material, instruction = [{"role": "user", "content": request.material}], []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from siltstone._native import text_size
-from siltstone.models.material import INDENT, Unit
-from siltstone.models.salience import Scored
+
+if TYPE_CHECKING:
+    from siltstone.models.material import Unit
+    from siltstone.models.salience import Scored
 
 __all__ = ["Measure", "Picks"]
 
@@ -62,6 +64,8 @@ class Picks:
     @property
     def text(self) -> str:
         """The chosen lines in order, each with its speaker; those of one item stand together."""
+        from siltstone.models.material import INDENT
+
         lines, item = [], -1
         for _, (unit, text) in sorted(self._chosen.items()):
             lines.append(f"{INDENT}{text}" if unit.item == item else f"{unit.speaker}: {text}")

@@ -94,7 +94,9 @@ class AsyncSession(BaseSession):
         """The messages to send to the model now. Call it before every model call."""
         try:
             with self._one_look():
-                answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
+                answer = self._known(policy, recall)
+                if answer is None:
+                    answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
             self._background.start()
         self._learning.start()
@@ -326,6 +328,11 @@ class AsyncSession(BaseSession):
 
             self._made_queue = Queue()
         return self._made_queue
+
+    def _known(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
+        """The last answer of ``prepare``, where it still holds and that is known without waiting."""
+        queue = self._made_queue
+        return self._calls.known_at_once(policy, recall) if queue is not None and queue.is_idle else None
 
     async def _step(self, step: Callable[[], T]) -> T:
         self._core.origin.check()  # before any lock

@@ -33,14 +33,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_open.clear)  # a thread that a fork does not have may hold its lock
 
 
-def archive_of(given: object) -> ContextArchive | None:
+def archive_of(given: object) -> ContextArchive:
     """The archive that a session is opened with; of one folder there is one in a process.
 
     Raises:
         ConfigError: it is neither an archive nor a path.
     """
-    if given is None:
-        return None
     from siltstone.archive import ContextArchive  # most sessions have none
 
     if isinstance(given, ContextArchive):

@@ -10,13 +10,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from siltstone.events import CompactionFailed, Event
 from siltstone.hooks import HookCall
-from siltstone.llm import CompletionRequest, Landing, Steps
-from siltstone.messages import RawMessage
-from siltstone.outcome import Failed, Outcome
+
+if TYPE_CHECKING:
+    from siltstone.events import CompactionFailed, Event
+    from siltstone.llm import CompletionRequest, Landing, Steps
+    from siltstone.messages import RawMessage
+    from siltstone.outcome import Outcome
 
 __all__ = ["Background", "Job"]
 
@@ -44,6 +46,8 @@ class Job:
 
     def hear(self, event: Event) -> None:
         """A hook: keeps the end of an attempt that has none to return."""
+        from siltstone.events import CompactionFailed
+
         if isinstance(event, CompactionFailed):
             self._told = event
 
@@ -94,6 +98,8 @@ class Job:
 
     def outcome(self, view: list[RawMessage], tokens: int) -> Outcome | None:
         """Its outcome; None if it never began. An attempt that was broken off leaves *view*."""
+        from siltstone.outcome import Failed
+
         if self._outcome is not None or self._told is None:
             return self._outcome
         told = self._told
@@ -115,6 +121,8 @@ class Job:
 
     def _go(self, step: Callable[[], CompletionRequest | HookCall | Landing]) -> None:
         """The next step. What it raises is kept: it belongs to nobody's call but the boundary's."""
+        from siltstone.llm import Landing
+
         try:
             asked = step()
             if isinstance(asked, Landing):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from contextvars import copy_context
 from functools import partial
+from typing import TYPE_CHECKING
 
-from siltstone import llm
 from siltstone.errors import ModelError
 from siltstone.hooks import HookError
-from siltstone.llm import Models
 from siltstone.logs import log as _log
 from siltstone.session.background import Background, Job
+
+if TYPE_CHECKING:
+    from siltstone.llm import Models
 
 __all__ = ["BackgroundThread", "drive"]
 
@@ -44,6 +46,8 @@ class BackgroundThread:
 
 def drive(job: Job, model: Models | None) -> None:
     """Asks *model* for all that *job* wants, until it is done."""
+    from siltstone import llm
+
     try:
         while (asked := job.asked()) is not None:
             try:

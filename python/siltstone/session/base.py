@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from siltstone.knowledge import Rule
 from siltstone.memory.base import Store
 from siltstone.session.calls import SessionCalls
 from siltstone.session.opening import Opened
-from siltstone.tools import Tool, context_compact
 from siltstone.usage import UsageRecord
+
+if TYPE_CHECKING:
+    from siltstone.knowledge import Rule
+    from siltstone.tools import Tool
 
 __all__ = ["BaseSession"]
 
@@ -116,6 +118,8 @@ class BaseSession:
 
         A wish within three boundaries of the last attempt is not granted, and the model is told.
         """
+        from siltstone.tools import context_compact
+
         return context_compact(self._calls.wish)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from siltstone.compaction.base import (
     Checkpoint,
@@ -16,65 +16,31 @@ from siltstone.compaction.base import (
     Trigger,
     shapes_request,
 )
-from siltstone.engine import can_extract, check_offload
 from siltstone.errors import ConfigError, SessionBusyError
-from siltstone.knowledge import Correction, Fact, Rule
-from siltstone.llm import Flow, Steps
-from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.entry import ForgetReport, SearchFilters, SearchHit, SearchOrder, SearchScope
-from siltstone.messages import RawMessage
-from siltstone.outcome import Outcome, Plan, Skipped
-from siltstone.overflow import is_context_overflow, provider_limit
-from siltstone.session.boundary import (
-    Prepared,
-    again,
-    can_hold,
-    compaction,
-    forecast,
-    in_flight,
-    landed,
-)
-from siltstone.session.chronicling import checkpoints, chronicle_tool, keeps_checkpoints
-from siltstone.session.compactions import CompactionRecord, record
-from siltstone.session.forgetting import Criteria, forgetting
 from siltstone.session.in_context import InContext
-from siltstone.session.learning import (
-    find,
-    forget_known,
-    history,
-    record_denial,
-    retract,
-    rules,
-    save,
-    saved_hits,
-)
-from siltstone.session.notes import noted
-from siltstone.session.offloading import offload
 from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.range_set import count
-from siltstone.session.recalling import Recalling
-from siltstone.session.recovery import sent_tokens
 from siltstone.session.repeats import Call
 from siltstone.session.requests import Request
-from siltstone.session.rewriting import undo
-from siltstone.session.shaping import boundary_of, recovered
 from siltstone.session.state import SessionState
-from siltstone.tools import (
-    SavedMemory,
-    Tool,
-    answer_budget,
-    context_compact,
-    memory_forget,
-    memory_get,
-    memory_save,
-    memory_search,
-    skill,
-)
 from siltstone.values import replace
+
+if TYPE_CHECKING:
+    from siltstone.knowledge import Correction, Fact, Rule
+    from siltstone.llm import Flow, Steps
+    from siltstone.messages import RawMessage
+    from siltstone.outcome import Outcome, Plan
+    from siltstone.session.boundary import Prepared
+    from siltstone.session.compactions import CompactionRecord
+    from siltstone.session.forgetting import Criteria
+    from siltstone.session.recalling import Recalling
+    from siltstone.tools import SavedMemory, Tool
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
 OFFLOAD_TOKENS = 1_000  #: of a result that is offloaded, so many stay in view where nobody says otherwise
+AT_ONCE = 20_000  # messages whose list is copied on an event loop, in a fifth of a millisecond
 WISH_SPACING = 3  # boundaries between the last attempt and one that the model asks for
 
 
@@ -104,13 +70,18 @@ class SessionCalls:
         if shapes_request(opened.policy):
             opened.core.requests.last = Request()
         self._in_context = InContext(opened.core)
-        self.recalling = (
-            None if opened.recall is None else Recalling(opened.core, opened.recall, self._in_context)
-        )
+        self.recalling = self._recalling(opened)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and how many there were since
+
+    def _recalling(self, opened: Opened) -> Recalling | None:
+        if opened.recall is None:
+            return None
+        from siltstone.session.recalling import Recalling
+
+        return Recalling(opened.core, opened.recall, self._in_context)
 
     def known(self, policy: Compactor | OwnPolicy | None, recall: bool = True) -> Prepared | None:
         """The last answer of ``prepare``, where nothing has happened since."""
@@ -120,6 +91,17 @@ class SessionCalls:
         self.core.check_open()
         return self._answer(*last, recall) if _is_as_before(self.core.follow(), last[0]) else None
 
+    def known_at_once(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
+        """:meth:`known`, for an event loop: None as well where it might take a while to know."""
+        last, core = self._last, self.core
+        if not isinstance(policy, OwnPolicy) or last is None or core.background.is_due:
+            return None
+        core.check_open()
+        state = core.state
+        if (self.recalling and recall) or len(state.view) > AT_ONCE or not core.is_current(state):
+            return None
+        return self._answer(*last, recall) if _is_as_before(state, last[0]) else None
+
     def boundary(
         self,
         policy: Compactor | OwnPolicy | None,
@@ -127,6 +109,8 @@ class SessionCalls:
         recall: bool = True,
     ) -> Steps[Prepared]:
         """``prepare``."""
+        from siltstone.session.shaping import boundary_of
+
         _check_bytes(request_bytes)
         if (answer := self.known(policy, recall)) is not None:  # somebody else's, for which this call waited
             return answer
@@ -144,6 +128,9 @@ class SessionCalls:
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """*prepared* in lists of its own, with what is recalled."""
+        from siltstone.session.boundary import again
+        from siltstone.session.notes import noted
+
         answer = again(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
@@ -163,10 +150,15 @@ class SessionCalls:
 
     def plan(self) -> Plan:
         """``plan``."""
+        from siltstone.session.boundary import forecast
+
         return forecast(self.core, self.policy, self._asked)
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns from *error* how large a request may be."""
+        from siltstone.session.boundary import again, can_hold
+        from siltstone.session.shaping import recovered
+
         limit = self._limit_of(error)
         if limit is not None and can_hold(self.core, self.policy, limit):
             self.core.learn_window(limit)
@@ -186,6 +178,9 @@ class SessionCalls:
         tokens. Where it names no limit, what is known is that this request was too large; without a window
         that is the policy's matter alone.
         """
+        from siltstone.overflow import is_context_overflow, provider_limit
+        from siltstone.session.recovery import sent_tokens
+
         if self.policy is None:
             return None
         core, named = self.core, provider_limit(error)
@@ -199,6 +194,8 @@ class SessionCalls:
 
     def forgetting(self, criteria: Criteria) -> Flow[ForgetReport]:
         """``forget``."""
+        from siltstone.session.forgetting import forgetting
+
         report = yield from forgetting(self.core, self.policy, renew=self.has_model, **criteria)
         self._recall_anew()
         return report
@@ -222,6 +219,9 @@ class SessionCalls:
 
     def compaction(self, focus: str | None) -> Steps[Outcome]:
         """``compact``."""
+        from siltstone.outcome import Skipped
+        from siltstone.session.boundary import compaction, landed
+
         self.core.check_open()
         if self.policy is None:
             view = self.core.follow().view
@@ -246,6 +246,9 @@ class SessionCalls:
 
     def resummarizing(self, focus: str | None) -> Steps[Outcome]:
         """``resummarize``."""
+        from siltstone.outcome import Skipped
+        from siltstone.session.boundary import compaction
+
         self.core.check_open()
         if isinstance(self.policy, Resummarizer):
             at = max(self.core.follow().clock.boundary - 1, 0)
@@ -259,10 +262,14 @@ class SessionCalls:
 
     def checkpoints(self) -> list[Checkpoint]:
         """``checkpoints``."""
+        from siltstone.session.chronicling import checkpoints
+
         return checkpoints(self.core, self.policy)
 
     def chronicle(self) -> Tool:
         """The tool ``chronicle``; its answers have a share of the window."""
+        from siltstone.session.chronicling import chronicle_tool
+
         return chronicle_tool(self.core, self.policy, self._budget())
 
     def memory_status(self) -> MemoryReport:
@@ -293,16 +300,23 @@ class SessionCalls:
 
     def offload(self, call: Call, raw: RawMessage, tokens: int, usage: Any) -> Steps[range]:
         """``offload``."""
+        from siltstone.engine import check_offload
+        from siltstone.session.offloading import offload
+
         check_offload(tokens)
         rule = self.core.view.rule if self.policy is None else self.policy.token_rule
         return (yield from offload(self.core, call, raw, tokens, rule, usage))
 
     def in_flight(self) -> Outcome:
         """The outcome of a ``compact`` while another call that may compact is under way."""
+        from siltstone.session.boundary import in_flight
+
         return in_flight(self.core, self.policy)
 
     def memory_search(self) -> Tool:
         """The tool ``memory_search``; its answers have a share of the window."""
+        from siltstone.tools import memory_search
+
         self.check_memory()
         return memory_search(
             self._search_all,
@@ -314,27 +328,37 @@ class SessionCalls:
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""
+        from siltstone.tools import memory_get
+
         self.core.check_open()
         return memory_get(self.core.text_of, budget=self._budget(), count=self.core.view.rule.count_text)
 
     def facts(self, query: str | None, limit: int, **filters: Any) -> list[Fact]:
         """``facts``."""
+        from siltstone.session.learning import find
+
         self.check_facts()
         return find(self.core, query, limit, **filters)
 
     def fact_history(self, fact_id: str) -> list[Fact]:
         """``fact_history``."""
+        from siltstone.session.learning import history
+
         self.check_facts()
         return history(self.core, fact_id)
 
     def save(self, text: str, memory_type: str, **known: Any) -> Fact:
         """``save``."""
+        from siltstone.session.learning import save
+
         self.check_facts()
         self._recall_anew()
         return save(self.core, text, memory_type, **known)
 
     def retract(self, fact_id: str) -> bool:
         """``retract``."""
+        from siltstone.session.learning import retract
+
         self.check_facts()
         self._recall_anew()
         return retract(self.core, fact_id)
@@ -343,16 +367,22 @@ class SessionCalls:
         self, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
     ) -> Correction:
         """``record_denial``."""
+        from siltstone.session.learning import record_denial
+
         self.check_facts()
         return record_denial(self.core, call, tool, arguments, reason, goal)
 
     def rules(self) -> tuple[Rule, ...]:
         """``rules``."""
+        from siltstone.session.learning import rules
+
         self.check_facts()
         return rules(self.core)[0]
 
     def extraction_model(self, model: Any) -> Any:
         """The model that is asked for facts; None where there is none, or only the extractive one."""
+        from siltstone.engine import can_extract
+
         chosen = self.core.knowing.config.extraction_model or model
         return chosen if can_extract(chosen) else None
 
@@ -363,6 +393,9 @@ class SessionCalls:
 
     def memory_save(self) -> Tool:
         """The tool ``memory_save``: what the model saves is a fact of this session, or of its namespace."""
+        from siltstone.session.learning import save
+        from siltstone.tools import memory_save
+
         self.check_memory()
 
         def keep(memory: SavedMemory) -> str:
@@ -379,6 +412,9 @@ class SessionCalls:
 
     def memory_forget(self) -> Tool:
         """The tool ``memory_forget``, where the host allows it."""
+        from siltstone.session.learning import forget_known
+        from siltstone.tools import memory_forget
+
         self.check_memory()
         if not self._allow_forget:
             raise ConfigError(
@@ -390,6 +426,9 @@ class SessionCalls:
 
     def tools(self) -> list[Tool]:
         """All tools that the session offers."""
+        from siltstone.session.chronicling import keeps_checkpoints
+        from siltstone.tools import context_compact
+
         self.core.check_open()
         offered = [self.memory_get(), context_compact(self.wish)]
         if keeps_checkpoints(self.policy):
@@ -404,6 +443,9 @@ class SessionCalls:
 
     def instructions(self) -> str:
         """The text on the tools for a system prompt, and the rules that earlier work has made."""
+        from siltstone.session.learning import rules
+        from siltstone.tools import skill
+
         told = skill(self.tools())
         if not (self.core.indexed and self.core.knowing.keeps_facts):
             return told
@@ -414,6 +456,8 @@ class SessionCalls:
         self, query: str, limit: int, *, order: SearchOrder = "score", **options: Any
     ) -> list[SearchHit]:
         """``search``; hooks are told of damaged entries."""
+        from siltstone.memory.chronology import in_time, is_in_time, looked_at
+
         limit = self._most(limit)
         if not is_in_time(order):
             return self._found(query, limit, options)
@@ -443,6 +487,9 @@ class SessionCalls:
         self, query: str, limit: int, *, order: SearchOrder = "score", **filters: Unpack[SearchFilters]
     ) -> list[SearchHit]:
         """The hits of the model's tool: messages and saved facts, the best first or as they were said."""
+        from siltstone.memory.chronology import in_time, looked_at
+        from siltstone.session.learning import saved_hits
+
         most = self._most(limit)
         wanted = looked_at(most) if order == "time" else most
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
@@ -457,6 +504,9 @@ class SessionCalls:
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""
+        from siltstone.session.compactions import record
+        from siltstone.session.rewriting import undo
+
         row = undo(self.core, call)
         self._recall_anew()
         return None if row is None else record(self.core, row, undone=True)
@@ -494,6 +544,8 @@ class SessionCalls:
 
     def _budget(self) -> int:
         """Tokens that an answer of our tools may have."""
+        from siltstone.tools import answer_budget
+
         given = self._answer_budget
         return answer_budget(self.core.context_window) if given is None else given
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
-from siltstone.messages import Message
 from siltstone.usage import UsageRecord, total
 from siltstone.values import asdict, dataclass, fields, replace
+
+if TYPE_CHECKING:
+    from siltstone.messages import Message
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 

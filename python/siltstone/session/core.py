@@ -24,16 +24,7 @@ from siltstone.errors import (
     StoreConflictError,
     StoreError,
 )
-from siltstone.events import (
-    EntriesQuarantined,
-    Hook,
-    RedactedSpan,
-    SecretsRedacted,
-    WindowLearned,
-    notify,
-)
 from siltstone.hooks import NO_GUARDS, Guards
-from siltstone.knowledge import KnowledgeConfig
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.log import (
@@ -44,19 +35,14 @@ from siltstone.memory.log import (
     SessionLog,
     SessionVersion,
 )
-from siltstone.memory.sayings import Findable, with_findable
-from siltstone.messages import Message, RawMessage, RecalledMessage, decode, read_message, unmarked
-from siltstone.redaction import Redactor
-from siltstone.session import rows
+from siltstone.messages import RecalledMessage, decode, unmarked
 from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
-from siltstone.session.host_list import HostList
 from siltstone.session.knowing import Knowing
 from siltstone.session.lineage import PolicyLine
 from siltstone.session.loading import content_of, line_of, load, shown
 from siltstone.session.origin import Origin
 from siltstone.session.range_set import RangeSet
-from siltstone.session.redacting import Redacting
 from siltstone.session.repeats import TRIES, Call, Calls, Write, retried
 from siltstone.session.requests import Requests
 from siltstone.session.retention import Retention, retain
@@ -70,7 +56,12 @@ from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
+    from siltstone.events import Hook, RedactedSpan
+    from siltstone.knowledge import KnowledgeConfig
+    from siltstone.memory.sayings import Findable
+    from siltstone.messages import Message, RawMessage
     from siltstone.presets import Live
+    from siltstone.redaction import Redactor
 
 __all__ = ["SessionCore", "is_at"]
 
@@ -114,7 +105,11 @@ class SessionCore:
         self.given_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
         self.slot, self.background = Slot(), Background(is_on=background)
         self._now, self.index_tools, self.retention = now, index_tools, retention
-        self.redacting = None if redactor is None else Redacting(redactor)
+        self.redacting: Redacting | None = None
+        if redactor is not None:
+            from siltstone.session.redacting import Redacting
+
+            self.redacting = Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
         self.rows: SessionLog = store.open_log(session_id)
         self.policy_line = PolicyLine(self.rows)
@@ -146,16 +141,18 @@ class SessionCore:
         stored = self._settle(stored)
         self.knowing = Knowing(store, session_id, stored.namespace, knowledge, self.redact_text)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
-        if self.redacting is not None:
-            self.state = replace(self.state, host=HostList(clean=self.redacting.raw))
         if not stored.clock and stored.next_seq:
             self.infer_clock()
         self.retain()
 
     def _settle(self, stored: LogState) -> LogState:
         """Notes in the log what others of the namespace may find of the session, where that has changed."""
+        if not stored.namespace:
+            return stored
+        from siltstone.memory.sayings import with_findable
+
         may: Findable = "nothing" if not self.indexed else "all" if self.index_tools else "words"
-        settings = with_findable(stored.settings, may) if stored.namespace else stored.settings
+        settings = with_findable(stored.settings, may)
         if settings == stored.settings:
             return stored
         with suppress(ReadOnlyStoreError, StoreConflictError):  # who opened it at the same time, has
@@ -221,6 +218,12 @@ class SessionCore:
         """The state, brought up to date with the store: it has all changes of other workers."""
         return self.locked(self.followed)
 
+    def is_current(self, state: SessionState) -> bool:
+        """Whether the store is where *state* is. It waits for nobody: False where it would have to."""
+        if self.pending is not None or not getattr(self.rows, "reads_at_once", False):
+            return False
+        return self.rows.version() == state.version and self.state is state
+
     def reload(self) -> SessionState:
         """Follows the store, and accepts messages that others appended: the next write goes after them."""
         return self.locked(self._reload)
@@ -243,6 +246,8 @@ class SessionCore:
 
     def text_of(self, seq: int) -> str | None:
         """The text of message *seq* of the log; None if it has no text, or was forgotten."""
+        from siltstone.session import rows
+
         self.check_open()
         for row in self.rows.read(seq, seq + 1):
             message = rows.message_of(row)
@@ -326,6 +331,7 @@ class SessionCore:
 
     def learn_window(self, window: int) -> None:
         """Takes the provider's own limit over, and stores it with the session."""
+        from siltstone.events import WindowLearned, notify
 
         def step() -> None:
             self._save_clock(self.followed().clock.learned(window))
@@ -339,6 +345,8 @@ class SessionCore:
         """Tells hooks the places of secrets in the last write."""
         spans, self._spans = self._spans, ()
         if spans:
+            from siltstone.events import SecretsRedacted, notify
+
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
     def tell_damage(self, count: int | None = None) -> None:
@@ -349,6 +357,8 @@ class SessionCore:
         if damaged != self._damaged:
             self._damaged = damaged
             if damaged:
+                from siltstone.events import EntriesQuarantined, notify
+
                 _log.warning("%d entries of session %r are damaged", len(damaged), self.session_id)
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
 
@@ -484,6 +494,8 @@ class SessionCore:
         Raises:
             SecretRefusedError: a rule of the session refuses one of them.
         """
+        from siltstone.session import rows
+
         if self.redacting is not None:
             items, self._spans = self.redacting.said(items)
         return [rows.message_row(item, view.rule.tokens(item.units)) for item in items]
@@ -495,6 +507,8 @@ class SessionCore:
             InvalidMessageError: one of them is no message.
             StoreConflictError: another worker has appended to it.
         """
+        from siltstone.messages import read_message
+
         self._check_own_end(state)
         messages = [read_message(raw, state.end + offset) for offset, raw in enumerate(raws)]
         created_at = self.milliseconds()
@@ -542,6 +556,8 @@ class SessionCore:
 
     def infer_clock(self) -> None:
         """Counts the boundaries of a log that was written without a session, and stores the number."""
+        from siltstone.session import rows
+
         state = self.state
         history = (rows.message_of(row) for row in self.rows.read(0, state.end))
         clock = replace(state.clock, boundary=CompactionClock.inferred(history).boundary)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError
-from siltstone.knowledge import Fact, FactRows, KnowledgeConfig, Marked, StoredFacts
-from siltstone.knowledge.search import Held
 from siltstone.memory.base import Store
 from siltstone.session.range_set import RangeSet, common, minus, union
 from siltstone.session.slot import Slot
 from siltstone.values import dataclass, replace
 
-__all__ = ["Knowing", "OnLine", "Progress"]
+if TYPE_CHECKING:
+    from siltstone.knowledge import Fact, KnowledgeConfig, Marked, StoredFacts
+    from siltstone.knowledge.search import Held
+
+__all__ = ["Knowing", "OnLine", "Progress", "keeps_facts"]
 
 TRIES: Final = 3  #: of a model that gives nothing at all, before its text is passed over
 
@@ -65,6 +68,13 @@ class Progress:
         return replace(self, patterns=minus(self.patterns, spans), model=minus(self.model, spans))
 
 
+def keeps_facts(store: Store) -> bool:
+    """Whether *store* has rows for facts."""
+    from siltstone.knowledge import FactRows
+
+    return isinstance(store, FactRows)
+
+
 class Knowing:
     """The place where a session keeps its facts.
 
@@ -88,37 +98,39 @@ class Knowing:
         config: KnowledgeConfig | None,
         redact: Callable[[str], str] = str,
     ) -> None:
-        self.config: Final = config or KnowledgeConfig()
         self.is_learning: Final = config is not None
-        self._session_id = session_id
+        self._config = config
+        self._store, self._session_id, self._redact = store, session_id, redact
         self.slot: Final = Slot()  # for the one who asks a model
         self.is_due = False  # a model has something to read
-        if self.config.scope == "namespace" and not namespace:
+        is_shared = config is not None and config.scope == "namespace"
+        if is_shared and not namespace:
             raise ConfigError(
                 f"session {session_id!r} has no namespace to share facts in: open it with one, or with "
                 "KnowledgeConfig(scope='session')",
                 field="scope",
                 value="namespace",
             )
+        self._namespace = namespace if is_shared else ""
         self._facts: StoredFacts | None = None
+        self._making: Final = Lock()
         self._on_line: tuple[object, OnLine] | None = None
-        if isinstance(store, FactRows):
-            self._facts = StoredFacts(
-                store,
-                session_id,
-                namespace=namespace if self.config.scope == "namespace" else "",
-                redact=redact,
-                max_facts=self.config.max_facts,
-                max_corrections=self.config.max_corrections,
-                dimensions=self.config.dimensions if self.config.fact_search == "hybrid" else None,
-            )
-        elif config is not None:
+        if config is not None and not self.keeps_facts:
             raise _no_rows(store)
+
+    @property
+    def config(self) -> KnowledgeConfig:
+        """How the session learns, and how many facts it keeps."""
+        if self._config is None:
+            from siltstone.knowledge import KnowledgeConfig
+
+            self._config = KnowledgeConfig()
+        return self._config
 
     @property
     def keeps_facts(self) -> bool:
         """Whether the store keeps facts."""
-        return self._facts is not None
+        return keeps_facts(self._store)
 
     @property
     def facts(self) -> StoredFacts:
@@ -127,9 +139,26 @@ class Knowing:
         Raises:
             ConfigError: the store keeps none.
         """
-        if self._facts is None:
+        with self._making:  # they have a lock, so all threads have to use the same ones
+            if self._facts is None:
+                self._facts = self._made()
+            return self._facts
+
+    def _made(self) -> StoredFacts:
+        from siltstone.knowledge import FactRows, StoredFacts
+
+        store, config = self._store, self.config
+        if not isinstance(store, FactRows):
             raise _no_rows(None)
-        return self._facts
+        return StoredFacts(
+            store,
+            self._session_id,
+            namespace=self._namespace,
+            redact=self._redact,
+            max_facts=config.max_facts,
+            max_corrections=config.max_corrections,
+            dimensions=config.dimensions if config.fact_search == "hybrid" else None,
+        )
 
     def on_line(self, at: object, line: Callable[[], RangeSet]) -> OnLine:
         """The facts of the session on its *line*, which is another one where *at* is."""
@@ -145,6 +174,8 @@ class Knowing:
 
     def marked(self, progress: Progress) -> Marked:
         """The facts, for a write that notes *progress* in the same step."""
+        from siltstone.knowledge import Marked
+
         return Marked(self.facts, progress.kept)
 
 
@@ -183,6 +214,8 @@ class OnLine:
 
     def held(self, moment: int) -> Held:
         """The facts that hold at *moment*, with their index."""
+        from siltstone.knowledge.search import Held
+
         facts, made = self.facts(), self._held
         if made is None or made[0] is not facts or not made[1].is_at(moment):
             made = self._held = facts, Held.at(self, moment)

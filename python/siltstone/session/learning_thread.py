@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from siltstone import llm
-from siltstone.background import TooManyThreads, started
 from siltstone.errors import StoreError
-from siltstone.knowledge import Learned
-from siltstone.llm import Models
 from siltstone.logs import log as _log
 from siltstone.session.calls import SessionCalls
-from siltstone.session.learning import extraction
 from siltstone.session.slot import Claim
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from siltstone.knowledge import Learned
+    from siltstone.llm import Models
 
 __all__ = ["CLOSING_SECONDS", "LearningThread"]
 
@@ -31,6 +29,8 @@ class LearningThread:
 
     def start(self) -> None:
         """Starts to read, where something is due and nobody reads. It waits for nothing."""
+        from siltstone.background import TooManyThreads, started
+
         knowing = self._calls.core.knowing
         if not knowing.is_due or knowing.slot.is_held or not self._is_idle:
             return
@@ -45,6 +45,8 @@ class LearningThread:
 
     def run(self, timeout: float | None) -> Learned:
         """Reads in the caller's own thread, after whoever reads now."""
+        from siltstone.knowledge import Learned
+
         self._calls.check_facts()
         model = self._calls.extraction_model(self._given)
         return Learned() if model is None else self._read(model, timeout) or Learned()
@@ -73,6 +75,9 @@ class LearningThread:
 
     def _read(self, model: Models, timeout: float | None) -> Learned | None:
         """The result; None if another reader takes longer than *timeout* seconds."""
+        from siltstone import llm
+        from siltstone.session.learning import extraction
+
         core = self._calls.core
         flow = extraction(core)
         slot, claim = core.knowing.slot, Claim(flow)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from siltstone.compaction.base import State
 from siltstone.memory.log import CompactionRow, SessionLog, ancestors
-from siltstone.messages import Message
-from siltstone.session import rows
+
+if TYPE_CHECKING:
+    from siltstone.messages import Message
 
 __all__ = ["PAST", "PolicyLine", "written", "written_by_run"]
 
@@ -51,6 +53,8 @@ class PolicyLine:
 
         Those that the view shows, whose ids are *shown*, are left out, and those that were forgotten.
         """
+        from siltstone.session import rows
+
         if head is None:
             return ()
         ids = self._not_shown(policy, head, shown)[:PAST]
@@ -104,5 +108,7 @@ def written_by_run(
 
 def _summaries(log: SessionLog, row: CompactionRow) -> list[Message]:
     """The summaries that *row* brought, in order, but for those that were forgotten."""
+    from siltstone.session import rows
+
     found = log.derived(row.derived_ids)
     return [rows.derived_item(each) for each in found if each.kind == "summary" and not each.redacted]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewRef, SessionLog
-from siltstone.messages import Message
-from siltstone.session import rows
 from siltstone.session.range_set import RangeSet, union
 from siltstone.session.view import DERIVED, Item, View
+
+if TYPE_CHECKING:
+    from siltstone.messages import Message
 
 __all__ = [
     "all_derived",
@@ -29,6 +31,8 @@ _NOT_LIVE = frozenset({*DERIVED, "placeholder"})
 
 def load(log: SessionLog, view: View, head: CompactionRow | None, end: int) -> list[Item]:
     """The view that *head* left, and every message of the log after it up to *end*, measured as by *view*."""
+    if head is None and not end:
+        return []
     if head is None:
         return originals(log, view, [(0, end)])
     return shown(log, view, head.compaction) + originals(log, view, [(head.compaction.next_seq, end)])
@@ -48,6 +52,8 @@ def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
 
 def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
     """The messages of the log in *spans*, as they were said."""
+    from siltstone.session import rows
+
     return [view.measured(rows.message_of(row), row.created_at) for span in spans for row in _read(log, span)]
 
 
@@ -77,6 +83,8 @@ def content_of(row: CompactionRow | None) -> NewCompaction | None:
 
 def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
     """The messages in *spans* without those that were forgotten."""
+    from siltstone.session import rows
+
     found = [rows.message_of(each) for span in spans for each in _read(log, span)]
     return [message for message in found if message.provenance != "placeholder"]
 
@@ -115,6 +123,8 @@ def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[LogRow]:
 
 
 def _derived(view: View, row: Derived) -> Item:
+    from siltstone.session import rows
+
     return view.measured(rows.derived_item(row), row.created_at, row.derived_id)
 
 

@@ -13,6 +13,7 @@ from siltstone.recall import is_recalled, may_be_recalled
 from siltstone.session import branches
 from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
+from siltstone.session.host_list import HostList
 from siltstone.session.last_list import Seen
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, count, minus, union, within
@@ -51,8 +52,8 @@ def _observe(
     state = core.followed()
     if (more := _gone_on(core, state, raws, usage)) is not None:
         return more, []
-    state = _learn(core, replace(state, host=state.host.recognised()), raws)
-    host, events = state.host, list[Any]()
+    state = _learn(core, replace(state, host=_host(core, state).recognised()), raws)
+    host, events = _host(core, state), list[Any]()
     summaries = host.summaries(raws)
     all_seen = host.originals(raws, {*summaries, *_recalled(raws)})
     line = line_of(core.rows, content_of(state.head), state.end)
@@ -84,7 +85,8 @@ def _observe(
     if untold:
         events.append(ForgottenReturned(core.session_id, tuple(each.place for each in untold)))
     after = core.state
-    learned = after.host.learned(core.learned_rows(after.host.length, after.end))
+    learned = _host(core, after)
+    learned = learned.learned(core.learned_rows(learned.length, after.end))
     said_now = [each for each in seen[:start] + learned.logged(seen[start:]) if each.place not in out]
     last = None
     if not returned and all(summaries.values()):
@@ -94,21 +96,30 @@ def _observe(
     return len(new), events
 
 
+def _host(core: SessionCore, state: SessionState) -> HostList:
+    """What *state* knows of the host's list: nothing, before the first."""
+    if state.host is not None:
+        return state.host
+    return HostList(clean=None if core.redacting is None else core.redacting.raw)
+
+
 def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
     """Takes in a list that begins with the last one. Gives the number of new messages, None for another list.
 
     The log has all of the last one, so that only what follows it is read. What follows has to be new: a
     summary, a substitute or something that was forgotten says something of what stands before it.
     """
-    last = state.host.last
-    if last is None or state.host.is_outdated or state.own_end != state.end:
+    host = _host(core, state)
+    last = host.last
+    if last is None or host.is_outdated or state.own_end != state.end:
         return None
     listed = raws if type(raws) is list else list(raws)
     if not last.begins(listed, state.version.head, state.end):
         return None
     start = len(last.raws)
     more = listed[start:]
-    host = _learn(core, state, more).host if more else state.host
+    if more:
+        host = _host(core, _learn(core, state, more))
     if not all(map(host.is_plain, more)):
         return None
     seen = [each._replace(place=start + each.place) for each in host.originals(more, _recalled(more))]
@@ -117,7 +128,7 @@ def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage],
     if seen:
         core.append_now([each.raw for each in seen], usage)
     after = core.state
-    core.state = replace(after, host=after.host.gone_on(last.grown(listed, seen, after.end)))
+    core.state = replace(after, host=_host(core, after).gone_on(last.grown(listed, seen, after.end)))
     return len(seen)
 
 
@@ -136,7 +147,7 @@ def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[RawMessage], set
     One that others are tied to, as a result is to its call, leaves its tombstone in its place.
     """
     new, out = list[RawMessage](), set[int]()
-    forgotten = {each.place for each in core.state.host.returned(seen)}
+    forgotten = {each.place for each in _host(core, core.state).returned(seen)}
     for each in seen:
         if each.place not in forgotten:
             new.append(each.raw)
@@ -150,7 +161,7 @@ def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[RawMessage], set
 
 def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -> SessionState:
     """Takes in what the log has beyond what is known of it, and which of *raws* were handed out."""
-    host = state.host
+    host = _host(core, state)
     if host.is_outdated:
         forgotten, log = core.rows.forgotten(), core.learned_rows(0, state.end)
         gone = core.rows.derived([-place for place, _ in forgotten if place < 0])

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cas
 
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.coroutines import gives_coroutine
-from siltstone.engine import default_model, default_policy
 from siltstone.errors import ConfigError
-from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, Guards
-from siltstone.knowledge import FactRows, KnowledgeConfig
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
-from siltstone.recall import RecallConfig
-from siltstone.redaction import RedactionConfig, Redactor
-from siltstone.session.archiving import archive_of, begin
 from siltstone.session.core import CACHE_TTL, SessionCore
-from siltstone.session.learning import check_due
+from siltstone.session.knowing import keeps_facts
 from siltstone.session.noting import check_warn_at
 from siltstone.session.presetting import (
     check_free,
@@ -30,12 +24,15 @@ from siltstone.session.presetting import (
     settle,
 )
 from siltstone.session.retention import Retention
-from siltstone.tools.budget import check_budget
 from siltstone.values import dataclass
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
+    from siltstone.events import Hook
+    from siltstone.knowledge import KnowledgeConfig
     from siltstone.presets import Preset, System
+    from siltstone.recall import RecallConfig
+    from siltstone.redaction import RedactionConfig, Redactor
 
 __all__ = [
     "Opened",
@@ -140,10 +137,10 @@ def open_session(
     memory = options.get("memory", True)
     window, reserved = _window(options), options.get("reserved_tokens", 0)
     check_window(window, reserved)
-    policy = options["policy"] if "policy" in options else default_policy() if window is not None else None
+    policy = options["policy"] if "policy" in options else _policy(window)
     check_policy(policy)
     check_overhead(policy, reserved, window)
-    model = options["model"] if "model" in options else default_model() if policy is not None else None
+    model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
     timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
     _check_seconds("compaction_timeout", timeout)
@@ -151,10 +148,12 @@ def open_session(
     _check_seconds("cache_ttl", cache_ttl)
     warn_at = options.get("warn_at", ())
     check_warn_at(warn_at)
-    archive = archive_of(options.get("archive"))
+    archive = _archive(options.get("archive"))
     recall = _recall(options.get("recall", False), options.get("memory", True))
     budget = options.get("answer_budget")
     if budget is not None:
+        from siltstone.tools.budget import check_budget
+
         check_budget(budget, "answer_budget")
     time_zone = _time_zone(options.get("time_zone"))
     redactor = _redactor(options, recall)
@@ -182,7 +181,7 @@ def open_session(
             value=language,
         )
     store, owned = _store(path, session_id, memory, preset)
-    if "knowledge" not in options and not isinstance(store, FactRows):
+    if knowledge is not None and "knowledge" not in options and not keeps_facts(store):
         knowledge = None  # it comes with recall, where the store keeps facts
     try:
         if language is not None:
@@ -215,8 +214,7 @@ def open_session(
         )
         if preset is not None:
             settle(core, preset, place)
-        check_due(core)
-        begin(core)
+        _begin(core)
     except BaseException:
         if owned:
             store.close()
@@ -272,6 +270,8 @@ def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> R
     asked = options.get("redaction", recall is not None and recall.redaction)
     if asked is None or asked is False:
         return None
+    from siltstone.redaction import RedactionConfig, Redactor
+
     if isinstance(asked, Redactor):
         return asked
     if asked is True or isinstance(asked, RedactionConfig):
@@ -290,6 +290,8 @@ def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
     """
     if "retention" in options or recall is None:
         return options.get("retention")
+    from siltstone.recall import RecallConfig
+
     usual = RecallConfig()
     if (recall.max_segments, recall.eviction_days) == (usual.max_segments, usual.eviction_days):
         return None
@@ -299,9 +301,13 @@ def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
 def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> KnowledgeConfig | None:
     """The settings by which the session learns facts; None if it learns none by itself."""
     given = options.get("knowledge", recall is not None)
+    if given is False:
+        return None
+    from siltstone.knowledge import KnowledgeConfig
+
     if isinstance(given, KnowledgeConfig):
         config = given
-    elif isinstance(given, bool):
+    elif given is True:
         config = KnowledgeConfig(
             knowledge_extraction=getattr(options.get("recall"), "knowledge_extraction", True)
         )
@@ -311,8 +317,6 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
             field="knowledge",
             value=given,
         )
-    if given is False:
-        return None
     if options.get("memory", True) is False:
         raise ConfigError(
             "knowledge needs memory: open the session with memory=True, or with knowledge=False",
@@ -320,6 +324,44 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
             value=given,
         )
     return config
+
+
+def _policy(window: int | None) -> Compactor | None:
+    """The policy of a session that names none."""
+    if window is None:
+        return None
+    from siltstone.engine import default_policy
+
+    return default_policy()
+
+
+def _model(policy: Compactor | None) -> Any:
+    """The model of a session that names none."""
+    if policy is None:
+        return None
+    from siltstone.engine import default_model
+
+    return default_model()
+
+
+def _archive(given: object) -> ContextArchive | None:
+    if given is None:
+        return None
+    from siltstone.session.archiving import archive_of
+
+    return archive_of(given)
+
+
+def _begin(core: SessionCore) -> None:
+    """Looks for what an earlier process has left to do."""
+    if core.knowing.is_learning:
+        from siltstone.session.learning import check_due
+
+        check_due(core)
+    if core.archive is not None:
+        from siltstone.session.archiving import begin
+
+        begin(core)
 
 
 def check_policy(policy: Any) -> None:
@@ -386,6 +428,8 @@ def _recall(asked: Any, memory: Any) -> RecallConfig | None:
     """The settings of recall that *asked* stands for; None where recall is off."""
     if asked is False or asked is None:
         return None
+    from siltstone.recall import RecallConfig
+
     config = RecallConfig() if asked is True else asked
     if not isinstance(config, RecallConfig):
         raise ConfigError(

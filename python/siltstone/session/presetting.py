@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Trigger
 from siltstone.errors import ConfigError, ReadOnlyStoreError
-from siltstone.llm import run
 from siltstone.memory.base import Store
-from siltstone.session.boundary import compaction
 from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
 
@@ -141,6 +139,9 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
 
     A session that is new begins with what the files hold.
     """
+    from siltstone.llm import run
+    from siltstone.session.boundary import compaction
+
     settings = _read(core.rows.state().settings)
     said = {KEY: chosen.name, DOCUMENTED: chosen.documented, **_made(chosen)}
     try:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
-from siltstone.events import Hook, MemoryExpired, notify
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
-from siltstone.recall.base import MAX_EVICTION_DAYS
 from siltstone.values import dataclass
+
+if TYPE_CHECKING:
+    from siltstone.events import Hook
 
 __all__ = ["Retention", "only_new", "retain"]
 
@@ -65,6 +66,8 @@ class Retention:
         Raises:
             ConfigError: a value out of its bounds.
         """
+        from siltstone.recall.base import MAX_EVICTION_DAYS
+
         for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
             if type(value) is not int or value < least:
                 raise ConfigError(
@@ -135,4 +138,6 @@ def retain(
         _log.exception("what session %r no longer retains could not be taken out", session_id)
         return
     if gone.entries:
+        from siltstone.events import MemoryExpired, notify
+
         notify(hooks, MemoryExpired(session_id, gone.by_age, gone.by_count, gone.by_ttl))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
@@ -20,10 +21,12 @@ from siltstone.messages import (
     read_summary,
 )
 from siltstone.session.range_set import RangeSet
-from siltstone.session.redacting import Redacting
 from siltstone.session.view import Item
 from siltstone.usage import UsageRecord
 from siltstone.values import asdict, replace
+
+if TYPE_CHECKING:
+    from siltstone.session.redacting import Redacting
 
 __all__ = [
     "committed",

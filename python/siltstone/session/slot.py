@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
+from _weakref import ref  # that of weakref, which takes longer to import than a session to open
 from collections.abc import Generator
 from contextlib import suppress
 from contextvars import ContextVar
@@ -30,7 +30,7 @@ class Claim:
     __slots__ = ("__weakref__", "_flow")
 
     def __init__(self, flow: Generator[Any, Any, Any]) -> None:
-        self._flow = weakref.ref(flow)
+        self._flow = ref(flow)
         _ACTIVE.set((*(claim for claim in _ACTIVE.get() if claim.is_alive), self))
 
     @property

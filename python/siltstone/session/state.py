@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from siltstone.memory.log import CompactionRow, LogState, SessionLog, SessionVersion
 from siltstone.session.clock import CompactionClock
-from siltstone.session.host_list import HostList
 from siltstone.session.loading import load, originals, with_live_objects
-from siltstone.session.rows import usage_of
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass, field, replace
+from siltstone.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from siltstone.session.host_list import HostList
 
 __all__ = ["SessionState", "first_state", "followed"]
 
@@ -27,7 +29,7 @@ class SessionState:
         clock: Where it stands between two compactions.
         stored: The clock as the store has it; the count of boundaries may be ahead of it.
         own_end: The end of the log as this worker knows it by its own writes: what follows is by others.
-        host: The host's list, as far as the session knows it.
+        host: The host's list, as far as the session knows it; None before it has seen one.
         estimate_error: See ``Session.estimate_error``.
         deleted: Another worker deleted the session: writes are accepted, and nothing is kept.
     """
@@ -38,7 +40,7 @@ class SessionState:
     clock: CompactionClock
     stored: CompactionClock
     own_end: int
-    host: HostList = field(default_factory=HostList)
+    host: HostList | None = None
     estimate_error: float | None = None
     deleted: bool = False
 
@@ -74,6 +76,8 @@ def first_state(log: SessionLog, stored: LogState, session_id: str, rule: TokenR
     """The state of a session that is opened."""
     clock = CompactionClock.from_json(stored.clock, session_id)
     if clock.usage is None and stored.head is not None:  # of a store whose clocks had no sums
+        from siltstone.session.rows import usage_of
+
         clock = clock.charged(record for row in log.compactions() for record in usage_of(row.compaction))
     view = View(rule)
     view = View(rule, load(log, view, stored.head, stored.next_seq))
@@ -101,7 +105,9 @@ def followed(
         items = load(log, state.view, stored.head, stored.next_seq)
         known = [*state.view.items(), *written]
         view = View(state.view.rule, with_live_objects(known, items))
-        host = state.host if stored.redactions == state.version.redactions else state.host.outdated()
+        host = state.host
+        if host is not None and stored.redactions != state.version.redactions:
+            host = host.outdated()
     return replace(
         state,
         version=stored.version,

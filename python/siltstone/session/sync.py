@@ -6,33 +6,33 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import EllipsisType
-from typing import Any, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Unpack
 
-from siltstone import llm
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
-from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
-from siltstone.llm import Models, Steps
 from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
-from siltstone.messages import RawMessage
-from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
-from siltstone.session import compactions
-from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_thread import BackgroundThread
 from siltstone.session.base import BaseSession
-from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
-from siltstone.session.compactions import CompactionRecord
-from siltstone.session.forgetting import Criteria
 from siltstone.session.learning_thread import LearningThread
-from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
 from siltstone.session.slot import Claim
+
+if TYPE_CHECKING:
+    from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
+    from siltstone.llm import Models, Steps
+    from siltstone.messages import RawMessage
+    from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
+    from siltstone.session.asking import Answer
+    from siltstone.session.boundary import Prepared
+    from siltstone.session.compactions import CompactionRecord
+    from siltstone.session.forgetting import Criteria
+    from siltstone.session.observing import OnConflict
 
 __all__ = ["Session", "StoreOptions"]
 
 T = TypeVar("T")
-StoreOptions: TypeAlias = SessionOptions[Models, BeforeCompact, AfterCompact]
+StoreOptions: TypeAlias = "SessionOptions[Models, BeforeCompact, AfterCompact]"
 """The options of :meth:`Session.open`, beside the store."""
 
 
@@ -226,6 +226,8 @@ class Session(BaseSession):
                 :meth:`reload` goes on from there.
             ConfigError: *on_conflict* is neither.
         """
+        from siltstone.session.observing import observe
+
         return observe(self._core, history, usage, on_conflict)
 
     def prepare(
@@ -425,6 +427,8 @@ class Session(BaseSession):
                 be discarded.
             ContextOverflowError: every request was too large and there is no partial answer.
         """
+        from siltstone.session.asking import Answer, again, ended
+
         prepared = self.prepare()
         messages, retries = prepared.messages, 0
         while True:
@@ -624,6 +628,8 @@ class Session(BaseSession):
         Args:
             undone: Whether to list those that were undone as well. Nothing is ever deleted of them.
         """
+        from siltstone.session import compactions
+
         return compactions.records(self._core, undone=undone)
 
     def view_at(self, n: int) -> list[Any]:
@@ -635,6 +641,8 @@ class Session(BaseSession):
         Raises:
             ConfigError: there are fewer compactions than *n*.
         """
+        from siltstone.session import compactions
+
         return compactions.view_at(self._core, n)
 
     def undo_compaction(self) -> CompactionRecord | None:
@@ -673,6 +681,8 @@ class Session(BaseSession):
         Raises:
             CompactionNotFoundError: this session has no such compaction.
         """
+        from siltstone.session import compactions
+
         return compactions.expand(self._core, summary_id)
 
     def close(self) -> None:
@@ -696,6 +706,8 @@ class Session(BaseSession):
 
     def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
         """Drives *flow*, when no other call of this session is under way that may compact."""
+        from siltstone import llm
+
         self._core.origin.check()  # before any lock
         seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
         slot, claim = self._core.slot, Claim(flow)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from siltstone.compaction.base import RULE_ROLES
 from siltstone.memory.log import NewRef, ViewItem
-from siltstone.messages import Message, RawMessage, opens_turn
+from siltstone.messages import Message
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from siltstone.messages import RawMessage
 
 __all__ = ["DERIVED", "Item", "View", "view_items"]
 
@@ -98,6 +101,8 @@ class View:
 
         Messages are looked at once, when this is first asked.
         """
+        from siltstone.messages import opens_turn
+
         seen, units, place, before = self._asked
         for at in range(seen, self._length):
             item = self._items[at]

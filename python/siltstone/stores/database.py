@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Unpack
 
 from siltstone import _native, watching
 from siltstone.errors import ConfigError, EntryNotFoundError
@@ -35,13 +35,13 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
-from siltstone.memory.sayings import Sayings
-from siltstone.memory.vectors import Vectors
 from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.memory.forgetting import Target
     from siltstone.memory.forgetting_facts import FactRow
+    from siltstone.memory.sayings import Sayings
+    from siltstone.memory.vectors import Vectors
     from siltstone.session import Session, StoreOptions
 
 __all__ = ["DatabaseStore"]
@@ -50,11 +50,22 @@ __all__ = ["DatabaseStore"]
 class DatabaseStore(Store):
     """Entries and logs in one database of the core."""
 
+    _reads_at_once: ClassVar[bool] = False  # a read waits for no writer
+
     def __init__(self, native: _native.Store, limits: Limits, vectors: Vectors | None = None) -> None:
         self._native = native
         self._limits = limits
         self._vectors = vectors
-        self._sayings = Sayings()
+        self._read_sayings: Sayings | None = None
+
+    @property
+    def _sayings(self) -> Sayings:
+        """What reads messages in context as entries, which few stores are asked for."""
+        if self._read_sayings is None:
+            from siltstone.memory.sayings import Sayings
+
+            self._read_sayings = Sayings()
+        return self._read_sayings
 
     @property
     def limits(self) -> Limits:
@@ -351,7 +362,9 @@ class DatabaseStore(Store):
         return Session.open(None, session_id, memory=self, **options)
 
     def open_log(self, session_id: str) -> SessionLog:
-        return DatabaseLog(self._native, session_id, self._limits, self._wake)
+        return DatabaseLog(
+            self._native, session_id, self._limits, self._wake, reads_at_once=self._reads_at_once
+        )
 
     def close(self) -> None:
         if self._vectors is not None:

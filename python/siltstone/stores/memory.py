@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
-from siltstone.embedding.base import Embedder
 from siltstone.errors import StoreConflictError, StoreOpenError
-from siltstone.events import SearchDegraded, StoreHook, notify
-from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     MAX_INTEGER,
     NewEntry,
@@ -37,12 +33,13 @@ from siltstone.memory.entry import (
 )
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.opening import Searching, check_has_embedder
-from siltstone.memory.vectors import Vectors
 from siltstone.stores.database import DatabaseStore
-from siltstone.stores.tagged import Tags
 
 if TYPE_CHECKING:
+    from siltstone.embedding.base import Embedder
+    from siltstone.events import StoreHook
     from siltstone.memory.reranking import Reranker, Scorer
+    from siltstone.memory.vectors import Vectors
 
 __all__ = ["MemoryStore"]
 
@@ -72,6 +69,8 @@ class MemoryStore(DatabaseStore):
         of different rankers do not compare.
     """
 
+    _reads_at_once = True
+
     def __init__(
         self,
         native: _native.Store,
@@ -86,6 +85,8 @@ class MemoryStore(DatabaseStore):
         self._hooks = hooks
         self._reranker = reranker
         if vectors is not None:
+            import weakref
+
             # A store that is let go of, or open at the end of the program, takes its threads along.
             self._stop = weakref.finalize(self, vectors.close)
             if self.lacking_vectors:
@@ -259,6 +260,9 @@ class MemoryStore(DatabaseStore):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
+        from siltstone.memory.chronology import in_time, is_in_time, looked_at
+        from siltstone.stores.tagged import Tags
+
         wanted, tags = filters_in(filters), Tags.of(filters)
         most = max(-1, min(limit, self._limits.hits))
         is_in_order = is_in_time(order)
@@ -423,6 +427,8 @@ class MemoryStore(DatabaseStore):
             found = find(session_id, query, options, None)
         if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
             reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
+            from siltstone.events import SearchDegraded, notify
+
             notify(self._hooks, SearchDegraded(session_id, options.ranker, reason))
         return found
 
@@ -434,6 +440,8 @@ class MemoryStore(DatabaseStore):
             return None
         numbers = self._vectors.query(query)
         if numbers is None:
+            from siltstone.events import SearchDegraded, notify
+
             notify(self._hooks, SearchDegraded(session_id, options.ranker, "no_query_vector"))
             return None
         return self._vectors.key, numbers

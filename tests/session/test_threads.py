@@ -1,0 +1,138 @@
+"""Steps of an ``AsyncSession`` in worker threads, and what is answered without one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, user
+from siltstone import AsyncSession, MemoryStore, Session, ThresholdCompactor
+from siltstone.session import threads
+from siltstone.session.threads import in_thread
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The steps that are given to a worker thread."""
+    steps, submit = list[Any](), threads._pool.submit
+
+    def noted(work: Callable[..., None], *arguments: Any) -> Any:
+        steps.append(arguments[-1])
+        return submit(work, *arguments)
+
+    monkeypatch.setattr(threads._pool, "submit", noted)
+    return steps
+
+
+async def test_a_cancelled_caller_waits_for_the_end_of_its_step() -> None:
+    begun, go_on, done = threading.Event(), threading.Event(), list[str]()
+
+    def step() -> None:
+        begun.set()
+        go_on.wait(20)
+        done.append("to the end")
+
+    task = asyncio.create_task(in_thread(step))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+    assert not task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["to the end"]
+
+
+async def test_a_step_that_fails_after_its_caller_was_cancelled_is_told_to_nobody() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    told = list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    def step() -> None:
+        begun.set()
+        go_on.wait(20)
+        raise ValueError("too late")
+
+    task = asyncio.create_task(in_thread(step))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not told
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), StopIteration(3)])
+async def test_the_error_of_a_step_comes_to_its_caller(error: Exception) -> None:
+    def step() -> None:
+        raise error
+
+    with pytest.raises((ValueError, RuntimeError)) as raised:
+        await in_thread(step)
+    assert error in (raised.value, raised.value.__cause__)
+
+
+async def test_a_step_sees_the_context_of_its_caller() -> None:
+    name = contextvars.ContextVar("name", default="nobody")
+    name.set("somebody")
+    assert await in_thread(name.get) == "somebody"
+
+
+async def test_a_prepare_with_nothing_in_between_needs_no_thread(
+    tmp_path: Path, submitted: list[Any]
+) -> None:
+    async with AsyncSession.open(tmp_path, "s", policy=ThresholdCompactor(), context_window=9_000) as session:
+        await session.append(user("one"), assistant("two"))
+        first = await session.prepare()
+        submitted.clear()
+        second = await session.prepare()
+        assert not submitted
+        assert second == first
+        assert second.messages is not first.messages
+        await session.append(user("three"))
+        assert (await session.prepare()).messages[-1] == user("three")
+
+
+async def test_what_another_worker_does_is_seen_by_the_next_prepare(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        opened = {"memory": store, "policy": ThresholdCompactor(), "context_window": 9_000}
+        async with AsyncSession.open(None, "s", **opened) as session:  # type: ignore[arg-type]
+            await session.append(user("one"), assistant("two"), user("three"))
+            await session.prepare()
+            with Session.open(None, "s", memory=store) as other:
+                other.append(assistant("four"))
+            assert (await session.prepare()).messages[-1] == assistant("four")
+
+
+async def test_a_prepare_goes_after_the_calls_before_it(tmp_path: Path) -> None:
+    async with AsyncSession.open(tmp_path, "s", policy=ThresholdCompactor(), context_window=9_000) as session:
+        await session.append(user("one"))
+        await session.prepare()
+        appended = asyncio.create_task(session.append(assistant("two")))
+        await asyncio.sleep(0)  # it is under way
+        assert (await session.prepare()).messages[-1] == assistant("two")
+        await appended
+
+
+async def test_a_prepare_of_a_store_in_memory_waits_in_a_thread(submitted: list[Any]) -> None:
+    from siltstone import SimpleMemoryStore
+
+    with SimpleMemoryStore() as store:
+        opened = {"memory": store, "policy": ThresholdCompactor(), "context_window": 9_000}
+        async with AsyncSession.open(None, "s", **opened) as session:  # type: ignore[arg-type]
+            await session.append(user("one"))
+            await session.prepare()
+            submitted.clear()
+            await session.prepare()
+            assert submitted
