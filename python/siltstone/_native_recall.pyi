@@ -83,6 +83,8 @@ class Recalled:
     known: Final[int]
     said: Final[int]
     is_any: Final[bool]
+    considered: Final[str]
+    below: Final[int]
     ranker: Final[Ranker]
     hits: Final[bool]
     lacking: Final[int]
@@ -108,8 +110,13 @@ class BlockWriter:
     ) -> BlockWriter: ...
     def write(
         self, query: str, facts: Sequence[str], details: Sequence[_Detail], options: BlockOptions
-    ) -> tuple[str, int, int, int]:
-        """The block of lines and details: the text, what it counts, how many lines and details are in it."""
+    ) -> tuple[str, int, int, int, str]:
+        """The block of lines and details: the text, what it counts, how many lines and details are in it.
+
+        The last one is what became of each detail, the best first, as JSON: its id, its score in millionths,
+        its tokens (null where they were not counted), and 0 where it is placed, 1 where it is cut, 2 where it
+        had no room.
+        """
 
     def recall(
         self,

@@ -79,7 +79,17 @@ class NewCompaction(Protocol):
     @property
     def created_at(self) -> int: ...
     @property
+    def notes(self) -> str: ...
+    @property
     def derived(self) -> Sequence[NewDerived]: ...
+
+class NewRecall(Protocol):
+    @property
+    def seq(self) -> int: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def body(self) -> str: ...
 
 @final
 class LogRow:
@@ -129,6 +139,7 @@ class Compaction:
     messages_before: Final[int]
     messages_after: Final[int]
     created_at: Final[int]
+    notes: Final[str]
 
 @final
 class LogState:

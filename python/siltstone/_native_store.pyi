@@ -13,6 +13,7 @@ from siltstone._native_rows import (
     LogState,
     NewCompaction,
     NewMessage,
+    NewRecall,
     SessionRow,
     Version,
     Write,
@@ -192,9 +193,15 @@ class Store:
         """Whether writes raise ``ReadOnlyStoreError``."""
 
     def append_messages(
-        self, session: str, write: Write, rows: Sequence[NewMessage], clock: str, title: str
+        self,
+        session: str,
+        write: Write,
+        rows: Sequence[NewMessage],
+        clock: str,
+        title: str,
+        recalls: Sequence[NewRecall],
     ) -> Version | None:
-        """Appends *rows* and sets the clock. One transaction, durable when it returns.
+        """Appends *rows*, writes *recalls* and sets the clock. One transaction, durable when it returns.
 
         Args:
             session: The session.
@@ -202,6 +209,7 @@ class Store:
             rows: The messages.
             clock: The caller's own state.
             title: The text of the first request among them, for a session without a title; it is cut.
+            recalls: What was recalled since the last write.
 
         Returns:
             The session's version now; None for a session that was deleted.
@@ -226,6 +234,9 @@ class Store:
     def read_messages(self, session: str, start: int, end: int) -> list[LogRow]:
         """Messages ``start`` to ``end``, half-open, in order."""
 
+    def recalls(self, session: str, limit: int) -> list[tuple[int, int, str]]:
+        """The newest recalls, the newest first: how many messages there were, when, and what, as JSON."""
+
     def commit_compaction(
         self,
         session: str,
@@ -233,7 +244,7 @@ class Store:
         row: NewCompaction,
         entries: Sequence[_NewEntry],
         clock: str,
-        said: tuple[Sequence[NewMessage], str],
+        said: tuple[Sequence[NewMessage], str, Sequence[NewRecall]],
     ) -> tuple[int, list[int], list[int | None], Version | None]:
         """Writes messages, entries, compaction, derived texts, head and clock in one transaction.
 
@@ -244,7 +255,8 @@ class Store:
                 ids of derived texts, and -1, -2 … for the texts that it brings.
             entries: As for :meth:`insert_entries`.
             clock: The caller's own state.
-            said: Messages that go to the end of the log before it, and the title for a session without one.
+            said: Messages that go to the end of the log before it, the title for a session without one, and
+                what was recalled since the last write.
 
         Returns:
             The ids of the compaction, of its texts and of the entries, and the version.

@@ -46,6 +46,7 @@ CASES = [
     Case("context STORE work --window 100000", "session total_tokens categories percent"),
     Case("context STORE work --window 10", "session total_tokens categories percent", 1),
     Case("timeline STORE work", "session turns compactions"),
+    Case("recalls STORE work", "session recalls"),
     Case("expand STORE work 1", "session compaction messages"),
     Case("undo STORE work", "session undone"),
     Case("undo STORE notes", "session undone", 1),

@@ -240,7 +240,8 @@ def test_a_store_of_the_version_before_keeps_its_salt(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", [lasting("silt", None)])
         salt = store.open_log("a").salt()
-    sql(tmp_path, "DROP INDEX entry_expiry", "PRAGMA user_version = 4")
+    later = "DROP TABLE recall", "ALTER TABLE compaction DROP COLUMN notes", "DROP INDEX entry_expiry"
+    sql(tmp_path, *later, "PRAGMA user_version = 4")
     with MemoryStore.open(tmp_path) as store:
         assert store.open_log("a").salt() == salt, "what was forgotten is known by it"
         assert contents(store.search("a", "silt")) == ["silt"]

@@ -19,10 +19,11 @@ CHILD = """
 import os, sys
 from siltstone import Session
 
-session = Session.open(sys.argv[1], "agent", policy=None)
+session = Session.open(sys.argv[1], "agent", policy=None, recall=sys.argv[3] == "recall")
 session.append({"role": "user", "content": "first"})
 os.kill(os.getpid(), 0)  # so that the trace tells what comes after
 for number in range(int(sys.argv[2])):
+    session.prepare()
     session.append({"role": "user", "content": f"message {number}"})
 os.kill(os.getpid(), 0)
 """
@@ -30,10 +31,11 @@ os.kill(os.getpid(), 0)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system calls are those of Linux")
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not there")
-def test_an_append_syncs_once_and_only_what_was_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["plain", "recall"])
+def test_an_append_syncs_once_and_only_what_was_written(form: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     command = ["strace", "-f", "-o", str(trace), "-e", "trace=fsync,fdatasync,sync_file_range,msync,kill"]
-    child = [sys.executable, "-c", CHILD, str(tmp_path / "store"), str(APPENDS)]
+    child = [sys.executable, "-c", CHILD, str(tmp_path / "store"), str(APPENDS), form]
     done = subprocess.run([*command, *child], capture_output=True, text=True, check=False, timeout=60)
     if done.returncode and "ptrace" in done.stderr.lower():
         pytest.skip("processes may not be traced here")

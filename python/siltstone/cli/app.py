@@ -36,6 +36,7 @@ from siltstone.cli.facts import facts
 from siltstone.cli.inspecting import inspect
 from siltstone.cli.plot import check_plot, plot
 from siltstone.cli.postgres import postgres
+from siltstone.cli.recalls import recalls
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
 from siltstone.cli.serving import mcp
@@ -63,6 +64,7 @@ app.command(name="show")(looking.show)
 app.command(name="compactions")(looking.compactions)
 app.command(name="context")(looking.context)
 app.command(name="timeline")(timeline)
+app.command(name="recalls")(recalls)
 app.command(name="expand")(looking.expand)
 app.command(name="undo")(changing.undo)
 app.command(name="forget")(changing.forget)

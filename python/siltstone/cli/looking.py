@@ -365,6 +365,8 @@ def heading(record: CompactionRecord) -> str:
         f"{record.tokens_before:,} to {record.tokens_after:,} tokens",
         f"{record.messages_before:,} to {record.messages_after:,} messages",
     ]
+    if record.seconds is not None:
+        said.append(f"{record.seconds:,.3f} s")
     said += [word for word in ("degraded", "undone", "redacted") if getattr(record, word)]
     return "; ".join(said)
 

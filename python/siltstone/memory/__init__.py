@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from siltstone.memory.limits import Limits
     from siltstone.memory.passage import Passage
+    from siltstone.memory.recalled import RecallCandidate, RecallRecord
 else:
     __getattr__ = names_of(
         __name__,
@@ -41,6 +42,7 @@ else:
             "SearchScope SessionInfo SessionPage SourceRange Stage StoredEntry StoreStats",
             "limits": "Limits",
             "passage": "Passage",
+            "recalled": "RecallCandidate RecallRecord",
         },
     )
 
@@ -56,6 +58,8 @@ __all__ = [
     "Page",
     "Passage",
     "Ranker",
+    "RecallCandidate",
+    "RecallRecord",
     "Receipt",
     "ReconcileReport",
     "SearchFilters",

@@ -101,6 +101,7 @@ class CompactionIn(NamedTuple):
     messages_before: int
     messages_after: int
     created_at: int
+    notes: str
     derived: list[DerivedIn]
 
 
@@ -319,6 +320,7 @@ def compaction_to_row(compaction: NewCompaction) -> CompactionIn:
         compaction.messages_before,
         compaction.messages_after,
         compaction.created_at,
+        compaction.notes,
         [derived_to_row(text) for text in compaction.derived],
     )
 
@@ -340,6 +342,7 @@ def compaction_from_row(row: _native.Compaction) -> CompactionRow:
         messages_before=row.messages_before,
         messages_after=row.messages_after,
         created_at=row.created_at,
+        notes=row.notes,
     )
     return CompactionRow(row.compaction_id, row.parent, compaction, tuple(row.derived_ids))
 

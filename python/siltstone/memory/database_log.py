@@ -26,6 +26,7 @@ from siltstone.memory.log import (
     LogState,
     NewCompaction,
     NewMessage,
+    NewRecall,
     SessionVersion,
     UndoReceipt,
 )
@@ -77,12 +78,20 @@ class DatabaseLog:
         return _version(self._native.version(self._session_id))
 
     def append(
-        self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
+        self,
+        messages: Sequence[NewMessage],
+        *,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
+        recalls: Sequence[NewRecall] = (),
     ) -> SessionVersion | None:
-        """Writes *messages* at the end of the log: durable, and all of them, when it returns."""
-        title, write = self._checked(messages, expected), (expected, write_id)
+        """Writes *messages* at the end of the log, and *recalls*: durable, and all, when it returns."""
+        title, write = self._checked(messages, expected) if messages else "", (expected, write_id)
         with _versions():
-            version = self._native.append_messages(self._session_id, write, list(messages), clock, title)
+            version = self._native.append_messages(
+                self._session_id, write, list(messages), clock, title, list(recalls)
+            )
         self._titled = self._titled or bool(title)
         return _version(version)
 
@@ -99,9 +108,10 @@ class DatabaseLog:
         clock: str,
         write_id: int,
         messages: Sequence[NewMessage] = (),
+        recalls: Sequence[NewRecall] = (),
     ) -> CommitReceipt:
-        """Writes *messages*, indexes *entries* and writes *compaction* in one transaction."""
-        said = list(messages), self._checked(messages, expected) if messages else ""
+        """Writes *messages* and *recalls*, indexes *entries* and writes *compaction* in one transaction."""
+        said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
         row, write = compaction_to_row(compaction), (expected, write_id)
         with _versions():
@@ -176,6 +186,10 @@ class DatabaseLog:
         """The compactions that led to *head*, itself first, up to *until*, which is left out."""
         rows = self._native.chain(self._session_id, head, until, _ALL if limit is None else limit)
         return [compaction_from_row(row) for row in rows]
+
+    def recalls(self, limit: int) -> list[NewRecall]:
+        """The newest recalls, at most *limit* of the 1,000 that a log keeps, the newest first."""
+        return [NewRecall(*row) for row in self._native.recalls(self._session_id, limit)]
 
     def derived(self, ids: Sequence[int]) -> list[Derived]:
         """The derived texts of those ids, in their order."""

@@ -20,6 +20,7 @@ __all__ = [
     "NewCompaction",
     "NewDerived",
     "NewMessage",
+    "NewRecall",
     "NewRef",
     "SessionLog",
     "SessionVersion",
@@ -152,6 +153,7 @@ class NewCompaction:
         messages_before: Messages in the view before.
         messages_after: And after.
         created_at: Milliseconds since 1970, UTC.
+        notes: How it was made, as JSON text, empty where nobody said.
     """
 
     policy: str
@@ -168,6 +170,22 @@ class NewCompaction:
     messages_before: int
     messages_after: int
     created_at: int
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecall:
+    """A recall on its way into the log, or as the log holds it.
+
+    Attributes:
+        seq: The number of messages that the log had. Of two recalls at one place the later one is kept.
+        created_at: Milliseconds since 1970, UTC.
+        body: What was recalled, as JSON text without any text of an entry.
+    """
+
+    seq: int
+    created_at: int
+    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +281,15 @@ class SessionLog(Protocol):
         """The session's version; None for a session that was deleted. It takes microseconds."""
 
     def append(
-        self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
+        self,
+        messages: Sequence[NewMessage],
+        *,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
+        recalls: Sequence[NewRecall] = (),
     ) -> SessionVersion | None:
-        """Writes *messages* to the end of the log: durable, and all of them, when it returns."""
+        """Writes *messages* to the end of the log, and *recalls*: durable, and all, when it returns."""
 
     def read(self, start: int, end: int) -> list[LogRow]:
         """The messages of a half-open range of sequence numbers, in order."""
@@ -279,10 +303,11 @@ class SessionLog(Protocol):
         clock: str,
         write_id: int,
         messages: Sequence[NewMessage] = (),
+        recalls: Sequence[NewRecall] = (),
     ) -> CommitReceipt:
         """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing.
 
-        *messages* go to the end of the log before it, in the same step: the view has them.
+        *messages* go to the end of the log before it, in the same step: the view has them. So do *recalls*.
         """
 
     def rewrite(
@@ -338,6 +363,9 @@ class SessionLog(Protocol):
 
     def compactions(self) -> list[CompactionRow]:
         """Every row ever committed, in order."""
+
+    def recalls(self, limit: int) -> list[NewRecall]:
+        """The newest recalls, at most *limit* of the 1,000 that a log keeps, the newest first."""
 
     def derived(self, ids: Sequence[int]) -> list[Derived]:
         """The derived texts of those ids, in the order of *ids*."""

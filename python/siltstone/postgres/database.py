@@ -31,7 +31,7 @@ from siltstone.postgres.schema import (
     HASH_RULES,
     SCHEMA_VERSION,
     TOKENIZER,
-    newer,
+    another,
     quoted,
     setup,
     version_of,
@@ -116,7 +116,7 @@ class Database:
 
         Raises:
             StoreOpenError: nobody answers, no rights, or no tables.
-            StoreVersionError: a newer siltstone has made the tables.
+            StoreVersionError: another version of siltstone has made the tables.
         """
         quoted(schema)
         if isinstance(conninfo, ConnectionPool):
@@ -275,7 +275,7 @@ class Database:
 
     def _check_version(self, version: int) -> None:
         if version != SCHEMA_VERSION:
-            raise newer(self.schema, version)
+            raise another(self.schema, version)
 
     def ids(self, count: int, above: int) -> range:
         """Ids for entries: at least *count*, all of them above *above*, which nobody else gets."""
@@ -507,8 +507,8 @@ def _look(
             "or `siltstone postgres setup`",
             path=schema,
         )
-    if version > SCHEMA_VERSION:
-        raise newer(schema, version)
+    if version != SCHEMA_VERSION:
+        raise another(schema, version)
     ((standby, read_only, allowed, rule, tokenizer, language),) = run(
         connection,
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "

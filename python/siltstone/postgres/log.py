@@ -16,6 +16,7 @@ from siltstone.memory.log import (
     LogState,
     NewCompaction,
     NewMessage,
+    NewRecall,
     SessionLog,
     SessionVersion,
     UndoReceipt,
@@ -65,10 +66,18 @@ class PostgresLog(SessionLog):
         return one_look()
 
     def append(
-        self, messages: Sequence[NewMessage], *, expected: SessionVersion, clock: str, write_id: int
+        self,
+        messages: Sequence[NewMessage],
+        *,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
+        recalls: Sequence[NewRecall] = (),
     ) -> SessionVersion | None:
         return self._write(
-            lambda log: log.append(messages, expected=expected, clock=clock, write_id=write_id)
+            lambda log: log.append(
+                messages, expected=expected, clock=clock, write_id=write_id, recalls=recalls
+            )
         )
 
     def read(self, start: int, end: int) -> list[LogRow]:
@@ -83,10 +92,17 @@ class PostgresLog(SessionLog):
         clock: str,
         write_id: int,
         messages: Sequence[NewMessage] = (),
+        recalls: Sequence[NewRecall] = (),
     ) -> CommitReceipt:
         return self._write(
             lambda log: log.commit(
-                compaction, entries, expected=expected, clock=clock, write_id=write_id, messages=messages
+                compaction,
+                entries,
+                expected=expected,
+                clock=clock,
+                write_id=write_id,
+                messages=messages,
+                recalls=recalls,
             )
         )
 
@@ -138,6 +154,9 @@ class PostgresLog(SessionLog):
 
     def compaction(self, compaction_id: int) -> CompactionRow | None:
         return self._read(lambda log: log.compaction(compaction_id))
+
+    def recalls(self, limit: int) -> list[NewRecall]:
+        return self._read(lambda log: log.recalls(limit))
 
     def derived(self, ids: Sequence[int]) -> list[Derived]:
         return self._read(lambda log: log.derived(ids))

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     import psycopg
 
-__all__ = ["HASH_RULES", "SCHEMA_VERSION", "TABLES", "Column", "quoted", "setup"]
+__all__ = ["HASH_RULES", "SCHEMA_VERSION", "TABLES", "Column", "another", "quoted", "setup", "version_of"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 TOKENIZER: Final = "words-1"
 HASH_RULES: Final = ("xxh3", "poly31")
 BLOCK: Final = 1_024  #: ids of entries that a store takes at once
@@ -61,7 +61,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "message": _table("id write_id raw:t role:t dialect:t provenance:t tokens created_at checksum"),
     "compaction": _table(
         "id session parent? policy:u reason:u state:t covers:t view:t derived:t next_seq model:u usage:t "
-        "tokens_before tokens_after messages_before messages_after created_at checksum"
+        "tokens_before tokens_after messages_before messages_after created_at checksum notes:t"
     ),
     "derived": _table(
         "id session kind:t seq? level degraded redacted dialect:t covers:t raw:u created_at digest checksum"
@@ -79,6 +79,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "embedder": _table("id name:u dimension checksum"),
     "vector": _table("entry session revision embedder data:b checksum"),
     "fact": _table("id session namespace:u state:u key:u body:u created_at changed_at checksum"),
+    "recall": _table("id created_at body:t checksum"),
     "forgotten": _table("session seq digest:b checksum"),
 }
 """The mirrored tables, with the columns that they have in the core, in its order."""
@@ -106,8 +107,12 @@ def quoted(name: str) -> str:
 def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_rule: str = "xxh3") -> None:
     """Makes the tables in *schema*, where they are not there; several processes may do so at once.
 
+    Tables of an earlier version are brought up to this one, and keep all that they have. Whoever has them
+    open with an earlier siltstone is refused by name from then on.
+
     Args:
-        connection: A connection that is in no transaction, of a role that may create.
+        connection: A connection that is in no transaction, of a role that may create. Tables of an earlier
+            version must be its own.
         schema: Where they are made. It is made if need be.
         hash_rule: How words are hashed for ``cosine``, of tables that are made.
 
@@ -132,7 +137,9 @@ def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_r
                 prepare=False,
             )
         elif found > SCHEMA_VERSION:
-            raise newer(schema, found)
+            raise another(schema, found)
+        elif found < SCHEMA_VERSION:
+            _bring_up_to_date(connection, schema)
 
 
 def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:
@@ -149,13 +156,40 @@ def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:
     return None if row is None else int(next(iter(row.values())) if isinstance(row, dict) else row[0])
 
 
-def newer(schema: str, version: int) -> StoreVersionError:
-    """The error of tables that a newer siltstone has made."""
+def another(schema: str, version: int) -> StoreVersionError:
+    """The error of tables that another version of siltstone has made."""
+    way = (
+        "use a newer siltstone"
+        if version > SCHEMA_VERSION
+        else "bring them up to it with PostgresStore.open(..., setup=True) or `siltstone postgres setup`"
+    )
     return StoreVersionError(
         f"the tables in schema {schema!r} have version {version}, and this siltstone knows {SCHEMA_VERSION}: "
-        "use a newer siltstone",
+        f"{way}",
         path=schema,
     )
+
+
+def _bring_up_to_date(connection: psycopg.Connection[Any], schema: str) -> None:
+    """Gives tables of version 1 what version 2 has: accounts of recalls and of compactions."""
+    name = quoted(schema)
+    statements = [
+        *_table_statements(name, "recall"),
+        f"ALTER TABLE {name}.compaction ADD COLUMN notes text COLLATE \"C\" NOT NULL DEFAULT ''",
+        f"UPDATE {name}.version SET version = {SCHEMA_VERSION}",
+    ]
+    connection.execute(";\n".join(statements), prepare=False)
+    # Who may use the other tables may use the new one.
+    granted = connection.execute(
+        "SELECT r.rolname, a.privilege_type FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a "
+        "JOIN pg_catalog.pg_roles r ON r.oid = a.grantee "
+        "WHERE c.oid = %s::regclass AND a.grantee <> c.relowner",
+        [f"{name}.fact"],
+        prepare=False,
+    )
+    for row in granted.fetchall():
+        role, privilege = row.values() if isinstance(row, dict) else row
+        connection.execute(f"GRANT {privilege} ON {name}.recall TO {quoted(role)}", prepare=False)
 
 
 def _definition(schema: str) -> str:
@@ -175,18 +209,8 @@ def _definition(schema: str) -> str:
             k bigint NOT NULL, n bigint NOT NULL, mark uuid NOT NULL, gone text NOT NULL,
             PRIMARY KEY (k, n))""",
     ]
-    for table, columns in TABLES.items():
-        lines = ["k bigint NOT NULL", "n bigint NOT NULL"]
-        for column in columns:
-            kind = "bytea" if column.is_bytea else column.holds
-            kind += ' COLLATE "C"' if column.holds == TEXT else ""
-            lines.append(f"{column.name} {kind}{'' if column.optional else ' NOT NULL'}")
-        if table in _BORN:
-            sequence = f"{schema}.arrivals".replace("'", "''")
-            lines.append(f"born bigint NOT NULL DEFAULT nextval('{sequence}'::regclass)")
-        lines.append(f"PRIMARY KEY (k, {', '.join(KEYS[table])})")
-        statements.append(f"CREATE TABLE {schema}.{table} ({', '.join(lines)})")
-        statements.append(f"CREATE INDEX {table}_n ON {schema}.{table} (k, n)")
+    for table in TABLES:
+        statements += _table_statements(schema, table)
     statements += [
         f"CREATE UNIQUE INDEX session_name ON {schema}.session (name_hash)",
         f"CREATE INDEX session_born ON {schema}.session (born)",
@@ -196,3 +220,20 @@ def _definition(schema: str) -> str:
         f"CREATE INDEX stage_waiting ON {schema}.stage (born) WHERE state = 0",
     ]
     return ";\n".join(statements)
+
+
+def _table_statements(schema: str, table: str) -> list[str]:
+    """What makes a mirrored table in *schema*, which is quoted."""
+    lines = ["k bigint NOT NULL", "n bigint NOT NULL"]
+    for column in TABLES[table]:
+        kind = "bytea" if column.is_bytea else column.holds
+        kind += ' COLLATE "C"' if column.holds == TEXT else ""
+        lines.append(f"{column.name} {kind}{'' if column.optional else ' NOT NULL'}")
+    if table in _BORN:
+        sequence = f"{schema}.arrivals".replace("'", "''")
+        lines.append(f"born bigint NOT NULL DEFAULT nextval('{sequence}'::regclass)")
+    lines.append(f"PRIMARY KEY (k, {', '.join(KEYS[table])})")
+    return [
+        f"CREATE TABLE {schema}.{table} ({', '.join(lines)})",
+        f"CREATE INDEX {table}_n ON {schema}.{table} (k, n)",
+    ]

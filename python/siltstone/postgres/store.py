@@ -136,7 +136,8 @@ class PostgresStore(Store):
 
         Raises:
             StoreOpenError: nobody answers, no rights, or no tables.
-            StoreVersionError: a newer siltstone has made the tables.
+            StoreVersionError: another version of siltstone has made the tables; *setup* brings earlier
+                ones up to this one.
             ConfigError: an option out of its bounds.
             ImportError: the extra ``postgres`` is not installed.
         """

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
-from siltstone.values import dataclass, fields
+from siltstone.values import dataclass, field, fields
 
 __all__ = ["MAX_EVICTION_DAYS", "Detail", "FactLine", "RecallBlock", "RecallConfig"]
 
@@ -192,6 +192,12 @@ class RecallBlock:
         knowledge_count: Facts in it.
         detail_count: Entries in it.
         reason: Why there is nothing: ``off``, ``short_query``, ``no_hits``, ``no_room``; else empty.
+        considered: What became of each entry that scored enough, the best first, as JSON: its id, its score
+            in millionths, its tokens (null where they were not counted), and 0 where it stands in the block,
+            1 where a part of it does, 2 where it had no room.
+        below: Entries that were found and scored too little.
+        query: The messages that the query was made of, by their sequence numbers; empty for a query of a
+            caller's own.
     """
 
     text: str = ""
@@ -199,6 +205,9 @@ class RecallBlock:
     knowledge_count: int = 0
     detail_count: int = 0
     reason: str = ""
+    considered: str = field(default="[]", repr=False, compare=False)
+    below: int = field(default=0, repr=False, compare=False)
+    query: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
 
 def _wrong(field: str, bound: str, value: object) -> ConfigError:

@@ -106,18 +106,25 @@ def block_options(
 
 
 def written(
-    facts: Sequence[FactLine], details: Sequence[Detail], query: str, options: BlockOptions
+    facts: Sequence[FactLine], details: Sequence[Detail], query: str, options: BlockOptions, below: int = 0
 ) -> RecallBlock:
-    """The block of *facts* and *details*, cut to what *query* asks where it must be."""
-    text, tokens, known, said = WRITER.write(query, lines(facts), [_row(each) for each in details], options)
-    return block_of(text, tokens, known, said, is_any=bool(facts or details))
+    """The block of *facts* and *details*, cut to what *query* asks where it must be.
+
+    Of details that score too little there were *below*.
+    """
+    rows = [_row(each) for each in details]
+    text, tokens, known, said, considered = WRITER.write(query, lines(facts), rows, options)
+    return block_of(text, tokens, known, said, considered, below, is_any=bool(facts or details))
 
 
-def block_of(text: str, tokens: int, known: int, said: int, *, is_any: bool) -> RecallBlock:
+def block_of(
+    text: str, tokens: int, known: int, said: int, considered: str, below: int, *, is_any: bool
+) -> RecallBlock:
     """What was written as a block; with *is_any* there was something to write."""
     if text:
-        return RecallBlock(text, tokens, known, said)
-    return RecallBlock(reason="no_room" if is_any else "no_hits")
+        return RecallBlock(text, tokens, known, said, considered=considered, below=below)
+    reason = "no_room" if is_any else "no_hits"
+    return RecallBlock(reason=reason, considered=considered, below=below)
 
 
 def lines(facts: Sequence[FactLine]) -> list[str]:

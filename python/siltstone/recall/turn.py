@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from siltstone.messages import Message, opens_turn
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
 from siltstone.recall.block import BlockOptions, block_options, written
-from siltstone.recall.query import LEAST, queries_of, query_of
+from siltstone.recall.query import LEAST, Query, last_query, queries_of
 from siltstone.tokens import TextMeasure
 from siltstone.values import dataclass, field
 
@@ -19,6 +19,8 @@ FACT_LIMIT = 10  #: facts that are looked for
 _WITH_NEIGHBOURS: Final = 1  #: hits, the best ones, that those beside them come with: more find no more
 WITH_THE_BEST: Final = 0.5  #: of the least score: what comes with a hit that has it
 NEIGHBOUR: Final = 0.15  #: what a step away from a hit takes of its score
+
+_set: Final = object.__setattr__
 
 Excerpt: TypeAlias = Callable[[str, str, int], str]
 """The stretch of a text that says most of what a query asks: of the query, the text, and the most tokens."""
@@ -138,12 +140,15 @@ class Recall:
         limit = max(8, ceil(cap / 500))
         options = self._options(cap)
         block = RecallBlock(reason="short_query")
-        for asked in self._queries(history, query):
+        seqs: tuple[int, ...] = ()
+        for each in self._queries(history, query):
+            asked, seqs = each
             if len(asked.strip()) >= LEAST:
                 facts = self._sources.facts(asked, FACT_LIMIT)
                 block = self._block(asked, limit, facts, options)
                 if block.reason != "no_hits":
                     break
+        _set(block, "query", seqs)  # nobody else has seen it
         return block
 
     def _block(self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions) -> RecallBlock:
@@ -152,8 +157,10 @@ class Recall:
             block = self._writes.block(query, limit, facts, options)
             if block is not None:
                 return block
-        found = self._with_neighbours(self._relevant(sources.details(query, limit)))
-        return written(facts, found, query, options)
+        hits = sources.details(query, limit)
+        relevant = self._relevant(hits)
+        found = self._with_neighbours(relevant)
+        return written(facts, found, query, options, len(hits) - len(relevant))
 
     def _options(self, cap: int) -> BlockOptions:
         known = self._made
@@ -169,10 +176,10 @@ class Recall:
             known = self._made = cap, options
         return known[1]
 
-    def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[str]:
+    def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[Query]:
         if query is not None:
-            return [query]
-        return [query_of(history)] if self.config.score_filter == "documented" else queries_of(history)
+            return [Query(query, ())]
+        return [last_query(history)] if self.config.score_filter == "documented" else queries_of(history)
 
     def _relevant(self, hits: Sequence[Detail]) -> list[Detail]:
         """Those of *hits* that may be placed.

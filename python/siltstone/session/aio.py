@@ -28,6 +28,7 @@ from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.repeats import Call
 
 if TYPE_CHECKING:
+    from siltstone.memory.recalled import RecallRecord
     from siltstone.session.threads import Queue
 
 __all__ = ["AsyncSession"]
@@ -292,6 +293,12 @@ class AsyncSession(BaseSession):
     async def compactions(self, *, undone: bool = False) -> list[CompactionRecord]:
         """The compactions and branches that led to the current view, oldest first."""
         return await self._step(partial(compactions.records, self._core, undone=undone))
+
+    async def recalls(self, limit: int = 100) -> list[RecallRecord]:
+        """What was recalled before the calls of the model, and what was left out, the newest first."""
+        from siltstone.session.recalls import recalls  # for who looks back
+
+        return await self._step(partial(recalls, self._core, limit))
 
     async def view_at(self, n: int) -> list[Any]:
         """The view that the *n*-th of :meth:`compactions` left, without what was appended later."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 from siltstone.compaction.base import (
@@ -381,7 +382,7 @@ def attempted(
 
     *commit* takes the rewrite; without it, the rewrite becomes the view.
     """
-    read = state.view
+    read, began = state.view, perf_counter()
 
     def rewrite(result: Compaction, before: int, after: int) -> int:
         return commit_compaction(
@@ -393,6 +394,7 @@ def attempted(
             policy=policy,
             trigger=trigger,
             tokens=(before, after),
+            seconds=perf_counter() - began,
         )
 
     shown = {item.derived_id for item in read if item.derived_id is not None}

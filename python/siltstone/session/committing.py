@@ -54,19 +54,21 @@ def commit(
     policy: Compactor,
     trigger: Trigger,
     tokens: tuple[int, int],
+    seconds: float | None = None,
     entering: Entering | None = None,
 ) -> int:
     """Indexes what *compaction* discards and makes it the current view, in one transaction.
 
     Messages appended since the view *read* was read follow it verbatim. Where anything was forgotten since
     there were *redactions*, the model has read it, and nothing is written. Messages that are *entering* are
-    the last ones of *read*, and are appended in the same transaction. Gives the id of the compaction.
+    the last ones of *read*, and are appended in the same transaction. The work took so many *seconds* up to
+    here. Gives the id of the compaction.
     """
 
     def step() -> tuple[int, int, int, CacheBroken | None]:
         if core.followed().version.redactions != redactions:
             raise stale(core)
-        return _commit(core, compaction, read, at, policy, trigger, tokens, entering)
+        return _commit(core, compaction, read, at, policy, trigger, tokens, seconds, entering)
 
     compaction_id, indexed, discarded, broken = core.locked(lambda: retried(step))
     if broken is not None:
@@ -90,6 +92,7 @@ def _commit(
     policy: Compactor,
     trigger: Trigger,
     tokens: tuple[int, int],
+    seconds: float | None,
     entering: Entering | None,
 ) -> tuple[int, int, int, CacheBroken | None]:
     state = core.followed()
@@ -125,6 +128,7 @@ def _commit(
         tokens=tokens,
         messages_before=len(read),
         created_at=created_at,
+        seconds=seconds,
     )
     whole = _unchanged(state.view, view) + core.reserved_tokens
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)
@@ -136,12 +140,19 @@ def _commit(
     try:
         with watching.operation("create_memory", core.store, core.session_id) as watched:
             receipt = core.rows.commit(
-                row, entries, expected=expected, clock=clock.to_json(), write_id=write_id, messages=messages
+                row,
+                entries,
+                expected=expected,
+                clock=clock.to_json(),
+                write_id=write_id,
+                messages=messages,
+                recalls=core.unwritten(),
             )
             watched.records(entries)
     except StoreError as error:
         vars(error)["attempted_entries"] = len(entries)
         raise
+    core.recalls.clear()
     after = replace(state, view=view, clock=clock, stored=clock)
     if receipt.version is None:  # the session was deleted: what was said stays with whoever runs it
         after = replace(after, deleted=True)

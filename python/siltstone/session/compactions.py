@@ -15,7 +15,7 @@ from siltstone.session.branches import BRANCH, UNDO
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.rows import usage_of
+from siltstone.session.rows import seconds_of, usage_of
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
@@ -66,6 +66,7 @@ class CompactionRecord:
         redacted: Something that it covered was forgotten, and ``summary`` says so and nothing else.
         summaries: Each summary that it brought, in order, those included that no view ever showed.
         state: What the policy wanted to have kept with it; None where it wanted nothing.
+        seconds: How long it took, up to its commit, its model calls included; None where nobody noted it.
     """
 
     id: int
@@ -86,6 +87,7 @@ class CompactionRecord:
     redacted: bool
     summaries: tuple[SummaryRecord, ...] = ()
     state: State | None = None
+    seconds: float | None = None
 
     def __repr__(self) -> str:
         words = [
@@ -198,4 +200,5 @@ def _record(
             SummaryRecord(each.raw, each.covers, each.level, each.redacted) for each in summaries
         ),
         state=json.loads(compaction.state) if compaction.state else None,
+        seconds=seconds_of(compaction),
     )

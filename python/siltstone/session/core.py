@@ -27,14 +27,7 @@ from siltstone.errors import (
 from siltstone.hooks import NO_GUARDS, Guards
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
-from siltstone.memory.log import (
-    CompactionRow,
-    LogRow,
-    LogState,
-    NewCompaction,
-    SessionLog,
-    SessionVersion,
-)
+from siltstone.memory.log import CompactionRow, LogRow, LogState, NewCompaction, SessionLog, SessionVersion
 from siltstone.messages import RecalledMessage, decode, unmarked
 from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
@@ -58,10 +51,12 @@ if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
     from siltstone.events import Hook, RedactedSpan
     from siltstone.knowledge import KnowledgeConfig
+    from siltstone.memory.log import NewRecall
     from siltstone.memory.sayings import Findable
     from siltstone.messages import Message, RawMessage
     from siltstone.presets import Live
     from siltstone.redaction import Redactor
+    from siltstone.session.rows import UnwrittenRecall
 
 __all__ = ["SessionCore", "is_at"]
 
@@ -122,6 +117,7 @@ class SessionCore:
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
         self.requests = Requests()
+        self.recalls: dict[int, UnwrittenRecall] = {}  # by their places
         stored = self.rows.open(namespace)
         if stored.deleted:
             raise SessionDroppedError(
@@ -381,7 +377,7 @@ class SessionCore:
             try:
                 self.catch_up()
                 state = self.followed()
-                if state.clock != state.stored and not state.deleted:
+                if (self.recalls or state.clock != state.stored) and not state.deleted:
                     self._save_clock(state.clock)
             except (ReadOnlyStoreError, StoreConflictError):
                 pass  # opened to look, or another worker counts on
@@ -446,11 +442,13 @@ class SessionCore:
                     expected=state.version,
                     clock=clock.to_json(),
                     write_id=write_id,
+                    recalls=self.unwritten(),
                 )
             except StoreConflictError:
                 if self.rows.version() == state.version:
                     raise
                 continue  # another worker has compacted, or counted on: the words go after that
+            self.recalls.clear()
             after = state.appended(items, version, clock)
             self.state = after if error is None else replace(after, estimate_error=error)
             self.pending = None
@@ -487,6 +485,14 @@ class SessionCore:
             expected=state.own_end,
             found=state.end,
         )
+
+    def unwritten(self) -> list[NewRecall]:
+        """What was recalled since the last write, to go with the next one."""
+        if not self.recalls:
+            return []
+        from siltstone.session import rows
+
+        return rows.recall_rows(self.recalls)
 
     def message_rows(self, items: Sequence[Item], view: View) -> list[Any]:
         """*items* on their way into the log, without secrets where the session redacts.
@@ -539,8 +545,11 @@ class SessionCore:
             self._save_clock(clock)
 
     def _save_clock(self, clock: CompactionClock) -> None:
-        state = self.state
-        version = self.rows.save_clock(clock.to_json(), expected=state.version, write_id=self.pend())
+        state, recalls = self.state, self.unwritten()
+        version = self.rows.append(
+            (), expected=state.version, clock=clock.to_json(), write_id=self.pend(), recalls=recalls
+        )
+        self.recalls.clear()
         self.state = state.ticked(version, clock)
         self.pending = None
 

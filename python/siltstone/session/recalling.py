@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
@@ -30,6 +31,7 @@ from siltstone.session.core import SessionCore
 from siltstone.session.in_context import InContext, Outside
 from siltstone.session.learning import known
 from siltstone.session.range_set import RangeSet, has
+from siltstone.session.rows import UnwrittenRecall
 from siltstone.session.state import SessionState
 from siltstone.session.view import DERIVED, View
 from siltstone.tools.budget import best_part
@@ -80,7 +82,7 @@ class Recalling:
 
         If recall fails, the request goes out without a block.
         """
-        window = self._core.context_window
+        window, began = self._core.context_window, perf_counter()
         try:
             block, changes = self._placed(state, prepared, window)
         except Exception as error:
@@ -92,10 +94,13 @@ class Recalling:
         if block is self._told:
             return replace(prepared, **changes) if changes else prepared  # as in the step before
         self._told = block
+        cap = self._config.cap(window)
+        core = self._core
+        core.recalls[state.end] = UnwrittenRecall(core.milliseconds(), block, cap, perf_counter() - began)
         event = RecallInjected(
             self._core.session_id,
             block.tokens,
-            self._config.cap(window),
+            cap,
             block.knowledge_count,
             block.detail_count,
             block.reason,
@@ -225,7 +230,15 @@ class _Shelf:
         )
         found = self._recaller.recall(session, text, limit, asked, WRITER, lines(facts), options)
         core.tell_damage(found.damaged)
-        return block_of(found.text, found.tokens, found.known, found.said, is_any=found.is_any)
+        return block_of(
+            found.text,
+            found.tokens,
+            found.known,
+            found.said,
+            found.considered,
+            found.below,
+            is_any=found.is_any,
+        )
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
         """The same from the files of the archive, which keep vectors: a restart embeds nothing."""

@@ -1,14 +1,23 @@
-"""A session's messages and compactions as rows of its log, and back."""
+"""A session's messages, compactions and recalls as rows of its log, and back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import Derived, LogRow, NewCompaction, NewDerived, NewMessage, NewRef, ViewItem
+from siltstone.memory.log import (
+    Derived,
+    LogRow,
+    NewCompaction,
+    NewDerived,
+    NewMessage,
+    NewRecall,
+    NewRef,
+    ViewItem,
+)
 from siltstone.memory.sayings import entry_of
 from siltstone.messages import (
     Message,
@@ -26,9 +35,11 @@ from siltstone.usage import UsageRecord
 from siltstone.values import asdict, replace
 
 if TYPE_CHECKING:
+    from siltstone.recall.base import RecallBlock
     from siltstone.session.redacting import Redacting
 
 __all__ = [
+    "UnwrittenRecall",
     "committed",
     "compaction_row",
     "derived_item",
@@ -36,6 +47,8 @@ __all__ = [
     "entries",
     "message_of",
     "message_row",
+    "recall_rows",
+    "seconds_of",
     "usage_of",
 ]
 
@@ -120,8 +133,12 @@ def compaction_row(
     tokens: tuple[int, int],
     messages_before: int,
     created_at: int,
+    seconds: float | None,
 ) -> NewCompaction:
-    """A compaction on its way into the log; *tokens* are those before and after."""
+    """A compaction on its way into the log; *tokens* are those before and after.
+
+    The work took so many *seconds*, where that is known.
+    """
     return NewCompaction(
         policy=policy.name,
         reason=trigger.reason,
@@ -137,6 +154,31 @@ def compaction_row(
         messages_before=messages_before,
         messages_after=len(compaction.messages),
         created_at=created_at,
+        notes="" if seconds is None else json.dumps({"ms": round(seconds * 1e3, 1)}),
+    )
+
+
+class UnwrittenRecall(NamedTuple):
+    """A recall: when it was, in milliseconds since 1970, its block, its cap in tokens, and what it took."""
+
+    created_at: int
+    block: RecallBlock
+    cap: int
+    seconds: float
+
+
+def recall_rows(recalls: Mapping[int, UnwrittenRecall]) -> list[NewRecall]:
+    """The rows of *recalls*, which are known by the number of messages that the log had."""
+    return [NewRecall(end, each.created_at, _recall_body(each)) for end, each in recalls.items()]
+
+
+def _recall_body(recall: UnwrittenRecall) -> str:
+    """A recall as JSON, as ``siltstone.memory.recalled`` reads it."""
+    block = recall.block
+    return (
+        f'{{"q":[{",".join(map(str, block.query))}],"e":{block.considered},"f":{block.knowledge_count},'
+        f'"b":{block.below},"t":{block.tokens},"c":{recall.cap},"u":{recall.seconds * 1e6:.0f},'
+        f'"r":"{block.reason}"}}'
     )
 
 
@@ -144,6 +186,12 @@ def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
     """*row* as the log has it, where its new derived texts have the ids *derived_ids*."""
     view = tuple(derived_ids[piece.place] if isinstance(piece, NewRef) else piece for piece in row.view)
     return replace(row, view=view, derived=())
+
+
+def seconds_of(row: NewCompaction) -> float | None:
+    """How long a compaction took, up to its commit; None where nobody noted it."""
+    spent = json.loads(row.notes).get("ms") if row.notes else None
+    return None if spent is None else float(spent / 1e3)
 
 
 def usage_of(row: NewCompaction) -> list[UsageRecord]:

@@ -21,6 +21,7 @@ from siltstone.session.slot import Claim
 if TYPE_CHECKING:
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
     from siltstone.llm import Models, Steps
+    from siltstone.memory.recalled import RecallRecord
     from siltstone.messages import RawMessage
     from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.session.asking import Answer
@@ -631,6 +632,23 @@ class Session(BaseSession):
         from siltstone.session import compactions
 
         return compactions.records(self._core, undone=undone)
+
+    def recalls(self, limit: int = 100) -> list[RecallRecord]:
+        """What was recalled before the calls of the model, and what was left out, the newest first.
+
+        The log keeps the newest 1,000, as ids and figures: no text is kept a second time. A recall is written
+        with what the session writes next, so a process that is killed loses the last one. A fork begins
+        without any.
+
+        Args:
+            limit: The most records, >= 1.
+
+        Raises:
+            ConfigError: *limit* is below 1.
+        """
+        from siltstone.session.recalls import recalls  # for who looks back
+
+        return recalls(self._core, limit)
 
     def view_at(self, n: int) -> list[Any]:
         """The view that the *n*-th of :meth:`compactions` left, without what was appended later.

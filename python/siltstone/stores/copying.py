@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, zip_longest
+from itertools import count, groupby, zip_longest
 from typing import Any, Final, Protocol, TypeVar
 
 from siltstone.errors import ConfigError
@@ -26,11 +26,13 @@ from siltstone.memory.log import (
     NewCompaction,
     NewDerived,
     NewMessage,
+    NewRecall,
     NewRef,
     SessionLog,
     SessionVersion,
     ViewItem,
 )
+from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.values import asdict, dataclass, replace
 
 __all__ = ["Copied", "CopyableStore", "copy_store"]
@@ -218,9 +220,29 @@ def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]
         "entries": _summed(map(names.entry, _entries(store, session_id))),
         "facts": _summed(map(_fact, store.facts(session_id))),
         "staged": _summed((each.token, each.entries) for each in store.stages(session_id)),
+        "recalls": _summed(_recalls(log, store, session_id, count(1))),
         "marks": _summed(sorted(map(names.mark, forgotten))),
         "salt": _summed([log.salt().hex()] if forgotten else []),
     }
+
+
+def _recalls(log: SessionLog, store: Store, session_id: str, others: Iterable[int]) -> list[NewRecall]:
+    """The recalls of a session, with *others* for the ids of its entries, in order.
+
+    An entry that has left, or is of another session, is 0.
+    """
+    rows = log.recalls(MOST_RECALLS)
+    ids = (
+        {each.entry_id: other for each, other in zip(_entries(store, session_id), others, strict=False)}
+        if rows
+        else {}
+    )
+    found = []
+    for row in rows:
+        body = json.loads(row.body)
+        body["e"] = [[ids.get(entry, 0), *figures] for entry, *figures in body["e"]]
+        found.append(replace(row, body=json.dumps(body, separators=(",", ":"))))
+    return found
 
 
 def _summed(rows: Iterable[object]) -> tuple[int, str]:
@@ -254,6 +276,7 @@ class _Session:
         self._go_back()
         self._copy_facts()
         self._copy_batches()
+        self._copy_recalls()
         self._copy_marks()
         self._settle()
 
@@ -416,6 +439,19 @@ class _Session:
                     field="session",
                     value=self._name,
                 )
+
+    def _copy_recalls(self) -> None:
+        """What was recalled, by the ids that the entries have in the target."""
+        theirs = (entry.entry_id for entry in _entries(self._target, self._name))
+        recalls = _recalls(self._from, self._source, self._name, theirs)
+        if recalls and recalls != self._to.recalls(MOST_RECALLS):
+            self._to.append(
+                (),
+                expected=self._version(),
+                clock=self._to.state().clock,
+                write_id=_write_id(),
+                recalls=recalls[::-1],
+            )
 
     def _copy_marks(self) -> None:
         """What was forgotten is known in the target as it was in the source."""

@@ -45,7 +45,7 @@ pub struct Budget {
 }
 
 /// What was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     /// The block with what stands before it; empty for none.
     pub text: String,
@@ -55,6 +55,44 @@ pub struct Block {
     pub known: usize,
     /// Details in it.
     pub said: usize,
+    /// What became of every detail, the best first.
+    pub considered: Vec<Considered>,
+}
+
+/// What became of a detail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Considered {
+    /// The detail's id.
+    pub id: EntryId,
+    /// Its score.
+    pub score: f64,
+    /// The tokens of its line; None where it was left out before its line was written.
+    pub tokens: Option<i64>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// Whether a detail stands in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It stands there whole.
+    Placed,
+    /// A part of it stands there.
+    Cut,
+    /// There was no room.
+    LeftOut,
+}
+
+impl Fate {
+    /// Its number, by which it is stored.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Placed => 0,
+            Self::Cut => 1,
+            Self::LeftOut => 2,
+        }
+    }
 }
 
 /// What the writer of a block has done for it.
@@ -203,8 +241,9 @@ pub fn write<H: Hand>(
 ) -> Result<Block, H::Error> {
     details.sort_by(|one, other| other.score.total_cmp(&one.score));
     let room = budget.cap - budget.known;
+    let mut considered: Vec<Considered> = details.iter().map(Considered::left_out).collect();
     if budget.fit {
-        details = fitted(details, room, hand)?;
+        details = fitted(details, room, &mut considered, hand)?;
     }
     let mut known = 0;
     let mut used = 0;
@@ -215,23 +254,42 @@ pub fn write<H: Hand>(
         }
         known += 1;
     }
-    let mut said: Vec<(String, i64, EntryId)> = Vec::new();
+    let mut said: Vec<Line> = Vec::new();
     used = 0;
-    for detail in details {
+    for (place, detail) in details.into_iter().enumerate() {
         let mut line = line_of(&detail, hand)?;
         let mut tokens = hand.count(&line)?;
+        let mut fate = considered[place].fate;
+        considered[place].tokens = Some(tokens);
+        considered[place].fate = Fate::LeftOut;
         if said.is_empty() && budget.cut && tokens > room {
             line = shortened(&line, room, hand)?;
             if line.is_empty() {
                 continue;
             }
             tokens = hand.count(&line)?;
+            fate = Fate::Cut;
         }
         used += tokens;
         if !said.is_empty() && used > room {
+            // What is behind it was cut for a block that it is not in.
+            considered[place + 1..]
+                .iter_mut()
+                .for_each(Considered::leave);
             break;
         }
-        said.push((line, detail.created_at, detail.id));
+        considered[place].tokens = Some(tokens);
+        considered[place].fate = if fate == Fate::Cut {
+            fate
+        } else {
+            Fate::Placed
+        };
+        said.push(Line {
+            text: line,
+            created_at: detail.created_at,
+            id: detail.id,
+            place,
+        });
     }
     while known > 0 || !said.is_empty() {
         let text = hand.framed(written(&facts[..known], &said))?;
@@ -242,23 +300,53 @@ pub fn write<H: Hand>(
                 tokens,
                 known,
                 said: said.len(),
+                considered,
             });
         }
-        if said.pop().is_none() {
-            known = 0;
+        match said.pop() {
+            Some(line) => considered[line.place].leave(),
+            None => known = 0,
         }
     }
-    Ok(Block::default())
+    Ok(Block {
+        considered,
+        ..Block::default()
+    })
+}
+
+/// A detail in a block.
+struct Line {
+    text: String,
+    created_at: i64,
+    id: EntryId,
+    /// Among the details, the best first.
+    place: usize,
+}
+
+impl Considered {
+    fn left_out(detail: &Detail) -> Self {
+        Self {
+            id: detail.id,
+            score: detail.score,
+            tokens: None,
+            fate: Fate::LeftOut,
+        }
+    }
+
+    fn leave(&mut self) {
+        self.fate = Fate::LeftOut;
+    }
 }
 
 /// The details, the best first: none takes more than half of what those before it have left.
 fn fitted<H: Hand>(
     details: Vec<Detail>,
     mut room: i64,
+    considered: &mut [Considered],
     hand: &mut H,
 ) -> Result<Vec<Detail>, H::Error> {
     let mut fitted = Vec::with_capacity(details.len());
-    for mut detail in details {
+    for (mut detail, considered) in details.into_iter().zip(considered) {
         if room <= HEADER {
             break;
         }
@@ -267,6 +355,7 @@ fn fitted<H: Hand>(
         if size > share {
             detail.text = hand.excerpt(&detail.text, share - HEADER)?;
             size = share;
+            considered.fate = Fate::Cut;
         }
         fitted.push(detail);
         room -= size;
@@ -311,9 +400,9 @@ fn shortened<H: Hand>(line: &str, room: i64, hand: &mut H) -> Result<String, H::
     })
 }
 
-fn written(facts: &[String], said: &[(String, i64, EntryId)]) -> String {
-    let mut oldest: Vec<&(String, i64, EntryId)> = said.iter().collect();
-    oldest.sort_by_key(|(_, created_at, id)| (*created_at, *id));
+fn written(facts: &[String], said: &[Line]) -> String {
+    let mut oldest: Vec<&Line> = said.iter().collect();
+    oldest.sort_by_key(|line| (line.created_at, line.id));
     let mut text = String::from(OPEN);
     text.push_str("\n\n");
     if !facts.is_empty() {
@@ -323,11 +412,11 @@ fn written(facts: &[String], said: &[(String, i64, EntryId)]) -> String {
     }
     if !oldest.is_empty() {
         text.push_str("<detail>\n");
-        for (place, (line, ..)) in oldest.iter().enumerate() {
+        for (place, line) in oldest.iter().enumerate() {
             if place > 0 {
                 text.push_str("\n\n");
             }
-            text.push_str(line);
+            text.push_str(&line.text);
         }
         text.push_str("\n</detail>\n\n");
     }

@@ -149,7 +149,7 @@ fn a_conflict_writes_nothing() {
         let new = Append {
             messages: &[message("[]")],
             clock: "e",
-            title: "",
+            ..Append::default()
         };
         let lost = [entry("lost")];
         let row = compaction("t", 1);

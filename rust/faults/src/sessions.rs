@@ -140,7 +140,7 @@ impl Step {
                 let new = Append {
                     messages: &new,
                     clock: &format!("{end}"),
-                    title: "",
+                    ..Append::default()
                 };
                 store.append(&a, now(store)?, new)?;
             }

@@ -1,11 +1,15 @@
 //! The recalled block of a session. Functions of Python make its texts harmless.
 
+use std::fmt::Write as _;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{InContext, RecallAcross, RecallOptions};
-use siltstone_core::recall::{Block, Budget, Characters, Detail, Hand, SizeRule, Unit, write};
+use siltstone_core::recall::{
+    Block, Budget, Characters, Considered, Detail, Hand, SizeRule, Unit, write,
+};
 
 use crate::across::{Unread, unread_out};
 use crate::error::guard_attached;
@@ -40,6 +44,10 @@ pub(crate) struct Recalled {
     said: usize,
     /// Whether there was anything to write.
     is_any: bool,
+    /// What became of every detail: `considered_out`.
+    considered: String,
+    /// Hits that score too little.
+    below: usize,
     ranker: &'static str,
     hits: bool,
     lacking: usize,
@@ -143,7 +151,7 @@ impl BlockWriter {
         }
     }
 
-    /// The block, what it counts, and how many facts and details it has.
+    /// The block, what it counts, how many facts and details it has, and what became of every detail.
     fn write(
         &self,
         py: Python<'_>,
@@ -151,7 +159,7 @@ impl BlockWriter {
         facts: Vec<Text>,
         details: Vec<DetailIn>,
         options: PyRef<'_, BlockOptions>,
-    ) -> PyResult<(String, i64, usize, usize)> {
+    ) -> PyResult<(String, i64, usize, usize, String)> {
         let details = details.into_iter().map(|detail| {
             let (text, score, role, created_at, id) = detail;
             Detail {
@@ -163,7 +171,14 @@ impl BlockWriter {
             }
         });
         let block = self.block(py, &query, &facts, details.collect(), &options)?;
-        Ok((block.text, block.tokens, block.known, block.said))
+        let considered = considered_out(&block.considered);
+        Ok((
+            block.text,
+            block.tokens,
+            block.known,
+            block.said,
+            considered,
+        ))
     }
 
     /// The block of what the store has said that fits a query, is not in context, and scores enough; or the
@@ -205,6 +220,7 @@ impl BlockWriter {
         };
         let is_any = !(facts.is_empty() && found.details.is_empty());
         let (hits, ranker, lacking) = (found.is_any, found.ranker.name(), found.lacking);
+        let (below, damaged) = (found.below, found.damaged);
         let block = self.block(py, query, &facts, found.details, &options)?;
         let recalled = Recalled {
             text: block.text,
@@ -212,10 +228,12 @@ impl BlockWriter {
             known: block.known,
             said: block.said,
             is_any,
+            considered: considered_out(&block.considered),
+            below,
             ranker,
             hits,
             lacking,
-            damaged: found.damaged,
+            damaged,
         };
         Ok((Some(recalled), Vec::new()))
     }
@@ -247,6 +265,26 @@ impl BlockWriter {
             write(&facts, details, budget, &mut hand)
         })
     }
+}
+
+/// A list as JSON: of each detail its id, its score in millionths, its tokens (null where they were not counted), and
+/// the number of its fate.
+fn considered_out(considered: &[Considered]) -> String {
+    let mut text = String::with_capacity(2 + 32 * considered.len());
+    text.push('[');
+    for (place, each) in considered.iter().enumerate() {
+        let comma = if place > 0 { "," } else { "" };
+        let (id, fate) = (each.id.0, each.fate.number());
+        #[expect(clippy::cast_possible_truncation, reason = "scores are 0 to 1")]
+        let score = (each.score * 1e6).round() as i64;
+        // Writing into a text cannot fail.
+        let _ = match each.tokens {
+            Some(tokens) => write!(text, "{comma}[{id},{score},{tokens},{fate}]"),
+            None => write!(text, "{comma}[{id},{score},null,{fate}]"),
+        };
+    }
+    text.push(']');
+    text
 }
 
 fn size_rule((unit, divisor, rounds_up, least): MeasureIn) -> PyResult<SizeRule> {

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use siltstone_core::memory::{
     self, Append, Committed, CompactionBody, DerivedKind, Fact, Figures, NewCompaction, NewDerived,
-    NewEntry, NewFact, NewMessage, SessionFigures, SessionVersion, Write,
+    NewEntry, NewFact, NewMessage, Recall, SessionFigures, SessionVersion, Write,
 };
 
 use crate::entries::{Ids, ids_out};
@@ -63,6 +63,13 @@ reads!(CompactionBody {
     messages_before: i64,
     messages_after: i64,
     created_at: i64,
+    notes: Text,
+});
+
+reads!(Recall {
+    seq: i64,
+    created_at: i64,
+    body: Text,
 });
 
 /// `siltstone.memory.convert.DerivedText`, read by its attributes.
@@ -158,6 +165,7 @@ class! {
         messages_before: i64 = row.body.messages_before,
         messages_after: i64 = row.body.messages_after,
         created_at: i64 = row.body.created_at,
+        notes: String = row.body.notes,
     }
 }
 
@@ -197,11 +205,13 @@ pub(crate) fn append_of<'a>(
     messages: &'a [NewMessage],
     clock: &'a str,
     title: &'a str,
+    recalls: &'a [Recall],
 ) -> Append<'a> {
     Append {
         messages,
         clock,
         title,
+        recalls,
     }
 }
 

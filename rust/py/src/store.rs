@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    self, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Rewrite, SessionVersion,
+    self, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Recall, Rewrite, SessionVersion,
 };
 
 use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
@@ -133,9 +133,10 @@ impl Store {
         rows: Vec<In<NewMessage>>,
         clock: Text,
         title: Text,
+        recalls: Vec<In<Recall>>,
     ) -> PyResult<Option<VersionRow>> {
-        let (write, messages) = (write_in(write), values(rows));
-        let append = append_of(&messages, &clock, &title);
+        let (write, messages, recalls) = (write_in(write), values(rows), values(recalls));
+        let append = append_of(&messages, &clock, &title, &recalls);
         self.write(py, &session, |store, session| {
             store.append(session, write, append)
         })
@@ -176,6 +177,19 @@ impl Store {
         Ok(rows_out(messages))
     }
 
+    fn recalls(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        limit: i64,
+    ) -> PyResult<Vec<(i64, i64, String)>> {
+        let recalls = self.run_of(py, &session, |store, session| store.recalls(session, limit))?;
+        let rows = recalls.into_iter();
+        Ok(rows
+            .map(|row| (row.seq, row.created_at, row.body))
+            .collect())
+    }
+
     fn commit_compaction(
         &self,
         py: Python<'_>,
@@ -184,10 +198,12 @@ impl Store {
         row: In<NewCompaction>,
         entries: Vec<In<NewEntry>>,
         clock: Text,
-        said: (Vec<In<NewMessage>>, Text),
+        said: (Vec<In<NewMessage>>, Text, Vec<In<Recall>>),
     ) -> PyResult<CommittedOut> {
-        let (write, entries, messages) = (write_in(write), values(entries), values(said.0));
-        let append = append_of(&messages, &clock, &said.1);
+        let (messages, title, recalls) = said;
+        let (write, entries, messages) = (write_in(write), values(entries), values(messages));
+        let recalls = values(recalls);
+        let append = append_of(&messages, &clock, &title, &recalls);
         let done = self.run_of(py, &session, |store, session| {
             store.append_compacted(session, write, append, &row.0, &entries)
         })?;

@@ -374,8 +374,7 @@ mod tests {
         };
         let append = crate::memory::Append {
             messages: &[message("a kettle"), message("silt")],
-            clock: "",
-            title: "",
+            ..crate::memory::Append::default()
         };
         store.append(&said, write, append).unwrap();
         let options = SearchOptions::default();

@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
 use crate::sqlite::{
-    Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, SessionRow, SessionVersion,
-    compactions, derived, leaving, log, session,
+    Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall, SessionRow,
+    SessionVersion, compactions, derived, leaving, log, recall, session,
 };
 
 /// Characters of the longest title.
@@ -65,6 +65,8 @@ pub struct Append<'a> {
     pub clock: &'a str,
     /// The text of the first request among them, for a session without a title. It is cut.
     pub title: &'a str,
+    /// What the session recalled since its last write.
+    pub recalls: &'a [Recall],
 }
 
 /// The ids that a commit wrote, and the version after it.
@@ -370,6 +372,17 @@ impl Store {
         })
     }
 
+    /// The newest recalls of the session, at most `limit` and [`RECALLS`](crate::memory::RECALLS), the newest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn recalls(&self, session: &SessionId, limit: i64) -> Result<Vec<Recall>> {
+        self.of_session(session, |transaction, row| {
+            recall::of_session(transaction, row, limit)
+        })
+    }
+
     /// The compaction of that id, if the session has it.
     ///
     /// # Errors
@@ -507,7 +520,7 @@ fn append_to(
     if row.title.is_empty() {
         row.title = cut_title(append.title);
     }
-    Ok(())
+    recall::put(transaction, row, append.recalls)
 }
 
 /// A title of at most [`TITLE`] characters.

@@ -97,6 +97,6 @@ pub use vectors::Embedded;
 
 pub use crate::sqlite::{
     Changed, Changes, Compaction, CompactionBody, Counts, Derived, DerivedKind, EmbedderRow, Fact,
-    Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact, NewMessage,
-    SessionVersion, Stage, StageState, StagedEntry, StoredEntry, Value,
+    Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact, NewMessage, RECALLS,
+    Recall, SessionVersion, Stage, StageState, StagedEntry, StoredEntry, Value,
 };

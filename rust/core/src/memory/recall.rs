@@ -67,6 +67,8 @@ pub struct RecallFound {
     pub ranker: Ranker,
     /// Whether the search had any hit.
     pub is_any: bool,
+    /// The number of hits that are not in context and score too little.
+    pub below: usize,
     /// The number of entries without a vector, if the ranker uses vectors.
     pub lacking: usize,
     /// The number of entries that do not match their checksums and are not found: met by this search, or set aside
@@ -104,12 +106,13 @@ impl Store {
                 asked: _,
             } = looked.found;
             let is_any = !hits.is_empty();
-            let details = options.details(looked.transaction, hits, looked.session)?;
+            let (details, below) = options.details(looked.transaction, hits, looked.session)?;
             let aside = quarantine::of_key(looked.transaction, Some(looked.session))?;
             Ok(RecallFound {
                 details,
                 ranker,
                 is_any,
+                below,
                 lacking,
                 damaged: looked.damaged + aside.len(),
             })
@@ -118,6 +121,7 @@ impl Store {
             details: Vec::new(),
             ranker: options.search.ranker,
             is_any: false,
+            below: 0,
             lacking: 0,
             damaged: 0,
         }))
@@ -154,10 +158,12 @@ impl Store {
         let met = met.map_or(0, |namespace| namespace.read().damaged(own));
         self.database.read(|transaction| {
             let aside = quarantine::of_key(transaction, Some(own))?;
+            let (details, below) = options.details(transaction, hits.clone(), own)?;
             Ok(RecallAcross::Found(RecallFound {
-                details: options.details(transaction, hits.clone(), own)?,
+                details,
                 ranker,
                 is_any,
+                below,
                 lacking,
                 damaged: met + aside.len(),
             }))
@@ -171,14 +177,14 @@ impl RecallOptions {
         stored.session == own && self.context.shows(stored.entry.start, stored.entry.end)
     }
 
-    /// The relevant ones of `hits`, and the entries beside the best of them.
+    /// The relevant ones of `hits` with the entries beside the best of them, and how many score too little.
     fn details(
         &self,
         transaction: &Transaction<'_>,
         hits: Vec<Hit>,
         own: i64,
-    ) -> Result<Vec<Detail>> {
-        let hits = self.relevant(hits, own);
+    ) -> Result<(Vec<Detail>, usize)> {
+        let (hits, below) = self.relevant(hits, own);
         let best = hits.first().map(|hit| (hit.stored.id, hit.score));
         let home = hits.first().map(|hit| hit.stored.session);
         let details = hits.into_iter().map(|hit| detail(hit.stored, hit.score));
@@ -188,18 +194,21 @@ impl RecallOptions {
             let near = beside(transaction, home, best.0, self)?;
             self.add(&mut details, best, near, own);
         }
-        Ok(details)
+        Ok((details, below))
     }
 
-    /// The hits that are not in context and score enough; the best of them decides whether there is any.
-    fn relevant(&self, mut hits: Vec<Hit>, own: i64) -> Vec<Hit> {
+    /// The hits that are not in context and score enough, and how many score too little; the best of them decides
+    /// whether there is any.
+    fn relevant(&self, mut hits: Vec<Hit>, own: i64) -> (Vec<Hit>, usize) {
         hits.retain(|hit| !self.shows(&hit.stored, own));
+        let all = hits.len();
         let mut least = self.least;
         if hits.iter().any(|hit| hit.score >= least) {
             least *= self.share;
         }
         hits.retain(|hit| hit.score >= least);
-        hits
+        let below = all - hits.len();
+        (hits, below)
     }
 
     /// Adds the entries beside the best hit; on either side an entry that is in context ends them.

@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{
-    allocator, compactions, departing, derived, entry, fact, forgotten, log, meta, stage, staged,
-    vectors,
+    allocator, compactions, departing, derived, entry, fact, forgotten, log, meta, recall, stage,
+    staged, vectors,
 };
 
 /// A fault of the store.
@@ -137,11 +137,13 @@ impl Check {
             Err(error) => self.found("unreadable", "", None, Error::from(error).to_string()),
         }
         let orphans = || -> rusqlite::Result<Vec<(String, Option<i64>, String)>> {
-            // A message has its session in its key, where SQLite does not look.
+            // A message and a recall have their session in their keys, where SQLite does not look.
             let mut statement = connection.prepare(
                 "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check
                  UNION ALL
-                 SELECT 'message', id, 'session' FROM message WHERE id >> 32 NOT IN (SELECT id FROM session)",
+                 SELECT 'message', id, 'session' FROM message WHERE id >> 32 NOT IN (SELECT id FROM session)
+                 UNION ALL
+                 SELECT 'recall', id, 'session' FROM recall WHERE id >> 32 NOT IN (SELECT id FROM session)",
             )?;
             let rows =
                 statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -224,7 +226,8 @@ impl Check {
         places.collect()
     }
 
-    /// Each fact is of the namespace of its session, and each digest of a forgotten message has its session.
+    /// Each fact is of the namespace of its session; digests of forgotten messages and recalls are as they were
+    /// written.
     fn facts(&mut self, connection: &Connection, sessions: &[SessionRow]) {
         for fact in self.rows(connection, fact::TABLE, fact::SELECT_ALL, fact::read) {
             let owner = sessions.iter().find(|row| row.id == fact.session);
@@ -235,6 +238,7 @@ impl Check {
         }
         let read = forgotten::read;
         let _ = self.rows(connection, forgotten::TABLE, forgotten::SELECT_ALL, read);
+        let _ = self.rows(connection, recall::TABLE, recall::SELECT_ALL, recall::read);
     }
 
     /// The allocator knows every id that was given, and each entry has its fingerprint.
@@ -263,6 +267,7 @@ fn known(table: &str) -> &'static str {
         derived::TABLE,
         fact::TABLE,
         forgotten::TABLE,
+        recall::TABLE,
         stage::TABLE,
         staged::TABLE,
         vectors::TABLE,

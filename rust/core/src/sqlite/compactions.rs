@@ -17,7 +17,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT id, session, parent, policy, reason, state, covers, view, derived, next_seq, model, usage,
-                    tokens_before, tokens_after, messages_before, messages_after, created_at, checksum
+                    tokens_before, tokens_after, messages_before, messages_after, created_at, notes, checksum
              FROM compaction ",
             $condition
         )
@@ -57,6 +57,8 @@ pub struct CompactionBody {
     pub messages_after: i64,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
+    /// The caller's account of how it was made, as JSON; empty for none.
+    pub notes: String,
 }
 
 /// A compaction on its way into the log.
@@ -126,8 +128,9 @@ pub(crate) fn append(
     transaction
         .prepare_cached(
             "INSERT INTO compaction (session, parent, policy, reason, state, covers, view, derived, next_seq,
-                 model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at, checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 0)",
+                 model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at, notes,
+                 checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0)",
         )?
         .execute(params![
             session.id,
@@ -146,6 +149,7 @@ pub(crate) fn append(
             body.messages_before,
             body.messages_after,
             body.created_at,
+            body.notes,
         ])?;
     let row = Compaction {
         id: transaction.last_insert_rowid(),
@@ -285,15 +289,16 @@ pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
             messages_before: columns.integer(14)?,
             messages_after: columns.integer(15)?,
             created_at: columns.integer(16)?,
+            notes: columns.text(17)?,
         },
     };
-    columns.verify(checksum(&found), 17)?;
+    columns.verify(checksum(&found), 18)?;
     Ok(found)
 }
 
 pub(super) fn checksum(row: &Compaction) -> Checksum {
     let body = &row.body;
-    Checksum::of(TABLE)
+    let checksum = Checksum::of(TABLE)
         .integer(row.id)
         .integer(row.session)
         .optional_integer(row.parent)
@@ -310,5 +315,11 @@ pub(super) fn checksum(row: &Compaction) -> Checksum {
         .integer(body.tokens_after)
         .integer(body.messages_before)
         .integer(body.messages_after)
-        .integer(body.created_at)
+        .integer(body.created_at);
+    // Rows of earlier versions have none, and keep their checksums.
+    if body.notes.is_empty() {
+        checksum
+    } else {
+        checksum.text(&body.notes)
+    }
 }

@@ -130,12 +130,14 @@ pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Re
 /// Deletes rows of sessions that were deleted, for as long as `is_time`; whether none are left.
 pub(crate) fn take(transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool) -> Result<bool> {
     // An entry takes its vector along, and what refers to others goes first.
-    const TABLES: [&str; 6] = [
+    const TABLES: [&str; 7] = [
         "DELETE FROM vector WHERE entry IN (SELECT entry FROM vector WHERE session = ?1 LIMIT ?2)",
         "DELETE FROM entry WHERE id IN (SELECT id FROM entry WHERE session = ?1 LIMIT ?2)",
         "DELETE FROM compaction WHERE id IN (SELECT id FROM compaction WHERE session = ?1 LIMIT ?2)",
         "DELETE FROM derived WHERE id IN (SELECT id FROM derived WHERE session = ?1 LIMIT ?2)",
         "DELETE FROM quarantine WHERE id IN (SELECT id FROM quarantine WHERE session = ?1 LIMIT ?2)",
+        "DELETE FROM recall WHERE id IN (SELECT id FROM recall
+             WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32 LIMIT ?2)",
         "DELETE FROM message WHERE id IN (SELECT id FROM message
              WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32 LIMIT ?2)",
     ];

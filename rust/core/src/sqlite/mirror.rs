@@ -13,7 +13,7 @@ use crate::sqlite::{allocator, fact, meta};
 /// The tables that are mirrored, those that others refer to first, and the column of each that is its key.
 ///
 /// `forgotten` has no key of one column: its rows are added one at a time, and leave with their session.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("session", "id"),
     ("message", "id"),
     ("compaction", "id"),
@@ -25,6 +25,7 @@ const TABLES: [(&str, &str); 12] = [
     ("embedder", "id"),
     ("vector", "entry"),
     ("fact", "id"),
+    ("recall", "id"),
     (FORGOTTEN, "session"),
 ];
 

@@ -12,8 +12,8 @@ use crate::sqlite::checksum::believed;
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{
-    allocator, cached, derived, entry, leaving, log, meta, quarantine, repair_vectors, stage,
-    staged,
+    allocator, cached, derived, entry, leaving, log, meta, quarantine, recall, repair_vectors,
+    stage, staged,
 };
 
 /// How far the allocator jumps where the ids that were given are not known: no store has given so many.
@@ -27,6 +27,7 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     texts(transaction)?;
     batches(transaction)?;
     marks(transaction)?;
+    recall::repair(transaction)?;
     ids(transaction)?;
     sessions(transaction)?;
     cached::forget_all(transaction)?;

@@ -8,7 +8,7 @@ pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 ///
 /// The fourth step creates tables that existed before; [`RESHAPED`] are their names. A store with rows in them renames
 /// the old tables first, and then moves the rows (`reshape.rs`).
-pub(super) const STEPS: [&str; 5] = [FIRST, STAGING, VECTORS, NAMED, EXPIRY];
+pub(super) const STEPS: [&str; 6] = [FIRST, STAGING, VECTORS, NAMED, EXPIRY, ACCOUNTS];
 
 /// How many steps there are before the one that creates existing tables again.
 pub(super) const BEFORE_RESHAPE: usize = 3;
@@ -355,4 +355,20 @@ CREATE TABLE forgotten (
 /// Version 5: what has expired is found without a look at the rest.
 const EXPIRY: &str = "
 CREATE INDEX entry_expiry ON entry (session, expires_at) WHERE expires_at IS NOT NULL;
+";
+
+/// Version 6: accounts of what was recalled, and of how a compaction was made.
+///
+/// A compaction of an earlier version has no notes, and its checksum does not know of them (`compactions.rs`).
+const ACCOUNTS: &str = "
+-- What was placed before a model, or left out: ids and figures, and no text.
+CREATE TABLE recall (
+    id INTEGER PRIMARY KEY,         -- session << 32 | the number of messages that the log had
+    created_at INTEGER NOT NULL,
+    body TEXT NOT NULL,             -- JSON
+    checksum INTEGER NOT NULL
+) STRICT;
+
+-- JSON: how long it took, and by which rule messages were kept or left; '' is not known.
+ALTER TABLE compaction ADD COLUMN notes TEXT NOT NULL DEFAULT '';
 ";

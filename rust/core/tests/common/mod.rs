@@ -73,7 +73,7 @@ pub fn append(store: &Store, name: &str, messages: &[NewMessage], clock: &str) -
     let new = Append {
         messages,
         clock,
-        title: "",
+        ..Append::default()
     };
     let version = store.append(&session(name), now(store, name), new);
     version.unwrap().unwrap()

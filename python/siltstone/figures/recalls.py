@@ -1,0 +1,69 @@
+"""What a session recalled, with the entries as they are now."""
+
+from __future__ import annotations
+
+from siltstone.errors import EntryNotFoundError, StoreCorruptError
+from siltstone.memory import RecallCandidate, RecallRecord, StoredEntry
+from siltstone.memory.base import Store
+from siltstone.messages import decode, read_message
+from siltstone.session import Session
+from siltstone.values import dataclass
+
+__all__ = ["PLACINGS", "RecalledEntry", "ShownRecall", "recalls"]
+
+#: What became of an entry, in words.
+PLACINGS = {"placed": "placed", "cut": "placed, cut", "budget": "left out, no room"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledEntry:
+    """An entry that a recall found.
+
+    Attributes:
+        candidate: What the log has of it.
+        entry: Itself; None where it has left since, or cannot be read.
+    """
+
+    candidate: RecallCandidate
+    entry: StoredEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecall:
+    """A recall.
+
+    Attributes:
+        record: What the log has of it.
+        query: The messages that the query was made of, as one text; empty where they were forgotten.
+        entries: The entries that it found, the best first.
+    """
+
+    record: RecallRecord
+    query: str
+    entries: tuple[RecalledEntry, ...]
+
+
+def recalls(session: Session, store: Store, limit: int) -> list[ShownRecall]:
+    """The newest recalls of *session*, at most *limit*, the newest first."""
+    return [
+        ShownRecall(
+            record,
+            _query(session, store, record),
+            tuple(RecalledEntry(each, _entry(store, each.entry_id)) for each in record.candidates),
+        )
+        for record in session.recalls(limit)
+    ]
+
+
+def _query(session: Session, store: Store, record: RecallRecord) -> str:
+    """The words of the messages that a query was made of."""
+    log = store.open_log(session.session_id)
+    rows = [row for seq in record.query for row in log.read(seq, seq + 1) if row.provenance != "placeholder"]
+    return " ".join(read_message(decode(row.raw), row.seq, dialect=row.dialect).text for row in rows)
+
+
+def _entry(store: Store, entry_id: int) -> StoredEntry | None:
+    try:
+        return store.get(entry_id) if entry_id > 0 else None
+    except (EntryNotFoundError, StoreCorruptError):
+        return None
